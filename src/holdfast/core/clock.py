@@ -1,0 +1,45 @@
+"""Owns time: milliseconds since the epoch in rows, ISO 8601 in UTC on the wire."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+from holdfast.core.errors import FieldError, Invalid
+
+
+class Clock(Protocol):
+    """Where services learn what time it is, so that tests can move it."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+def iso(millis: int) -> str:
+    """`2026-11-16T12:00:00.000Z`."""
+    moment = datetime.fromtimestamp(millis / 1000, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{millis % 1000:03d}Z"
+
+
+def iso_or_none(millis: int | None) -> str | None:
+    """`iso`, or None for no moment."""
+    return None if millis is None else iso(millis)
+
+
+def parse_time(text: str, field: str) -> int:
+    """Milliseconds for an ISO 8601 date or date-time (UTC where it names no zone); Invalid names the field."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        problem = f"{text[:60]!r} is not a date or time; write it like 2026-11-16 or 2026-11-16T12:00:00Z"
+        raise Invalid("A time could not be read.", fields=[FieldError(field, problem)]) from None

@@ -1,0 +1,91 @@
+"""Owns the Tool: one definition that MCP, the chat loop and the documentation are generated from."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.principal import Principal, Scope, Tier
+
+_In = TypeVar("_In", bound=BaseModel)
+_Out = TypeVar("_Out", bound=BaseModel)
+
+_TIER_HOLDS: dict[Tier, frozenset[Tier]] = {
+    "core": frozenset({"core"}),
+    "exec": frozenset({"core", "exec"}),
+    "intel": frozenset({"core", "intel"}),
+    "all": frozenset({"core", "exec", "intel", "all"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What a client may assume of a call before it makes one."""
+
+    read_only: bool
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+
+
+class Asks(Protocol):
+    """How a tool asks the person behind the client something while it runs, where the client can."""
+
+    async def __call__(self, message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+        """The person's answer, or None when they declined or the client cannot ask."""
+        ...
+
+
+async def _no_progress(done: float, total: float | None, message: str) -> None:
+    """Nobody follows this call's progress."""
+
+
+async def _nobody_to_ask(message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The circumstances of one call: who, where, and how to reach back."""
+
+    principal: Principal
+    workspace_id: str | None
+    session_id: str | None = None
+    chat_id: str | None = None
+    progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
+    ask: Asks = _nobody_to_ask
+    bind: Callable[[str], Awaitable[None]] | None = None
+    """Binds the session to a workspace, where the surface has sessions."""
+
+    def workspace(self) -> str:
+        """The bound workspace; Invalid with the remedy when there is none."""
+        if self.workspace_id is None:
+            problem = "send the header X-Xerotier-Workspace, or call xerotier.session.init with workspace_id"
+            raise Invalid("No workspace is bound to this session.", fields=[FieldError("workspace_id", problem)])
+        return self.workspace_id
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[_In, _Out]):
+    """A named thing an agent can do. `handler` gets validated input and returns the output model."""
+
+    name: str
+    title: str
+    description: str
+    input: type[_In]
+    output: type[_Out]
+    handler: Callable[[ToolCall, _In], Awaitable[_Out]]
+    annotations: Annotations
+    tier: Tier
+    scope: Scope = "inference"
+    text: Callable[[_Out], str] | None = field(default=None)
+    """Renders the result for reading; the JSON of the output where absent."""
+
+    def within(self, tier: Tier) -> bool:
+        """Whether a key of that tier sees this tool."""
+        return self.tier in _TIER_HOLDS[tier]
+
+
+AnyTool = Tool[Any, Any]

@@ -1,0 +1,73 @@
+"""Owns what every store is written against: a database that runs functions inside transactions."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Protocol, TypeVar
+
+from holdfast.core.errors import HoldfastError, Unavailable
+
+T = TypeVar("T")
+Dialect = Literal["sqlite", "postgresql"]
+Row = Mapping[str, Any]
+Params = Mapping[str, Any]
+
+
+class Tx(Protocol):
+    """One open transaction. Statements take `:name` parameters on both dialects."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def execute(self, sql: str, params: Params = ...) -> int:
+        """Run a statement; the number of rows it changed."""
+        ...
+
+    def all(self, sql: str, params: Params = ...) -> list[Row]:
+        """Every row, each read by column name."""
+        ...
+
+    def one(self, sql: str, params: Params = ...) -> Row | None:
+        """The first row, or None."""
+        ...
+
+    def many(self, sql: str, rows: Iterable[Params]) -> None:
+        """Run a statement once per row."""
+        ...
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Call back once what this transaction wrote is durable; never if it rolls back."""
+        ...
+
+
+class Database(Protocol):
+    """Runs functions in transactions. They must not wait for anything but the database."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    async def read(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one consistent snapshot, off the event loop."""
+        ...
+
+    async def glance(self, work: Callable[[Tx], T]) -> T:
+        """Like `read`, for a look-up of a few rows by key: SQLite answers it without changing threads."""
+        ...
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` in a transaction of its own; when this returns, it survives kill -9."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of files and connections."""
+        ...
+
+
+class StorageFailed(Unavailable):
+    """The store could not take the write; nothing of it was kept."""
+
+    code = "storage_unavailable"
+
+
+class StartFailed(HoldfastError):
+    """The server cannot start; the message is one line with the remedy."""
+
+    code = "start_failed"

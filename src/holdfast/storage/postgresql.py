@@ -1,0 +1,126 @@
+"""Owns the scale-out store: the same transactions on PostgreSQL, through a pool of connections in threads."""
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed
+
+T = TypeVar("T")
+
+CONNECTIONS = 16
+ATTEMPTS = 6
+_NAMED = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
+
+
+@lru_cache(maxsize=4096)
+def placeholders(sql: str) -> str:
+    """`:name` as psycopg writes it. SQL here has no colon inside a literal."""
+    return _NAMED.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+class PostgresTx:
+    """A transaction on one PostgreSQL connection."""
+
+    dialect: Dialect = "postgresql"
+
+    def __init__(self, connection: "psycopg.Connection[dict[str, Any]]") -> None:
+        self._connection = connection
+        self.callbacks: list[Callable[[], None]] = []
+
+    def execute(self, sql: str, params: Params = {}) -> int:
+        return self._connection.execute(placeholders(sql).encode(), params).rowcount
+
+    def all(self, sql: str, params: Params = {}) -> list[Row]:
+        return cast("list[Row]", self._connection.execute(placeholders(sql).encode(), params).fetchall())
+
+    def one(self, sql: str, params: Params = {}) -> Row | None:
+        return self._connection.execute(placeholders(sql).encode(), params).fetchone()
+
+    def many(self, sql: str, rows: Iterable[Params]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(placeholders(sql).encode(), rows)
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+
+class PostgresDatabase:
+    """The `Database` on a PostgreSQL server."""
+
+    dialect: Dialect = "postgresql"
+
+    def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
+        self.url = url
+        self._pool: ConnectionPool[psycopg.Connection[dict[str, Any]]] = ConnectionPool(
+            url,
+            connection_class=psycopg.Connection[dict[str, Any]],
+            kwargs={"row_factory": dict_row, "autocommit": True, "application_name": "holdfast"},
+            min_size=1,
+            max_size=connections,
+            open=False,
+            timeout=10,
+            check=ConnectionPool.check_connection,
+        )
+        self._threads = ThreadPoolExecutor(connections, "holdfast-postgresql")
+        try:
+            psycopg.connect(url, connect_timeout=5).close()
+            self._pool.open()
+        except psycopg.OperationalError as problem:
+            reason = str(problem).strip().splitlines()[0] if str(problem).strip() else "no answer"
+            raise StartFailed(
+                f"PostgreSQL cannot be reached ({reason}); check HOLDFAST_DATABASE_URL and that the server runs."
+            ) from None
+
+    async def read(self, work: Callable[[PostgresTx], T]) -> T:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, begin)
+
+    async def glance(self, work: Callable[[PostgresTx], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, None)
+
+    async def write(self, work: Callable[[PostgresTx], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, "BEGIN")
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._pool.close)
+
+    def _run(self, work: Callable[[PostgresTx], T], begin: str | None) -> T:
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._once(work, begin)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                # The loser of a race starts again with fresh reads; the work has had no other effect.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))
+            except (psycopg.errors.DiskFull, PoolTimeout, psycopg.OperationalError) as problem:
+                raise StorageFailed(f"PostgreSQL did not take the work ({type(problem).__name__}); try again.") from problem
+        raise AssertionError("unreachable")
+
+    def _once(self, work: Callable[[PostgresTx], T], begin: str | None) -> T:
+        with self._pool.connection() as connection:
+            tx = PostgresTx(connection)
+            if begin is None:
+                return work(tx)
+            connection.execute(begin.encode())
+            try:
+                result = work(tx)
+                connection.execute(b"COMMIT")
+            except BaseException:
+                if not connection.closed:
+                    connection.execute(b"ROLLBACK")
+                raise
+        for callback in tx.callbacks:
+            callback()
+        return result

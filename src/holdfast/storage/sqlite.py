@@ -1,0 +1,235 @@
+"""Owns the embedded store: one writer thread with group commit, a few readers, WAL, nothing lost on kill -9."""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed
+
+try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
+    import pysqlite3 as sqlite3
+except ImportError:  # No wheel for this platform.
+    import sqlite3
+
+T = TypeVar("T")
+
+GROUP = 64
+READERS = 4
+BUSY_SECONDS = 15.0
+
+
+class SqliteTx:
+    """A transaction on one SQLite connection."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.callbacks: list[Callable[[], None]] = []
+
+    def execute(self, sql: str, params: Params = {}) -> int:
+        return int(self._connection.execute(sql, params).rowcount)
+
+    def all(self, sql: str, params: Params = {}) -> list[Row]:
+        return cast("list[Row]", self._connection.execute(sql, params).fetchall())
+
+    def one(self, sql: str, params: Params = {}) -> Row | None:
+        return cast("Row | None", self._connection.execute(sql, params).fetchone())
+
+    def many(self, sql: str, rows: Iterable[Params]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+
+@dataclass(slots=True)
+class _Request:
+    work: Callable[[SqliteTx], Any]
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Any]"
+    result: Any = None
+    error: BaseException | None = None
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+
+def connect(path: Path, *, read_only: bool = False) -> Any:
+    """A connection in autocommit mode with our pragmas; transactions are begun by hand."""
+    mode = "ro" if read_only else "rwc"
+    connection = sqlite3.connect(
+        f"file:{path}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+    connection.row_factory = sqlite3.Row
+    for pragma in (
+        "journal_mode=WAL" if not read_only else "query_only=ON",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "temp_store=MEMORY",
+        "mmap_size=268435456",
+        "cache_size=-32768",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+class SqliteDatabase:
+    """The `Database` in one file."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer_connection = connect(path)
+        except (OSError, sqlite3.Error) as problem:
+            raise StartFailed(
+                f"The data directory {path.parent} cannot be used ({problem}); "
+                "make it writable, or choose another with --data-dir."
+            ) from None
+        self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_forever, name="holdfast-writer", daemon=True)
+        self._writer.start()
+        self._readers = ThreadPoolExecutor(READERS, "holdfast-reader")
+        self._local = threading.local()
+        self._opened: list[Any] = []
+        self._opened_lock = threading.Lock()
+        self._closed = False
+
+    async def read(self, work: Callable[[SqliteTx], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work)
+
+    async def glance(self, work: Callable[[SqliteTx], T]) -> T:
+        return self._read_now(work)
+
+    async def write(self, work: Callable[[SqliteTx], T]) -> T:
+        if self._closed:
+            raise StorageFailed("The store is closed; the server is shutting down.")
+        loop = asyncio.get_running_loop()
+        request = _Request(work, loop, loop.create_future())
+        self._requests.put(request)
+        return cast("T", await request.future)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._requests.put(None)
+        await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._readers.shutdown)
+        for connection in [*self._opened, self._writer_connection]:
+            connection.close()
+
+    def _read_now(self, work: Callable[[SqliteTx], T]) -> T:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = connect(self.path)
+            with self._opened_lock:
+                self._opened.append(connection)
+        # A transaction that is only read from sees one snapshot, however many statements it runs.
+        connection.execute("BEGIN")
+        try:
+            return work(SqliteTx(connection))
+        except sqlite3.Error as problem:
+            raise _translated(problem) from problem
+        finally:
+            connection.execute("ROLLBACK")
+
+    def _write_forever(self) -> None:
+        while True:
+            first = self._requests.get()
+            if first is None:
+                return
+            batch, last = self._gather(first)
+            self._commit(batch)
+            self._answer(batch)
+            if last:
+                return
+
+    def _gather(self, first: _Request) -> tuple[list[_Request], bool]:
+        batch = [first]
+        while len(batch) < GROUP:
+            try:
+                following = self._requests.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                return batch, True
+            batch.append(following)
+        return batch, False
+
+    def _commit(self, batch: list[_Request]) -> None:
+        connection = self._writer_connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for request in batch:
+                self._run(connection, request)
+            connection.execute("COMMIT")
+        except sqlite3.Error as problem:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for request in batch:
+                request.error = request.error or _translated(problem)
+                request.callbacks = []
+
+    @staticmethod
+    def _run(connection: Any, request: _Request) -> None:
+        tx = SqliteTx(connection)
+        connection.execute("SAVEPOINT request")
+        try:
+            request.result = request.work(tx)
+            request.callbacks = tx.callbacks
+        except BaseException as problem:
+            request.error = _translated(problem) if isinstance(problem, sqlite3.Error) else problem
+            if not connection.in_transaction:
+                # SQLite itself gave up the whole transaction (disk full): the others in it are lost too.
+                raise sqlite3.OperationalError(str(problem)) from problem
+            connection.execute("ROLLBACK TO request")
+        connection.execute("RELEASE request")
+
+    @staticmethod
+    def _answer(batch: list[_Request]) -> None:
+        for request in batch:
+            for callback in request.callbacks:
+                callback()
+        for loop in {request.loop for request in batch}:
+            mine = [request for request in batch if request.loop is loop]
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, mine)
+
+
+def _settle(requests: list[_Request]) -> None:
+    for request in requests:
+        if request.future.done():
+            continue
+        if request.error is not None:
+            request.future.set_exception(request.error)
+        else:
+            request.future.set_result(request.result)
+
+
+def _translated(problem: BaseException) -> BaseException:
+    text = str(problem)
+    if "full" in text or "disk I/O error" in text:
+        return StorageFailed("The disk that holds the data directory is full; free some space and try again.")
+    if "locked" in text:
+        return StorageFailed("The database is busy with another process; try again.")
+    if "readonly" in text:
+        return StorageFailed("The data directory is not writable; make it writable and try again.")
+    return problem
+
+
+def restrict(path: Path) -> None:
+    """Keep the data directory to its owner: it holds what the team knows."""
+    os.chmod(path, 0o700)
