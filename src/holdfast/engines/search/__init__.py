@@ -1,0 +1,6 @@
+"""Hybrid search over everything a workspace knows."""
+
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.model import Entry, Hit, Query
+
+__all__ = ["Entry", "Hit", "Query", "SearchEngine"]

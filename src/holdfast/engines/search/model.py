@@ -1,0 +1,69 @@
+"""Owns what the search engine is told and what it answers: entries, queries and hits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One piece of text to be found again. (workspace, type, id, part) names it; putting it again replaces it."""
+
+    workspace_id: str
+    type: str
+    id: str
+    title: str
+    text: str
+    learned_at: int
+    part: int = 0
+    """The chunk's number within the entity."""
+    occurred_at: int | None = None
+    """When it was true or happened, where that is known."""
+    author: str = ""
+    """The person or agent whose words these are; a query that names them prefers them."""
+    source: str = ""
+    """What it is part of (a session, a document): entries of one source at adjacent positions are neighbours."""
+    position: int = 0
+    valid_until: int | None = None
+    """From then on it is no longer part of present answers; `as_of` still finds it."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """Provenance shown on hits: slug, url, path, category, trust."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question to one workspace."""
+
+    workspace_id: str
+    text: str
+    types: frozenset[str] | None = None
+    limit: int = 10
+    as_of: int | None = None
+    """Answer with what was known at that moment."""
+    meta: Mapping[str, Scalar | frozenset[str]] = field(default_factory=dict)
+    """Only entries whose provenance has these values; a set means any of them."""
+    ids: frozenset[str] | None = None
+    """Only entries of these entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One found entry. `score` is 0–1 and means the same for every type: 0.3 separates what is about the query."""
+
+    type: str
+    id: str
+    part: int
+    title: str
+    snippet: str
+    """The passage that matched, its matching words between `**`."""
+    score: float
+    learned_at: int
+    occurred_at: int | None
+    meta: Mapping[str, Any]
+    author: str = ""
+    source: str = ""
+    text: str = ""
+    """The whole entry, for callers that read on."""
+    valid_until: int | None = None
