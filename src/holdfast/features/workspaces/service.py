@@ -1,0 +1,172 @@
+"""Owns the rules of workspaces, above all who sees one."""
+
+from collections.abc import Callable
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
+from holdfast.core.ids import new_id, workspace_id_of
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import Principal
+from holdfast.core.slugs import slug_of
+from holdfast.features.audit.service import Audit
+from holdfast.features.workspaces import store
+from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
+from holdfast.storage.database import Database, Tx
+
+MAX_NAME = 120
+
+
+class Workspaces:
+    """Makes, finds and removes workspaces. `check` is the one gate of everything that lives in one."""
+
+    def __init__(
+        self,
+        database: Database,
+        audit: Audit,
+        clock: Clock,
+        project_exists: Callable[[Tx, str, str], bool],
+        is_member: Callable[[Tx, str, str], bool],
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._clock = clock
+        self._project_exists = project_exists
+        self._is_member = is_member
+
+    def check(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
+        """The workspace, if the principal may see it (either spelling of its id); else NotFound, whatever the reason."""
+        id = workspace_id_of(workspace_id)
+        found = store.find(tx, principal.organization_id, id) if id else None
+        if found is None or not principal.sees_project(found.project_id) or not principal.sees_workspace(found.id):
+            raise WorkspaceNotFound(workspace_id)
+        return found
+
+    async def get(self, principal: Principal, workspace_id: str) -> Workspace:
+        """One workspace that the principal may see."""
+        return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id))
+
+    async def list(
+        self, principal: Principal, *, project_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[Workspace]:
+        """The workspaces the principal may see, oldest first."""
+        principal.require_any("read", "inference", "management")
+        after = str(decode_cursor(cursor, str)[0]) if cursor else ""
+        project = project_id or principal.project_id
+
+        def work(tx: Tx) -> Page[Workspace]:
+            if project_id is not None and not self._sees_project(tx, principal, project_id):
+                raise NotFound("project", project_id)
+            found: list[Workspace] = []
+            position = after
+            # A key with an allowed list sees few of many: read on until the page is full.
+            while len(found) <= limit:
+                rows = store.page(tx, principal.organization_id, project, position, 500)
+                found += [row for row in rows if principal.sees_workspace(row.id)]
+                if len(rows) < 500:
+                    break
+                position = rows[-1].id
+            return page_of(found[: limit + 1], limit, lambda row: [row.id])
+
+        return await self._database.read(work)
+
+    async def create(self, principal: Principal, project_id: str, name: str) -> Workspace:
+        """A new workspace in a project of the principal's."""
+        self._require_management(principal)
+        if principal.workspace_ids is not None:
+            raise Forbidden("A credential confined to certain workspaces cannot make another.")
+        title = _checked_name(name)
+
+        def work(tx: Tx) -> Workspace:
+            if not self._sees_project(tx, principal, project_id):
+                raise NotFound("project", project_id)
+            new = self.add(tx, principal.organization_id, project_id, title)
+            self._record(tx, principal, "workspace.create", new)
+            return new
+
+        return await self._database.write(work)
+
+    def add(self, tx: Tx, organization_id: str, project_id: str, name: str) -> Workspace:
+        """Insert a workspace with a slug that is free in its project."""
+        base = slug_of(name, fallback="workspace", max_length=50)
+        taken = store.slugs(tx, project_id)
+        slug = next(s for n in range(1, len(taken) + 2) if (s := base if n == 1 else f"{base}-{n}") not in taken)
+        new = Workspace(new_id("ws"), project_id, organization_id, slug, name, self._clock.now())
+        store.insert(tx, new)
+        return new
+
+    async def rename(self, principal: Principal, workspace_id: str, name: str) -> Workspace:
+        """Give it another name; id and slug stay."""
+        title = _checked_name(name)
+
+        def work(tx: Tx) -> Workspace:
+            found = self._administered(tx, principal, workspace_id)
+            store.rename(tx, found.id, title)
+            self._record(tx, principal, "workspace.update", found)
+            return self.check(tx, principal, workspace_id)
+
+        return await self._database.write(work)
+
+    async def delete(self, principal: Principal, workspace_id: str) -> None:
+        """Remove it and everything in it, for good."""
+
+        def work(tx: Tx) -> None:
+            found = self._administered(tx, principal, workspace_id)
+            store.delete(tx, found.id)
+            self._record(tx, principal, "workspace.delete", found)
+
+        await self._database.write(work)
+
+    async def admins(self, principal: Principal, workspace_id: str) -> list[str]:
+        """The ids of the people who administer just this workspace."""
+
+        def work(tx: Tx) -> list[str]:
+            return store.admins(tx, self.check(tx, principal, workspace_id).id)
+
+        return await self._database.read(work)
+
+    async def set_admin(self, principal: Principal, workspace_id: str, user_id: str, *, admin: bool) -> None:
+        """Let a member of the organization administer the workspace, or no longer."""
+
+        def work(tx: Tx) -> None:
+            found = self._administered(tx, principal, workspace_id)
+            if not self._is_member(tx, found.organization_id, user_id):
+                raise NotFound("user", user_id)
+            change = store.add_admin if admin else store.remove_admin
+            change(tx, found.id, user_id)
+            self._record(tx, principal, "workspace.admin.add" if admin else "workspace.admin.remove", found)
+
+        await self._database.write(work)
+
+    def _administered(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
+        found = self.check(tx, principal, workspace_id)
+        if not (principal.is_person and principal.actor in store.admins(tx, found.id)):
+            self._require_management(principal)
+        return found
+
+    def _sees_project(self, tx: Tx, principal: Principal, project_id: str) -> bool:
+        return principal.sees_project(project_id) and self._project_exists(tx, principal.organization_id, project_id)
+
+    def _record(self, tx: Tx, principal: Principal, action: str, workspace: Workspace) -> None:
+        self._audit.record(
+            tx,
+            principal,
+            action,
+            resource="workspace",
+            resource_id=workspace.id,
+            workspace_id=workspace.id,
+            detail={"name": workspace.name},
+        )
+
+    @staticmethod
+    def _require_management(principal: Principal) -> None:
+        principal.require("management")
+        if principal.is_person:
+            principal.require_role("owner", "admin")
+
+
+def _checked_name(name: str) -> str:
+    title = " ".join(name.split())
+    if not title or len(title) > MAX_NAME:
+        problem = f"write 1 to {MAX_NAME} characters"
+        raise Invalid("The name cannot be used.", fields=[FieldError("name", problem)])
+    return title
