@@ -47,9 +47,7 @@ class Unauthenticated(HoldfastError):
     status = 401
 
     def __init__(self) -> None:
-        super().__init__(
-            "A valid credential is required.", headers={"WWW-Authenticate": 'Bearer realm="holdfast"'}
-        )
+        super().__init__("A valid credential is required.", headers={"WWW-Authenticate": 'Bearer realm="holdfast"'})
 
 
 class Forbidden(HoldfastError):

@@ -1,0 +1,30 @@
+"""Owns how wrong input is explained: pydantic's findings as field errors with remedies."""
+
+from pydantic import ValidationError
+
+from holdfast.core.errors import FieldError, Invalid
+
+_REMEDIES = {
+    "missing": "this field is required; add it",
+    "extra_forbidden": "no such field here; remove it or check its spelling",
+}
+
+
+def invalid(error: ValidationError, what: str = "The input") -> Invalid:
+    """Invalid with the path and the remedy of everything that is wrong."""
+    fields = [FieldError(_path(found["loc"]), _remedy(found["type"], found["msg"])) for found in error.errors()]
+    named = "; ".join(f"{wrong.field}: {wrong.message}" for wrong in fields[:3])
+    return Invalid(f"{what} is not valid: {named}.", fields=fields)
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return path or "(whole)"
+
+
+def _remedy(kind: str, message: str) -> str:
+    if kind in _REMEDIES:
+        return _REMEDIES[kind]
+    return message[:1].lower() + message[1:]

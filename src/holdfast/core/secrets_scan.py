@@ -1,0 +1,133 @@
+"""Owns the recognition of credentials in text, so that nothing stores or repeats one; answers with kinds, never values."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("private key", re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")),
+    ("PuTTY private key", re.compile(r"PuTTY-User-Key-File-\d")),
+    ("age secret key", re.compile(r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}")),
+    ("AWS access key id", re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[A-Z2-7]{16}(?![A-Za-z0-9])")),
+    ("GitHub token", re.compile(r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})")),
+    ("GitLab token", re.compile(r"(?<![A-Za-z0-9])gl(?:pat|dt|rt|ptt|oas|cbt|ft|soat|agent)-[A-Za-z0-9_\-]{20,}")),
+    ("Slack token", re.compile(r"(?<![A-Za-z0-9])xox[abeoprs](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}")),
+    ("Slack app token", re.compile(r"(?<![A-Za-z0-9])xapp-\d-[A-Za-z0-9-]{10,}")),
+    ("Slack webhook", re.compile(r"hooks\.slack\.com/(?:services|workflows)/[A-Z0-9]{6,}/[A-Z0-9]{6,}/[A-Za-z0-9]{16,}")),
+    ("Discord webhook", re.compile(r"discord(?:app)?\.com/api/webhooks/\d{16,}/[A-Za-z0-9_-]{50,}")),
+    ("Anthropic key", re.compile(r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_\-]{16,}")),
+    ("OpenAI key", re.compile(r"(?<![A-Za-z0-9])sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_\-]{16,}")),
+    ("OpenRouter key", re.compile(r"(?<![A-Za-z0-9])sk-or-(?:v\d-)?[A-Za-z0-9]{16,}")),
+    ("OpenAI key", re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9]{20,}")),
+    ("Holdfast project key", re.compile(r"(?<![A-Za-z0-9])xero_[A-Za-z0-9]+_[A-Za-z0-9_\-]{16,}")),
+    ("Holdfast organization key", re.compile(r"(?<![A-Za-z0-9])ks_live_[0-9a-fA-F]{32,}")),
+    ("Stripe key", re.compile(r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_|whsec_)[A-Za-z0-9]{16,}")),
+    ("Google API key", re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{35}")),
+    ("Google OAuth secret", re.compile(r"(?<![A-Za-z0-9])GOCSPX-[A-Za-z0-9_\-]{20,}")),
+    ("Google OAuth token", re.compile(r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_\-]{20,}")),
+    ("npm token", re.compile(r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}")),
+    ("PyPI token", re.compile(r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_\-]{50,}")),
+    ("Hugging Face token", re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z]{30,}")),
+    ("SendGrid key", re.compile(r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}")),
+    ("Twilio key", re.compile(r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![0-9A-Za-z])")),
+    ("DigitalOcean token", re.compile(r"(?<![A-Za-z0-9])do[por]_v1_[0-9a-f]{64}")),
+    ("Telegram bot token", re.compile(r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_\-]{33}(?![A-Za-z0-9_\-])")),
+    ("HashiCorp Vault token", re.compile(r"(?<![A-Za-z0-9])hv[sbr]\.[A-Za-z0-9_\-]{20,}")),
+    ("Azure storage key", re.compile(r"AccountKey=[A-Za-z0-9+/]{40,}={0,2}")),
+    ("JSON Web Token", re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
+)
+
+_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"'<>]*:([^\s/@\"'<>]{3,})@", re.IGNORECASE)
+_BEARER = re.compile(r"\b(?:bearer|authorization\s*:\s*basic)\s+([A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
+_ASSIGNMENT = re.compile(
+    r"(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_\-. ])*?"
+    r"(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?|api[_\- ]?(?:key|token|secret)"
+    r"|access[_\- ]?(?:key|token)|auth[_\- ]?token|refresh[_\- ]?token|client[_\- ]?secret|private[_\- ]?key"
+    r"|signing[_\- ]?key|encryption[_\- ]?key|credentials?|token))"
+    r"[\"'`*]{0,3}\s*(?P<sign>:=|=>|==?|:)\s*[\"'`*]{0,3}"
+    r"(?P<value>[^\s\"'`,;<>(){}\[\]*]{4,})",
+    re.IGNORECASE,
+)
+_SPOKEN = re.compile(
+    r"\b(?P<name>password|passwd|passphrase|api key|secret key|access key|access token|auth token)"
+    r"(?:\s+(?:for|of|to|on|in)(?:\s+[\w.@-]+){1,5}?)?\s+(?:is|was)\s*:?\s+[\"'`]?(?P<value>[^\s\"'`,;]{6,})",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"\$\{?\w|<|%\w+%|\{\{|\*{3}|x{4,}$|\.{3}|…|^(?:your|my|the|a|an|some|example|changeme|change_me|placeholder|redacted|none|null"
+    r"|true|false|required|optional|string|str|bytes|env|os|process|secrets?|vault|settings|config|self|must|should|stored|kept"
+    r"|read|see|from|in|is|not|hashed|encrypted|rotated|missing|invalid|expired|empty|unset|set|field|value|param(?:eter)?)"
+    r"(?:$|[^A-Za-z0-9]|[A-Z])",
+    re.IGNORECASE,
+)
+
+
+def secret_kinds(text: str) -> list[str]:
+    """The kinds of credentials that `text` holds, each once, in the order of our patterns; empty when there are none."""
+    found: dict[str, None] = {}
+    for kind in _kinds(text):
+        found.setdefault(kind)
+    return list(found)
+
+
+def first_secret_kind(texts: Iterable[str]) -> str | None:
+    """The kind of the first credential in any of the texts, or None."""
+    for text in texts:
+        for kind in _kinds(text):
+            return kind
+    return None
+
+
+def _kinds(text: str) -> Iterator[str]:
+    for kind, pattern in _PATTERNS:
+        if pattern.search(text):
+            yield kind
+    for match in _URL_PASSWORD.finditer(text):
+        if not _PLACEHOLDER.search(match.group(1)):
+            yield "password in a URL"
+    for match in _BEARER.finditer(text):
+        if _random_looking(match.group(1)):
+            yield "bearer token"
+    for match in _ASSIGNMENT.finditer(text):
+        if _assigned_secret(match.group("name"), match.group("sign"), match.group("value")):
+            yield _kind_of_name(match.group("name"))
+    for match in _SPOKEN.finditer(text):
+        value = match.group("value").rstrip(".!?")
+        if not _PLACEHOLDER.search(value) and _mixed(value):
+            yield _kind_of_name(match.group("name"))
+
+
+def _assigned_secret(name: str, sign: str, value: str) -> bool:
+    """`token: refreshed hourly` is prose and `secret = settings.key` is code; `password=hunter2` is neither."""
+    value = value.rstrip(".!?:")
+    if len(value) < 4 or _PLACEHOLDER.search(value) or "://" in value:
+        return False
+    password = re.search(r"pass|pwd", name, re.IGNORECASE) is not None
+    if password and sign.startswith("="):
+        return True
+    if password:
+        return _mixed(value)
+    return len(value) >= 8 and _mixed(value) and _random_looking(value)
+
+
+def _mixed(value: str) -> bool:
+    """Letters with digits or signs among them: not a word of prose."""
+    return re.search(r"[A-Za-z]", value) is not None and re.search(r"[0-9!@#$%^&+=?~|]", value) is not None
+
+
+def _random_looking(value: str) -> bool:
+    """Whether the characters carry more information than an identifier's."""
+    if len(set(value)) < 5:
+        return False
+    counts = [value.count(character) for character in set(value)]
+    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+    return entropy >= min(3.0, 0.75 * math.log2(len(value)))
+
+
+def _kind_of_name(name: str) -> str:
+    lowered = name.lower()
+    if "pass" in lowered or "pwd" in lowered:
+        return "password"
+    if "key" in lowered:
+        return "API key"
+    return "token" if "token" in lowered else "secret"

@@ -1,0 +1,59 @@
+"""Owns the table of paths: exact segments first, then `{name}` ones, found without regular expressions."""
+
+from typing import Generic, TypeVar
+from urllib.parse import unquote
+
+T = TypeVar("T")
+
+
+class _Node(Generic[T]):
+    __slots__ = ("children", "methods", "name", "parameter")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node[T]] = {}
+        self.parameter: _Node[T] | None = None
+        self.name = ""
+        self.methods: dict[str, tuple[T, tuple[str, ...]]] = {}
+
+
+class Routes(Generic[T]):
+    """Paths to things, by method."""
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+
+    def add(self, method: str, path: str, target: T) -> None:
+        """Serve `target` at a path such as `/api/projects/{project_id}`."""
+        node = self._root
+        names = []
+        for segment in path.strip("/").split("/"):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.children.setdefault(segment, _Node())
+        if method in node.methods:
+            raise ValueError(f"{method} {path} is served twice")
+        node.methods[method] = (target, tuple(names))
+
+    def match(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
+        """What serves this path, with the values of its parameters."""
+        found = self._walk(self._root, path.strip("/").split("/"), 0, [], method)
+        if found is None:
+            return None
+        (target, names), values = found
+        return target, dict(zip(names, values, strict=True))
+
+    def _walk(
+        self, node: _Node[T], segments: list[str], at: int, values: list[str], method: str
+    ) -> tuple[tuple[T, tuple[str, ...]], list[str]] | None:
+        if at == len(segments):
+            entry = node.methods.get(method)
+            return None if entry is None else (entry, values)
+        exact = node.children.get(segments[at])
+        if exact is not None and (found := self._walk(exact, segments, at + 1, values, method)):
+            return found
+        if node.parameter is not None and segments[at]:
+            return self._walk(node.parameter, segments, at + 1, [*values, unquote(segments[at])], method)
+        return None
