@@ -40,8 +40,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"'<>]*:([^\s/@\"'<>]{3,})@", re.IGNORECASE)
 _BEARER = re.compile(r"\b(?:bearer|authorization\s*:\s*basic)\s+([A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
-    r"(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]+[_\-. ])*?"
-    r"(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?|api[_\- ]?(?:key|token|secret)"
+    r"(?P<name>(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?|api[_\- ]?(?:key|token|secret)"
     r"|access[_\- ]?(?:key|token)|auth[_\- ]?token|refresh[_\- ]?token|client[_\- ]?secret|private[_\- ]?key"
     r"|signing[_\- ]?key|encryption[_\- ]?key|credentials?|token))"
     r"[\"'`*]{0,3}\s*(?P<sign>:=|=>|==?|:)\s*[\"'`*]{0,3}"
@@ -54,10 +53,10 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
-    r"\$\{?\w|<|%\w+%|\{\{|\*{3}|x{4,}$|\.{3}|…|^(?:your|my|the|a|an|some|example|changeme|change_me|placeholder|redacted|none|null"
+    r"\$\{?\w|<|%\w+%|\{\{|\*{3}|x{4,}$|\.{3}|…|^your|^(?:my|the|a|an|some|example|changeme|change_me|placeholder|redacted|none|null"
     r"|true|false|required|optional|string|str|bytes|env|os|process|secrets?|vault|settings|config|self|must|should|stored|kept"
     r"|read|see|from|in|is|not|hashed|encrypted|rotated|missing|invalid|expired|empty|unset|set|field|value|param(?:eter)?)"
-    r"(?:$|[^A-Za-z0-9]|[A-Z])",
+    r"(?:$|[^A-Za-z0-9])",
     re.IGNORECASE,
 )
 
@@ -83,7 +82,7 @@ def _kinds(text: str) -> Iterator[str]:
         if pattern.search(text):
             yield kind
     for match in _URL_PASSWORD.finditer(text):
-        if not _PLACEHOLDER.search(match.group(1)):
+        if not _PLACEHOLDER.search(match.group(1)) and match.group(1).lower() not in ("password", "pass", "pwd", "secret"):
             yield "password in a URL"
     for match in _BEARER.finditer(text):
         if _random_looking(match.group(1)):
@@ -103,11 +102,11 @@ def _assigned_secret(name: str, sign: str, value: str) -> bool:
     if len(value) < 4 or _PLACEHOLDER.search(value) or "://" in value:
         return False
     password = re.search(r"pass|pwd", name, re.IGNORECASE) is not None
-    if password and sign.startswith("="):
-        return True
+    if password and "=" in sign:
+        return not value.startswith(("/", "~", "."))
     if password:
         return _mixed(value)
-    return len(value) >= 8 and _mixed(value) and _random_looking(value)
+    return len(value) >= (8 if "=" in sign else 12) and _mixed(value) and _random_looking(value)
 
 
 def _mixed(value: str) -> bool:
