@@ -1,7 +1,6 @@
 """Owns the table of paths: exact segments first, then `{name}` ones, found without regular expressions."""
 
 from typing import Generic, TypeVar
-from urllib.parse import unquote
 
 T = TypeVar("T")
 
@@ -55,5 +54,5 @@ class Routes(Generic[T]):
         if exact is not None and (found := self._walk(exact, segments, at + 1, values, method)):
             return found
         if node.parameter is not None and segments[at]:
-            return self._walk(node.parameter, segments, at + 1, [*values, unquote(segments[at])], method)
+            return self._walk(node.parameter, segments, at + 1, [*values, segments[at]], method)
         return None
