@@ -1,0 +1,1 @@
+"""Live updates: what was committed here or in another process, to whoever listens."""

@@ -1,0 +1,1 @@
+"""Background work that survives the process that ran it."""

@@ -1,0 +1,67 @@
+"""Owns what may stand in an event's detail: plain JSON, bounded, and never a secret."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.secrets_scan import first_secret_kind
+
+REDACTED = "[redacted]"
+MAX_TEXT = 2000
+MAX_DETAIL = 16_000
+_SECRET_NAME = re.compile(r"secret|passw|passphrase|token|api_?key|private_?key|credential|authorization|cookie", re.I)
+# These say something about a secret without being one.
+_ABOUT_NAME = re.compile(
+    r"(?:^|_)(?:id|ids|name|names|prefix|kind|count|hash|expires?|expires_at|scopes?|url|ref)$", re.I
+)
+
+
+class SecretInDetail(ValueError):
+    """A field with a secret's name was handed to the audit trail with a value; redact it first."""
+
+
+def encode(detail: Mapping[str, object]) -> str:
+    """The detail as it is stored. Raises SecretInDetail for a value under a secret's name."""
+    if not detail:
+        return "{}"
+    checked = _clean(detail, refuse=True)
+    text = json.dumps(checked, separators=(",", ":"), sort_keys=True)
+    if len(text) > MAX_DETAIL:
+        return json.dumps({"cut": f"{len(text)} characters of detail were too many to keep"}, separators=(",", ":"))
+    return text
+
+
+def redact(detail: Mapping[str, object]) -> dict[str, Any]:
+    """A copy fit for the trail: values under secrets' names are replaced; for arguments that others chose."""
+    cleaned: dict[str, Any] = _clean(detail, refuse=False)
+    return cleaned
+
+
+def _clean(value: object, *, refuse: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name)[:200]: _field(str(name), item, refuse) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+        return [_clean(item, refuse=refuse) for item in items]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    text = str(value)
+    if first_secret_kind([text]) is not None:
+        return REDACTED
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+
+
+def _field(name: str, value: object, refuse: bool) -> Any:
+    if _holds_secret(name, value):
+        if refuse:
+            raise SecretInDetail(f"The detail field {name!r} looks like a secret; leave it out or redact it.")
+        return REDACTED
+    return _clean(value, refuse=refuse)
+
+
+def _holds_secret(name: str, value: object) -> bool:
+    """Numbers and flags (`tokens_in`, `has_password`) are no secrets, nor are names of them (`secret_name`)."""
+    if value is None or isinstance(value, (bool, int, float)) or value in ("", REDACTED):
+        return False
+    return _SECRET_NAME.search(name) is not None and _ABOUT_NAME.search(name) is None
