@@ -1,19 +1,18 @@
 """Owns the rules of workspaces, above all who sees one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
+from holdfast.core.errors import Forbidden, NotFound
 from holdfast.core.ids import new_id, workspace_id_of
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import slug_of
 from holdfast.features.audit.service import Audit
+from holdfast.features.identity.service import checked_name, require_management
 from holdfast.features.workspaces import store
 from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
 from holdfast.storage.database import Database, Tx
-
-MAX_NAME = 120
 
 
 class Workspaces:
@@ -34,7 +33,7 @@ class Workspaces:
         self._is_member = is_member
 
     def check(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
-        """The workspace, if the principal may see it (either spelling of its id); else NotFound, whatever the reason."""
+        """The workspace, by either spelling of its id, if the principal may see it; else NotFound, whatever the reason."""
         id = workspace_id_of(workspace_id)
         found = store.find(tx, principal.organization_id, id) if id else None
         if found is None or not principal.sees_project(found.project_id) or not principal.sees_workspace(found.id):
@@ -71,10 +70,10 @@ class Workspaces:
 
     async def create(self, principal: Principal, project_id: str, name: str) -> Workspace:
         """A new workspace in a project of the principal's."""
-        self._require_management(principal)
+        require_management(principal)
         if principal.workspace_ids is not None:
             raise Forbidden("A credential confined to certain workspaces cannot make another.")
-        title = _checked_name(name)
+        title = checked_name(name)
 
         def work(tx: Tx) -> Workspace:
             if not self._sees_project(tx, principal, project_id):
@@ -96,7 +95,7 @@ class Workspaces:
 
     async def rename(self, principal: Principal, workspace_id: str, name: str) -> Workspace:
         """Give it another name; id and slug stay."""
-        title = _checked_name(name)
+        title = checked_name(name)
 
         def work(tx: Tx) -> Workspace:
             found = self._administered(tx, principal, workspace_id)
@@ -116,10 +115,10 @@ class Workspaces:
 
         await self._database.write(work)
 
-    async def admins(self, principal: Principal, workspace_id: str) -> list[str]:
+    async def admins(self, principal: Principal, workspace_id: str) -> Sequence[str]:
         """The ids of the people who administer just this workspace."""
 
-        def work(tx: Tx) -> list[str]:
+        def work(tx: Tx) -> Sequence[str]:
             return store.admins(tx, self.check(tx, principal, workspace_id).id)
 
         return await self._database.read(work)
@@ -140,7 +139,7 @@ class Workspaces:
     def _administered(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
         found = self.check(tx, principal, workspace_id)
         if not (principal.is_person and principal.actor in store.admins(tx, found.id)):
-            self._require_management(principal)
+            require_management(principal)
         return found
 
     def _sees_project(self, tx: Tx, principal: Principal, project_id: str) -> bool:
@@ -156,17 +155,3 @@ class Workspaces:
             workspace_id=workspace.id,
             detail={"name": workspace.name},
         )
-
-    @staticmethod
-    def _require_management(principal: Principal) -> None:
-        principal.require("management")
-        if principal.is_person:
-            principal.require_role("owner", "admin")
-
-
-def _checked_name(name: str) -> str:
-    title = " ".join(name.split())
-    if not title or len(title) > MAX_NAME:
-        problem = f"write 1 to {MAX_NAME} characters"
-        raise Invalid("The name cannot be used.", fields=[FieldError("name", problem)])
-    return title

@@ -45,8 +45,7 @@ def slugs(tx: Tx, project_id: str) -> set[str]:
 def insert(tx: Tx, new: Workspace) -> None:
     """Keep a new workspace."""
     tx.execute(
-        f"INSERT INTO workspace ({_COLUMNS}) "
-        "VALUES (:id, :project_id, :organization_id, :slug, :name, :created_at)",
+        f"INSERT INTO workspace ({_COLUMNS}) VALUES (:id, :project_id, :organization_id, :slug, :name, :created_at)",
         {
             "id": new.id,
             "project_id": new.project_id,
@@ -70,9 +69,7 @@ def delete(tx: Tx, workspace_id: str) -> None:
 
 def admins(tx: Tx, workspace_id: str) -> list[str]:
     """The people who administer this workspace beside the organization's admins."""
-    rows = tx.all(
-        "SELECT user_id FROM workspace_admin WHERE workspace_id = :id ORDER BY user_id", {"id": workspace_id}
-    )
+    rows = tx.all("SELECT user_id FROM workspace_admin WHERE workspace_id = :id ORDER BY user_id", {"id": workspace_id})
     return [row["user_id"] for row in rows]
 
 

@@ -1,0 +1,84 @@
+"""Owns the JSON Schemas that clients see of our models: complete, but without what only costs context."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+_NULL = {"type": "null"}
+_DATA_KEYS = frozenset({"enum", "const", "examples", "required", "default"})
+
+
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What a model takes, in words that every client's schema reader knows: no references, no null types.
+
+    Descriptions stay: they are how an agent knows what to write. A field that may be null is simply not required.
+    """
+    schema = model.model_json_schema(mode="validation", by_alias=True)
+    definitions = schema.pop("$defs", {})
+    compact = _node(schema, definitions, describe=True, within=())
+    # A class's own sentence is for people who read code; the tool's description is for agents.
+    compact.pop("description", None)
+    return {"type": "object", "properties": {}, **compact}
+
+
+def output_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What a model gives. Descriptions go: the result speaks for itself."""
+    compact: dict[str, Any] = _node(
+        model.model_json_schema(mode="serialization", by_alias=True), None, describe=False, within=()
+    )
+    return compact
+
+
+def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, within: tuple[str, ...]) -> Any:
+    if isinstance(schema, list):
+        return [_node(item, definitions, describe=describe, within=within) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    if definitions is not None and isinstance(reference, str):
+        return _inlined(schema, reference.removeprefix("#/$defs/"), definitions, within)
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if (key == "title" and isinstance(value, str)) or (key == "description" and not describe):
+            continue
+        if key == "default" and (value is None or not describe):
+            continue
+        if key in ("properties", "$defs"):
+            found[key] = {
+                name: _node(sub, definitions, describe=describe, within=within) for name, sub in value.items()
+            }
+        elif key in _DATA_KEYS:
+            found[key] = value
+        else:
+            found[key] = _node(value, definitions, describe=describe, within=within)
+    return _without_null(found) if definitions is not None else _joined(found)
+
+
+def _inlined(schema: dict[str, Any], name: str, definitions: dict[str, Any], within: tuple[str, ...]) -> Any:
+    if name in within:
+        # A model that holds itself: below the first level anything goes, and the server checks it.
+        return {"type": "object"}
+    whole = {key: value for key, value in definitions[name].items() if key != "description"}
+    whole |= {key: value for key, value in schema.items() if key != "$ref"}
+    return _node(whole, definitions, describe=True, within=(*within, name))
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    options = schema.get("anyOf")
+    if not isinstance(options, list) or _NULL not in options:
+        return schema
+    left = [option for option in options if option != _NULL]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**left[0], **rest} if len(left) == 1 else {"anyOf": left, **rest}
+
+
+def _joined(schema: dict[str, Any]) -> dict[str, Any]:
+    """`anyOf` of a plain type and null is one type list, which says the same in a third of the room."""
+    options = schema.get("anyOf")
+    if not isinstance(options, list) or len(options) != 2 or _NULL not in options:
+        return schema
+    other = next((option for option in options if option != _NULL), None)
+    if not isinstance(other, dict) or not isinstance(other.get("type"), str) or {"enum", "const"} & other.keys():
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**other, **rest, "type": [other["type"], "null"]}

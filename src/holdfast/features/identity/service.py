@@ -1,0 +1,312 @@
+"""Owns the rules of organizations, their people and their projects."""
+
+import re
+from dataclasses import dataclass
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
+from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import ROLES, SCOPES, Principal, Role
+from holdfast.core.slugs import slug_of
+from holdfast.features.audit.service import Audit
+from holdfast.features.identity import store
+from holdfast.features.identity.model import Organization, Project, User
+from holdfast.features.identity.passwords import hash_password
+from holdfast.storage.database import Database, Tx
+
+MAX_NAME = 120
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,189}")
+
+
+@dataclass(frozen=True, slots=True)
+class Founded:
+    """What the first start made."""
+
+    organization: Organization
+    project: Project
+    owner_id: str
+
+
+class Identity:
+    """Organizations, members and projects."""
+
+    def __init__(self, database: Database, audit: Audit, clock: Clock) -> None:
+        self._database = database
+        self._audit = audit
+        self._clock = clock
+
+    def found(self, tx: Tx, name: str, email: str) -> Founded:
+        """The first organization with its project and its owner."""
+        now = self._clock.now()
+        organization = Organization(new_id("org"), name, now)
+        store.insert_organization(tx, organization)
+        owner_id = store.user_id_by_email(tx, email)
+        if owner_id is None:
+            owner_id = new_id("usr")
+            store.insert_user(tx, owner_id, email, "Owner", None, now)
+        store.set_role(tx, organization.id, owner_id, "owner", now)
+        project = Project(new_id("proj"), organization.id, "default", "Default", now)
+        store.insert_project(tx, project)
+        creator = local_principal(organization.id)
+        for resource, id in (("organization", organization.id), ("user", owner_id), ("project", project.id)):
+            self._audit.record(tx, creator, f"{resource}.create", resource=resource, resource_id=id)
+        return Founded(organization, project, owner_id)
+
+    async def organization(self, principal: Principal, organization_id: str) -> Organization:
+        """The principal's own organization; any other is not found."""
+        if organization_id != principal.organization_id:
+            raise NotFound("organization", organization_id)
+        found = await self._database.read(lambda tx: store.organization(tx, organization_id))
+        if found is None:
+            raise NotFound("organization", organization_id)
+        return found
+
+    async def rename_organization(self, principal: Principal, organization_id: str, name: str) -> Organization:
+        """Give the organization another name."""
+        self._require_whole_organization(principal)
+        await self.organization(principal, organization_id)
+        title = checked_name(name)
+
+        def work(tx: Tx) -> None:
+            store.rename_organization(tx, organization_id, title)
+            self._record(tx, principal, "organization.update", "organization", organization_id, name=title)
+
+        await self._database.write(work)
+        return await self.organization(principal, organization_id)
+
+    async def create_organization(self, principal: Principal, name: str) -> Organization:
+        """Another organization, owned by the person who asks; only people have several."""
+        if not principal.is_person:
+            raise Forbidden("Only a signed-in person can make an organization; a key belongs to one.")
+        title = checked_name(name)
+
+        def work(tx: Tx) -> Organization:
+            new = Organization(new_id("org"), title, self._clock.now())
+            store.insert_organization(tx, new)
+            owner = principal.actor if principal.proof == "session" else None
+            owner = owner or store.first_owner(tx, principal.organization_id)
+            if owner is not None:
+                store.set_role(tx, new.id, owner, "owner", self._clock.now())
+            self._record(tx, local_principal(new.id), "organization.create", "organization", new.id, name=title)
+            return new
+
+        return await self._database.write(work)
+
+    async def projects(self, principal: Principal, *, limit: int = 50, cursor: str | None = None) -> Page[Project]:
+        """The projects the principal sees."""
+        principal.require_any("read", "inference", "management")
+        after = str(decode_cursor(cursor, str)[0]) if cursor else ""
+
+        def work(tx: Tx) -> Page[Project]:
+            rows = store.projects(tx, principal.organization_id, principal.project_id, after, limit + 1)
+            return page_of(rows, limit, lambda row: [row.id])
+
+        return await self._database.read(work)
+
+    async def project(self, principal: Principal, project_id: str) -> Project:
+        """One project the principal sees."""
+        return await self._database.glance(lambda tx: self._project(tx, principal, project_id))
+
+    async def create_project(self, principal: Principal, name: str) -> Project:
+        """A new project in the principal's organization."""
+        self._require_whole_organization(principal)
+        title = checked_name(name)
+
+        def work(tx: Tx) -> Project:
+            store.lock_organization(tx, principal.organization_id)
+            base = slug_of(title, fallback="project", max_length=50)
+            taken = store.project_slugs(tx, principal.organization_id)
+            slug = next(s for n in range(1, len(taken) + 2) if (s := base if n == 1 else f"{base}-{n}") not in taken)
+            new = Project(new_id("proj"), principal.organization_id, slug, title, self._clock.now())
+            store.insert_project(tx, new)
+            self._record(tx, principal, "project.create", "project", new.id, name=title)
+            return new
+
+        return await self._database.write(work)
+
+    async def rename_project(self, principal: Principal, project_id: str, name: str) -> Project:
+        """Give a project another name."""
+        require_management(principal)
+        title = checked_name(name)
+
+        def work(tx: Tx) -> Project:
+            self._project(tx, principal, project_id)
+            store.rename_project(tx, project_id, title)
+            self._record(tx, principal, "project.update", "project", project_id, name=title)
+            return self._project(tx, principal, project_id)
+
+        return await self._database.write(work)
+
+    async def delete_project(self, principal: Principal, project_id: str) -> None:
+        """Remove a project with its keys and workspaces, for good."""
+        require_management(principal)
+
+        def work(tx: Tx) -> None:
+            found = self._project(tx, principal, project_id)
+            self._require_whole_organization(principal)
+            store.delete_project(tx, project_id)
+            self._record(tx, principal, "project.delete", "project", project_id, name=found.name)
+
+        await self._database.write(work)
+
+    async def users(self, principal: Principal, *, limit: int = 50, cursor: str | None = None) -> Page[User]:
+        """The organization's members."""
+        principal.require_any("read", "management")
+        after = str(decode_cursor(cursor, str)[0]) if cursor else ""
+
+        def work(tx: Tx) -> Page[User]:
+            rows = store.users(tx, principal.organization_id, after, limit + 1)
+            return page_of(rows, limit, lambda row: [row.id])
+
+        return await self._database.read(work)
+
+    async def user(self, principal: Principal, user_id: str) -> User:
+        """One member."""
+        return await self._database.read(lambda tx: self._user(tx, principal, user_id))
+
+    async def create_user(
+        self, principal: Principal, *, email: str, name: str, role: Role = "member", password: str | None = None
+    ) -> User:
+        """A new member. Somebody who already has an account elsewhere is only added."""
+        self._require_whole_organization(principal)
+        address = checked_email(email)
+        title = checked_name(name)
+        self._check_role(principal, role)
+        password_hash = await hash_password(password) if password is not None else None
+
+        def work(tx: Tx) -> User:
+            store.lock_organization(tx, principal.organization_id)
+            user_id = store.user_id_by_email(tx, address)
+            if user_id is None:
+                user_id = new_id("usr")
+                store.insert_user(tx, user_id, address, title, password_hash, self._clock.now())
+            elif store.is_member(tx, principal.organization_id, user_id):
+                raise Conflict(f"{address} is a member already; change the role instead.")
+            store.set_role(tx, principal.organization_id, user_id, role, self._clock.now())
+            self._record(tx, principal, "user.create", "user", user_id, email=address, role=role)
+            return self._user(tx, principal, user_id)
+
+        return await self._database.write(work)
+
+    async def update_user(
+        self, principal: Principal, user_id: str, *, role: Role | None = None, name: str | None = None
+    ) -> User:
+        """Change a member's role or name; the last owner stays one."""
+        self._require_whole_organization(principal)
+        title = checked_name(name) if name is not None else None
+        if role is not None:
+            self._check_role(principal, role)
+
+        def work(tx: Tx) -> User:
+            store.lock_organization(tx, principal.organization_id)
+            found = self._user(tx, principal, user_id)
+            if role is not None and role != found.role:
+                self._check_role(principal, found.role)
+                self._keep_an_owner(tx, principal, found)
+                store.set_role(tx, principal.organization_id, user_id, role, self._clock.now())
+            if title is not None:
+                store.set_user_name(tx, user_id, title)
+            self._record(tx, principal, "user.update", "user", user_id, role=role or found.role)
+            return self._user(tx, principal, user_id)
+
+        return await self._database.write(work)
+
+    async def set_password(self, principal: Principal, user_id: str, password: str) -> None:
+        """Set one's own password, or somebody's as an admin; their sessions end."""
+        if principal.actor != user_id:
+            self._require_whole_organization(principal)
+        password_hash = await hash_password(password)
+
+        def work(tx: Tx) -> None:
+            found = self._user(tx, principal, user_id)
+            if principal.actor != user_id:
+                self._check_role(principal, found.role)
+            store.set_password_hash(tx, user_id, password_hash)
+            self._record(tx, principal, "user.password", "user", user_id)
+
+        await self._database.write(work)
+
+    async def remove_user(self, principal: Principal, user_id: str) -> None:
+        """End somebody's membership and sessions."""
+        self._require_whole_organization(principal)
+
+        def work(tx: Tx) -> None:
+            store.lock_organization(tx, principal.organization_id)
+            found = self._user(tx, principal, user_id)
+            self._check_role(principal, found.role)
+            self._keep_an_owner(tx, principal, found)
+            store.remove_member(tx, principal.organization_id, user_id)
+            self._record(tx, principal, "user.remove", "user", user_id, email=found.email)
+
+        await self._database.write(work)
+
+    def _project(self, tx: Tx, principal: Principal, project_id: str) -> Project:
+        found = store.project(tx, principal.organization_id, project_id)
+        if found is None or not principal.sees_project(project_id):
+            raise NotFound("project", project_id)
+        return found
+
+    def _user(self, tx: Tx, principal: Principal, user_id: str) -> User:
+        found = store.user(tx, principal.organization_id, user_id)
+        if found is None:
+            raise NotFound("user", user_id)
+        return found
+
+    def _keep_an_owner(self, tx: Tx, principal: Principal, found: User) -> None:
+        if found.role == "owner" and store.owners(tx, principal.organization_id) == 1:
+            raise Conflict("An organization needs an owner; make somebody else one first.")
+
+    @staticmethod
+    def _check_role(principal: Principal, role: Role) -> None:
+        if role not in ROLES:
+            raise Invalid("No such role.", fields=[FieldError("role", f"choose from {', '.join(ROLES)}")])
+        if role == "owner":
+            principal.require_role("owner")
+
+    @staticmethod
+    def _require_whole_organization(principal: Principal) -> None:
+        require_management(principal)
+        if principal.project_id is not None:
+            raise Forbidden("A project key manages its project only; use an organization key or sign in.")
+
+    def _record(self, tx: Tx, principal: Principal, action: str, resource: str, id: str, **detail: str) -> None:
+        self._audit.record(tx, principal, action, resource=resource, resource_id=id, detail=detail)
+
+
+def require_management(principal: Principal) -> None:
+    """The scope and, for people, the role that managing takes."""
+    principal.require("management")
+    if principal.is_person:
+        principal.require_role("owner", "admin")
+
+
+def local_principal(organization_id: str) -> Principal:
+    """Whoever runs the command on the server's own machine: they have the files already."""
+    return Principal(
+        organization_id=organization_id,
+        actor="local",
+        proof="local",
+        is_person=True,
+        scopes=frozenset(SCOPES),
+        role="owner",
+        allow_destructive=True,
+        name="local",
+    )
+
+
+def checked_name(name: str) -> str:
+    """A name in one line, neither empty nor long."""
+    title = " ".join(name.split())
+    if not title or len(title) > MAX_NAME:
+        raise Invalid("The name cannot be used.", fields=[FieldError("name", f"write 1 to {MAX_NAME} characters")])
+    return title
+
+
+def checked_email(email: str) -> str:
+    """An address in lower case."""
+    address = email.strip().lower()
+    if _EMAIL.fullmatch(address) is None:
+        problem = "write an address like ada@example.com"
+        raise Invalid("The address cannot be used.", fields=[FieldError("email", problem)])
+    return address
