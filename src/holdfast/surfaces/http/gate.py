@@ -1,0 +1,171 @@
+"""Owns the outermost door: request ids, allowed hosts and origins, time and size caps, logs, metrics, last errors."""
+
+import asyncio
+import contextlib
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
+from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
+from holdfast.surfaces.http.metrics import Metrics
+
+_log = logging.getLogger("holdfast.access")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class HostRefused(HoldfastError):
+    """The Host header names a server that this is not: a rebound DNS name, or a missing setting."""
+
+    code = "host_not_allowed"
+    status = 421
+
+
+class Gate:
+    """ASGI middleware around everything that is served."""
+
+    def __init__(
+        self,
+        inside: ASGIApp,
+        *,
+        metrics: Metrics,
+        allowed_hosts: Iterable[str],
+        allowed_origins: Iterable[str],
+        request_timeout_seconds: float,
+    ) -> None:
+        self._inside = inside
+        self._metrics = metrics
+        self._hosts = _LOCAL | {host.lower() for host in allowed_hosts}
+        self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
+        self._timeout_seconds = request_timeout_seconds
+        self.draining = False
+        self.open_requests = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inside(scope, receive, send)
+            return
+        given = header(scope, b"x-request-id")
+        id = given if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = id
+        answer = _Answer(send, id)
+        started = time.perf_counter()
+        self.open_requests += 1
+        try:
+            await self._serve(scope, receive, answer)
+        finally:
+            self.open_requests -= 1
+            self._metrics.request(scope, answer.status, time.perf_counter() - started)
+            if _log.isEnabledFor(logging.INFO):
+                _log.info(
+                    "request",
+                    extra={
+                        "request_id": id,
+                        "method": scope["method"],
+                        "path": scope["path"],
+                        "status": answer.status,
+                        "ms": round((time.perf_counter() - started) * 1000, 2),
+                        "actor": scope["state"].get("actor"),
+                    },
+                )
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        try:
+            self._check(scope)
+            await self._within_time(self._inside(scope, receive, answer), answer)
+        except ClientGone:
+            answer.status = 499
+        except HoldfastError as error:
+            await answer.fail(scope, error)
+        except TimeoutError:
+            _log.warning("timed out", extra={"request_id": scope["state"]["request_id"], "path": scope["path"]})
+            await answer.fail(scope, Unavailable("The request took too long; try again.", code="timeout"))
+        except Exception:
+            # The last resort: whoever asked learns nothing of our insides, the log has it all.
+            _log.exception("failed", extra={"request_id": scope["state"]["request_id"], "path": scope["path"]})
+            await answer.fail(scope, HoldfastError("Something went wrong here; the log has it under this request id."))
+
+    async def _within_time(self, work: Awaitable[None], answer: "_Answer") -> None:
+        """Bound the time to the first byte; a stream that has begun may go on."""
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        expired = False
+
+        def expire() -> None:
+            nonlocal expired
+            if not answer.started and task is not None:
+                expired = True
+                task.cancel()
+
+        timer = loop.call_later(self._timeout_seconds, expire)
+        try:
+            await work
+        except asyncio.CancelledError:
+            if expired and task is not None:
+                task.uncancel()
+                raise TimeoutError from None
+            raise
+        finally:
+            timer.cancel()
+
+    def _check(self, scope: Scope) -> None:
+        if self.draining:
+            raise Unavailable("The server is shutting down.", headers={"Connection": "close", "Retry-After": "5"})
+        host = (header(scope, b"host") or "").lower()
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in self._hosts and host not in self._hosts and "*" not in self._hosts:
+            raise HostRefused(f"This server is not {name[:100]!r}; add it to HOLDFAST_ALLOWED_HOSTS if it should be.")
+        origin = header(scope, b"origin")
+        if origin is not None and not self._origin_allowed(origin, host):
+            raise Forbidden(
+                f"Pages of {origin[:100]!r} may not call this server; add it to HOLDFAST_ALLOWED_ORIGINS if they should.",
+                code="origin_not_allowed",
+            )
+
+    def _origin_allowed(self, origin: str, host: str) -> bool:
+        lowered = origin.lower().rstrip("/")
+        if lowered in self._origins:
+            return True
+        try:
+            parts = urlsplit(lowered)
+        except ValueError:
+            return False
+        if parts.scheme not in ("http", "https"):
+            return False
+        # Our own pages, and any page of this machine: a rebound name fails the host check above.
+        return parts.netloc == host or (parts.hostname or "") in ("localhost", "127.0.0.1", "::1")
+
+
+class _Answer:
+    """Adds the request id to the answer and remembers how far it came."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._id = request_id.encode()
+        self.status = 0
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            message["headers"] = [
+                *message.get("headers", ()),
+                (b"x-request-id", self._id),
+                (b"x-content-type-options", b"nosniff"),
+            ]
+        await self._send(message)
+
+    async def fail(self, scope: Scope, error: HoldfastError) -> None:
+        """Answer with the error, if nothing was sent yet; a broken stream can only be cut."""
+        if self.started:
+            with contextlib.suppress(OSError):
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        await send_problem(scope, self, error)
