@@ -1,4 +1,4 @@
-"""Owns the recognition of credentials in text, so that nothing stores or repeats one; answers with kinds, never values."""
+"""Owns the recognition of credentials in text, so that nothing stores one; answers with kinds, never values."""
 
 import math
 import re
@@ -13,7 +13,10 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("GitLab token", re.compile(r"(?<![A-Za-z0-9])gl(?:pat|dt|rt|ptt|oas|cbt|ft|soat|agent)-[A-Za-z0-9_\-]{20,}")),
     ("Slack token", re.compile(r"(?<![A-Za-z0-9])xox[abeoprs](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}")),
     ("Slack app token", re.compile(r"(?<![A-Za-z0-9])xapp-\d-[A-Za-z0-9-]{10,}")),
-    ("Slack webhook", re.compile(r"hooks\.slack\.com/(?:services|workflows)/[A-Z0-9]{6,}/[A-Z0-9]{6,}/[A-Za-z0-9]{16,}")),
+    (
+        "Slack webhook",
+        re.compile(r"hooks\.slack\.com/(?:services|workflows)/[A-Z0-9]{6,}/[A-Z0-9]{6,}/[A-Za-z0-9]{16,}"),
+    ),
     ("Discord webhook", re.compile(r"discord(?:app)?\.com/api/webhooks/\d{16,}/[A-Za-z0-9_-]{50,}")),
     ("Anthropic key", re.compile(r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_\-]{16,}")),
     ("OpenAI key", re.compile(r"(?<![A-Za-z0-9])sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_\-]{16,}")),
@@ -40,8 +43,9 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"'<>]*:([^\s/@\"'<>]{3,})@", re.IGNORECASE)
 _BEARER = re.compile(r"\b(?:bearer|authorization\s*:\s*basic)\s+([A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
-    r"(?P<name>(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?|api[_\- ]?(?:key|token|secret)"
-    r"|access[_\- ]?(?:key|token)|auth[_\- ]?token|refresh[_\- ]?token|client[_\- ]?secret|private[_\- ]?key"
+    r"(?P<name>(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?"
+    r"|api[_\- ]?(?:key|token|secret)|access[_\- ]?(?:key|token)|auth[_\- ]?token|refresh[_\- ]?token"
+    r"|client[_\- ]?secret|private[_\- ]?key"
     r"|signing[_\- ]?key|encryption[_\- ]?key|credentials?|token))"
     r"[\"'`*]{0,3}\s*(?P<sign>:=|=>|==?|:)\s*[\"'`*]{0,3}"
     r"(?P<value>[^\s\"'`,;<>(){}\[\]*]{4,})",
@@ -62,7 +66,7 @@ _PLACEHOLDER = re.compile(
 
 
 def secret_kinds(text: str) -> list[str]:
-    """The kinds of credentials that `text` holds, each once, in the order of our patterns; empty when there are none."""
+    """The kinds of credentials that `text` holds, each once; empty when there are none."""
     found: dict[str, None] = {}
     for kind in _kinds(text):
         found.setdefault(kind)
@@ -82,7 +86,12 @@ def _kinds(text: str) -> Iterator[str]:
         if pattern.search(text):
             yield kind
     for match in _URL_PASSWORD.finditer(text):
-        if not _PLACEHOLDER.search(match.group(1)) and match.group(1).lower() not in ("password", "pass", "pwd", "secret"):
+        if not _PLACEHOLDER.search(match.group(1)) and match.group(1).lower() not in (
+            "password",
+            "pass",
+            "pwd",
+            "secret",
+        ):
             yield "password in a URL"
     for match in _BEARER.finditer(text):
         if _random_looking(match.group(1)):

@@ -20,6 +20,7 @@ CREATE TABLE memory (
     session_id TEXT,
     chat_id TEXT,
     source TEXT NOT NULL,
+    position INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );
@@ -27,6 +28,7 @@ CREATE UNIQUE INDEX memory_slug ON memory (workspace_id, slug);
 -- One current memory per text, whatever races: fifty saves of the same sentence store one.
 CREATE UNIQUE INDEX memory_current_digest ON memory (workspace_id, digest) WHERE status = 'current';
 CREATE INDEX memory_learned ON memory (workspace_id, learned_at, id);
+CREATE INDEX memory_session ON memory (workspace_id, session_id);
 CREATE INDEX memory_superseded_by ON memory (superseded_by);
 
 -- What a memory said before each edit.

@@ -1,0 +1,148 @@
+"""Owns the way from what somebody wants remembered to a memory: checked fields, whose word it is, a free slug."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from holdfast.core.principal import Principal
+from holdfast.core.slugs import slug_of
+from holdfast.engines.search.model import Entry
+from holdfast.features.memory import wording
+from holdfast.features.memory.model import ENTITY, Change, Memory, NewMemory, Revision, Trust
+
+_RANK: dict[Trust, int] = {"web": 0, "agent": 1, "person": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The checked fields of a memory that may be stored."""
+
+    title: str
+    content: str
+    digest: str
+    category: str
+    tags: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a text is not stored, in words that repeat none of it."""
+
+    reason: str
+    category: str
+
+
+def draft(new: NewMemory) -> Draft | Refusal:
+    """The checked fields, or why the text is refused; Invalid for a field that breaks a limit."""
+    content = wording.clean(new.content)
+    title = new.title or ""
+    # Credentials first: no later message may depend on, or repeat, what one says.
+    refusal = wording.secret_refusal(content, title, *new.tags, new.source, new.category or "")
+    if refusal is not None:
+        return Refusal(refusal, "")
+    category = wording.checked_category(new.category) if new.category else wording.category_of(content)
+    wording.check_length(content)
+    refusal = wording.junk_refusal(content)
+    if refusal is not None:
+        return Refusal(refusal, category)
+    return Draft(
+        title=wording.checked_title(title) or wording.title_of(content),
+        content=content,
+        digest=wording.digest_of(content),
+        category=category,
+        tags=wording.checked_tags(new.tags),
+        source=wording.checked_source(new.source),
+    )
+
+
+def trust_of(principal: Principal, claimed: Trust | None, source: str) -> Trust:
+    """Whose word it is: the caller's, or the web's where it was read there; a caller can only claim less."""
+    own: Trust = "person" if principal.is_person else "agent"
+    if claimed is not None:
+        return min(claimed, own, key=_RANK.__getitem__)
+    return "web" if not principal.is_person and source.startswith(("http://", "https://")) else own
+
+
+def slugs_for(title: str, digest: str) -> Iterator[str]:
+    """Slugs to try, most readable first; the last ones are taken only by the same text under the same title."""
+    base = slug_of(title, fallback=f"memory-{digest[:8]}")
+    yield base
+    for number in range(2, 6):
+        yield f"{base}-{number}"
+    for length in range(6, len(digest), 2):
+        yield f"{base[:60]}-{digest[:length]}"
+
+
+def changed(memory: Memory, change: Change, now: int) -> Memory | Refusal:
+    """The memory with the change applied under the same rules as a new one; itself when nothing differs."""
+    content = memory.content if change.content is None else change.content
+    title = change.title
+    if title is None:
+        # A title that was made from the text follows the text.
+        title = None if memory.title == wording.title_of(memory.content) else memory.title
+    tags = memory.tags if change.tags is None else change.tags
+    checked = draft(NewMemory(content, change.category or memory.category, title, tags, source=memory.source))
+    if isinstance(checked, Refusal):
+        return checked
+    edited = replace(
+        memory,
+        title=checked.title,
+        content=checked.content,
+        digest=checked.digest,
+        category=checked.category,
+        tags=checked.tags,
+        occurred_at=memory.occurred_at if change.occurred_at is None else change.occurred_at,
+    )
+    return memory if edited == memory else replace(edited, revision=memory.revision + 1, updated_at=now)
+
+
+def revision_of(memory: Memory, editor: str) -> Revision:
+    """What a memory says now, to be kept when it is edited; `editor` ends it."""
+    return Revision(
+        memory_id=memory.id,
+        revision=memory.revision,
+        title=memory.title,
+        content=memory.content,
+        category=memory.category,
+        tags=memory.tags,
+        occurred_at=memory.occurred_at,
+        written_at=memory.updated_at,
+        editor=editor,
+    )
+
+
+def as_written(memory: Memory, revisions: list[Revision], at: int) -> Memory:
+    """The memory with the words it had at a moment; with today's for a moment before we learned of it."""
+    for earlier, later in zip(
+        revisions, [*(each.written_at for each in revisions[1:]), memory.updated_at], strict=True
+    ):
+        if earlier.written_at <= at < later:
+            return replace(
+                memory, title=earlier.title, content=earlier.content, category=earlier.category, tags=earlier.tags
+            )
+    return memory
+
+
+def entry_of(memory: Memory) -> Entry:
+    """What search is told of a memory."""
+    return Entry(
+        workspace_id=memory.workspace_id,
+        type=ENTITY,
+        id=memory.id,
+        title=memory.title,
+        text=memory.content,
+        learned_at=memory.learned_at,
+        occurred_at=memory.occurred_at,
+        author=memory.author_name,
+        source=memory.session_id or memory.chat_id or "",
+        position=memory.position,
+        valid_until=memory.valid_until,
+        meta={
+            "slug": memory.slug,
+            "category": memory.category,
+            "tags": list(memory.tags),
+            "trust": memory.trust,
+            "source": memory.source,
+            "author": memory.author,
+        },
+    )

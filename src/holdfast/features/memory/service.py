@@ -1,0 +1,409 @@
+"""Owns the rules of memories: what is kept, what repeats, what contradicts, who may change it, how it is found."""
+
+import builtins
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import Conflict, FieldError, Invalid, Unavailable, UpstreamFailed
+from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.model import Query
+from holdfast.features.audit.service import Audit
+from holdfast.features.memory import likeness, store
+from holdfast.features.memory.draft import (
+    Draft,
+    Refusal,
+    as_written,
+    changed,
+    draft,
+    entry_of,
+    revision_of,
+    slugs_for,
+    trust_of,
+)
+from holdfast.features.memory.model import (
+    ENTITY,
+    MAX_NOTE,
+    Change,
+    Contradiction,
+    Filters,
+    Memory,
+    MemoryNotFound,
+    NewMemory,
+    Recalled,
+    Revision,
+    Saved,
+)
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Tx
+
+NEIGHBOURS = 8
+MAX_CONTRADICTIONS = 5
+MAX_QUERY = 2_000
+CURRENT = Filters()
+
+Vector = NDArray[np.float32]
+
+
+class MemoryRejected(Invalid):
+    """The text is not stored: a credential, junk or boilerplate."""
+
+    code = "memory_rejected"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The memory was not stored. {reason}", fields=[FieldError("content", reason)])
+
+
+class MemoryService:
+    """What a workspace remembers."""
+
+    def __init__(
+        self,
+        database: Database,
+        audit: Audit,
+        workspaces: Workspaces,
+        search: SearchEngine,
+        events: EventBus,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._workspaces = workspaces
+        self._search = search
+        self._events = events
+        self._clock = clock
+
+    async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
+        """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
+        principal.require("inference")
+        checked = draft(new)
+        if isinstance(checked, Refusal):
+            return await self._refuse(principal, workspace_id, checked)
+        vector = await self._vector(checked.content)
+        if vector is None:
+            near = []
+        else:
+            near = await self._near(principal, workspace_id, vector)
+        reading = likeness.read(checked.content)
+        pairs = [(memory, cosine, likeness.read(memory.content)) for memory, cosine in near]
+        repeated = next((old for old, cosine, other in pairs if likeness.repeats(reading, other, cosine)), None)
+        contradicts = [
+            Contradiction(memory, reason, cosine)
+            for memory, cosine, other in pairs
+            if (reason := likeness.contradiction(reading, other, cosine)) is not None
+        ][:MAX_CONTRADICTIONS]
+
+        def work(tx: Tx) -> Saved:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            superseded = self._superseded(tx, workspace.id, new.supersedes) if new.supersedes else None
+            known = store.find_current(tx, workspace.id, checked.digest)
+            if known is None and superseded is None and repeated is not None:
+                known = store.find(tx, workspace.id, repeated.id)
+                known = known if known is not None and known.status == "current" else None
+            if known is None:
+                made = self._insert(tx, principal, workspace.id, new, checked, superseded, vector)
+                if made is not None:
+                    others = [each for each in contradicts if superseded is None or each.memory.id != superseded.id]
+                    return Saved("saved", made, contradicts=others)
+                known = store.find_current(tx, workspace.id, checked.digest)
+            assert known is not None
+            if superseded is not None and superseded.id != known.id:
+                self._replace(tx, principal, superseded, known, known.true_from)
+            return Saved("duplicate", known, reason="A memory says this already.")
+
+        return await self._database.write(work)
+
+    async def supersede(self, principal: Principal, workspace_id: str, key: str, new: NewMemory) -> Saved:
+        """Save a memory that takes the place of another; the other stays findable as of its time."""
+        return await self.save(principal, workspace_id, replace(new, supersedes=key))
+
+    async def get(self, principal: Principal, workspace_id: str, key: str) -> Memory:
+        """One memory by id or slug, whatever its status."""
+        principal.require_any("read", "inference")
+        return await self._database.glance(lambda tx: self._found(tx, principal, workspace_id, key, store.find))
+
+    async def history(self, principal: Principal, workspace_id: str, key: str) -> builtins.list[Revision]:
+        """What a memory said before each edit, oldest first."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> builtins.list[Revision]:
+            found = self._found(tx, principal, workspace_id, key, store.find)
+            return store.revisions(tx, [found.id]).get(found.id, [])
+
+        return await self._database.read(work)
+
+    async def list(
+        self,
+        principal: Principal,
+        workspace_id: str,
+        filters: Filters = CURRENT,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Memory]:
+        """Memories, the last learned first."""
+        principal.require_any("read", "inference")
+        position = decode_cursor(cursor, int, str) if cursor else None
+        before = (int(position[0]), str(position[1])) if position else None
+
+        def work(tx: Tx) -> Page[Memory]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            rows = store.page(tx, workspace.id, filters, before, limit + 1)
+            return page_of(rows, limit, lambda row: [row.learned_at, row.id])
+
+        return await self._database.read(work)
+
+    async def categories(self, principal: Principal, workspace_id: str) -> dict[str, int]:
+        """How many current memories each category has."""
+        principal.require_any("read", "inference")
+        return await self._database.read(
+            lambda tx: store.count_by_category(tx, self._workspaces.check(tx, principal, workspace_id).id)
+        )
+
+    async def slugs(self, principal: Principal, workspace_id: str, prefix: str, limit: int = 100) -> builtins.list[str]:
+        """Slugs of current memories that begin with a prefix, for completion."""
+        principal.require_any("read", "inference")
+        return await self._database.read(
+            lambda tx: store.slugs_starting(tx, self._workspaces.check(tx, principal, workspace_id).id, prefix, limit)
+        )
+
+    async def edit(
+        self, principal: Principal, workspace_id: str, key: str, change: Change, *, expected_revision: int | None = None
+    ) -> Memory:
+        """Change what a current memory says; its slug stays and its former words are kept."""
+        principal.require("inference")
+        vector = await self._vector(change.content) if change.content and not _refused(change) else None
+
+        def work(tx: Tx) -> Memory:
+            found = self._found(tx, principal, workspace_id, key, store.lock)
+            _require_current(found)
+            if expected_revision is not None and expected_revision != found.revision:
+                raise Conflict(f"The memory is at revision {found.revision}, not {expected_revision}; read it again.")
+            edited = changed(found, change, self._clock.now())
+            if isinstance(edited, Refusal):
+                raise MemoryRejected(edited.reason)
+            if edited == found:
+                return found
+            same = store.find_current(tx, found.workspace_id, edited.digest)
+            if same is not None and same.id != found.id:
+                raise Conflict(f"The memory {same.slug!r} says this already; retract one of the two.")
+            store.insert_revisions(tx, [revision_of(found, principal.actor)])
+            store.replace(tx, edited)
+            self._search.put(tx, [entry_of(edited)], None if vector is None else vector[None, :])
+            self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
+            return edited
+
+        return await self._database.write(work)
+
+    async def retract(self, principal: Principal, workspace_id: str, key: str, note: str = "") -> Memory:
+        """Say that a memory no longer holds: out of present answers, findable as of before; twice is once."""
+        principal.require("inference")
+        if len(note) > MAX_NOTE:
+            raise Invalid("The note is too long.", fields=[FieldError("note", f"write at most {MAX_NOTE} characters")])
+
+        def work(tx: Tx) -> Memory:
+            found = self._found(tx, principal, workspace_id, key, store.lock)
+            if found.status == "retracted":
+                return found
+            now = self._clock.now()
+            until = now if found.valid_until is None else min(now, found.valid_until)
+            retracted = replace(found, status="retracted", status_note=note, valid_until=until)
+            store.replace(tx, retracted)
+            self._search.expire(tx, found.workspace_id, ENTITY, found.id, until)
+            self._record(tx, principal, "memory.retract", retracted)
+            return retracted
+
+        return await self._database.write(work)
+
+    async def forget(self, principal: Principal, workspace_id: str, key: str) -> None:
+        """Remove a memory with its history and its place in the index, for good."""
+        principal.require("inference")
+
+        def work(tx: Tx) -> None:
+            found = self._found(tx, principal, workspace_id, key, store.lock)
+            store.delete(tx, found.workspace_id, found.id)
+            self._search.remove(tx, found.workspace_id, ENTITY, found.id)
+            self._record(tx, principal, "memory.forget", found)
+
+        await self._database.write(work)
+
+    async def recall(
+        self,
+        principal: Principal,
+        workspace_id: str,
+        query: str | None,
+        *,
+        limit: int = 10,
+        category: str | None = None,
+        as_of: int | None = None,
+        minimum_relevance: float = 0.0,
+    ) -> builtins.list[Recalled]:
+        """Memories about the query, best first; the last learned first when there is no query."""
+        principal.require_any("read", "inference")
+        text = (query or "").strip()[:MAX_QUERY]
+        if not text:
+            page = await self.list(principal, workspace_id, Filters(category=category, as_of=as_of), limit=limit)
+            return await self._worded([Recalled(memory, 1.0) for memory in page.items], as_of)
+        workspace = await self._workspaces.get(principal, workspace_id)
+        meta = {"category": category} if category else {}
+        hits = await self._search.search(
+            Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
+        )
+        wanted = [hit for hit in hits if hit.score >= minimum_relevance]
+        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [hit.id for hit in wanted]))
+        found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
+        return await self._worded(found, as_of)
+
+    async def _worded(self, found: builtins.list[Recalled], as_of: int | None) -> builtins.list[Recalled]:
+        """Each memory in the words it had at the moment asked about."""
+        edited = [each.memory.id for each in found if each.memory.revision > 1]
+        if as_of is None or not edited:
+            return found
+        kept = await self._database.read(lambda tx: store.revisions(tx, edited))
+        return [replace(each, memory=as_written(each.memory, kept.get(each.memory.id, []), as_of)) for each in found]
+
+    async def _refuse(self, principal: Principal, workspace_id: str, refusal: Refusal) -> Saved:
+        def work(tx: Tx) -> Saved:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            self._audit.record(
+                tx,
+                principal,
+                "memory.save",
+                resource=ENTITY,
+                resource_id="",
+                workspace_id=workspace.id,
+                outcome="denied",
+                detail={"reason": refusal.reason},
+            )
+            return Saved("rejected", None, refusal.reason)
+
+        return await self._database.write(work)
+
+    async def _vector(self, content: str) -> Vector | None:
+        """The text's vector; None while the embedder is away, when the index makes it later."""
+        try:
+            vectors = await self._search.embed([content])
+        except (UpstreamFailed, Unavailable):
+            return None
+        return np.asarray(vectors[0], dtype=np.float32)
+
+    async def _near(
+        self, principal: Principal, workspace_id: str, vector: Vector
+    ) -> builtins.list[tuple[Memory, float]]:
+        """Current memories nearest to a vector, with their cosine."""
+        workspace = await self._workspaces.get(principal, workspace_id)
+        nearest = await self._search.nearest(workspace.id, frozenset({ENTITY}), vector, NEIGHBOURS)
+        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [id for id, _ in nearest]))
+        return [(rows[id], cosine) for id, cosine in nearest if id in rows and rows[id].status == "current"]
+
+    def _found(
+        self,
+        tx: Tx,
+        principal: Principal,
+        workspace_id: str,
+        key: str,
+        look: Callable[[Tx, str, str], Memory | None],
+    ) -> Memory:
+        workspace = self._workspaces.check(tx, principal, workspace_id)
+        found = look(tx, workspace.id, key)
+        if found is None:
+            raise MemoryNotFound(key)
+        return found
+
+    def _superseded(self, tx: Tx, workspace_id: str, key: str) -> Memory:
+        found = store.lock(tx, workspace_id, key)
+        if found is None:
+            raise MemoryNotFound(key)
+        _require_current(found)
+        return found
+
+    def _insert(
+        self,
+        tx: Tx,
+        principal: Principal,
+        workspace_id: str,
+        new: NewMemory,
+        checked: Draft,
+        superseded: Memory | None,
+        vector: Vector | None,
+    ) -> Memory | None:
+        """Store and index; None when a current memory says the same."""
+        now = self._clock.now()
+        made = Memory(
+            id=new_id("mem"),
+            workspace_id=workspace_id,
+            slug="",
+            title=checked.title,
+            content=checked.content,
+            digest=checked.digest,
+            category=checked.category,
+            tags=checked.tags,
+            status="current",
+            occurred_at=new.occurred_at,
+            learned_at=now,
+            valid_until=None,
+            superseded_by=None,
+            status_note="",
+            author=principal.actor,
+            author_name=principal.name,
+            trust=trust_of(principal, new.trust, checked.source),
+            session_id=new.session_id,
+            chat_id=new.chat_id,
+            source=checked.source,
+            position=store.in_session(tx, workspace_id, new.session_id) if new.session_id else 0,
+            revision=1,
+            updated_at=now,
+        )
+        if superseded is not None and superseded.digest == checked.digest:
+            return None
+        for slug in slugs_for(checked.title, checked.digest):
+            made = replace(made, slug=slug)
+            if store.insert(tx, made):
+                break
+            if store.find_current(tx, workspace_id, checked.digest) is not None:
+                return None
+        self._search.put(tx, [entry_of(made)], None if vector is None else vector[None, :])
+        self._record(tx, principal, "memory.save", made, category=made.category, trust=made.trust)
+        if superseded is not None:
+            self._replace(tx, principal, superseded, made, made.true_from)
+        return made
+
+    def _replace(self, tx: Tx, principal: Principal, old: Memory, by: Memory, at: int) -> None:
+        """End the old memory where the new one begins, never before it began itself."""
+        until = max(at, old.true_from)
+        ended = replace(old, status="superseded", superseded_by=by.id, valid_until=until)
+        store.replace(tx, ended)
+        self._search.expire(tx, old.workspace_id, ENTITY, old.id, until)
+        self._record(tx, principal, "memory.supersede", ended, by=by.id)
+
+    def _record(self, tx: Tx, principal: Principal, action: str, memory: Memory, **detail: object) -> None:
+        self._audit.record(
+            tx,
+            principal,
+            action,
+            resource=ENTITY,
+            resource_id=memory.id,
+            workspace_id=memory.workspace_id,
+            detail={"slug": memory.slug, **detail},
+        )
+        payload = {"id": memory.id, "slug": memory.slug, "action": action.removeprefix("memory.")}
+        self._events.publish(tx, "memory.changed", payload, workspace_id=memory.workspace_id)
+
+
+def _require_current(memory: Memory) -> None:
+    if memory.status == "superseded":
+        raise Conflict(f"The memory {memory.slug!r} is superseded by {memory.superseded_by}; change that one.")
+    if memory.status == "retracted":
+        raise Conflict(f"The memory {memory.slug!r} was retracted; save a new one.")
+
+
+def _refused(change: Change) -> bool:
+    """Whether a credential keeps the new text from the embedder too: it may be another company's server."""
+    return isinstance(draft(NewMemory(change.content or "")), Refusal)

@@ -1,0 +1,204 @@
+"""Owns the SQL of memories and of their earlier revisions, for both dialects."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.features.memory.model import Filters, Memory, Revision
+from holdfast.storage.database import Row, Tx
+
+_FIELDS = (
+    "id, workspace_id, slug, title, content, digest, category, tags, status, occurred_at, learned_at, valid_until, "
+    "superseded_by, status_note, author, author_name, trust, session_id, chat_id, source, position, "
+    "revision, updated_at"
+)
+_VALUES = ", ".join(f":{name.strip()}" for name in _FIELDS.split(","))
+_REVISION_FIELDS = "memory_id, revision, title, content, category, tags, occurred_at, written_at, editor"
+_REVISION_VALUES = ", ".join(f":{name.strip()}" for name in _REVISION_FIELDS.split(","))
+
+
+def insert(tx: Tx, new: Memory) -> bool:
+    """Keep a new memory; False when its slug is taken or a current memory says the same."""
+    return tx.execute(f"INSERT INTO memory ({_FIELDS}) VALUES ({_VALUES}) ON CONFLICT DO NOTHING", _params(new)) == 1
+
+
+def replace(tx: Tx, changed: Memory) -> None:
+    """Write every field of a memory that exists."""
+    assignments = ", ".join(f"{name.strip()} = :{name.strip()}" for name in _FIELDS.split(",")[2:])
+    tx.execute(f"UPDATE memory SET {assignments} WHERE workspace_id = :workspace_id AND id = :id", _params(changed))
+
+
+def find(tx: Tx, workspace_id: str, key: str) -> Memory | None:
+    """The memory of this id or slug."""
+    row = tx.one(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND (id = :key OR slug = :key) "
+        "ORDER BY CASE WHEN id = :key THEN 0 ELSE 1 END LIMIT 1",
+        {"workspace_id": workspace_id, "key": key},
+    )
+    return _memory(row) if row else None
+
+
+def find_current(tx: Tx, workspace_id: str, digest: str) -> Memory | None:
+    """The current memory that says exactly this."""
+    row = tx.one(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND digest = :digest AND status = 'current'",
+        {"workspace_id": workspace_id, "digest": digest},
+    )
+    return _memory(row) if row else None
+
+
+def lock(tx: Tx, workspace_id: str, key: str) -> Memory | None:
+    """The memory of this id or slug, kept from other writers until this transaction ends."""
+    found = find(tx, workspace_id, key)
+    if found is None:
+        return None
+    tx.execute("UPDATE memory SET revision = revision WHERE id = :id", {"id": found.id})
+    return find(tx, workspace_id, found.id)
+
+
+def delete(tx: Tx, workspace_id: str, memory_id: str) -> None:
+    """Remove a memory and what it said before."""
+    tx.execute("DELETE FROM memory WHERE workspace_id = :workspace_id AND id = :id", _key(workspace_id, memory_id))
+
+
+def in_session(tx: Tx, workspace_id: str, session_id: str) -> int:
+    """How many memories a session has made."""
+    row = tx.one(
+        "SELECT COUNT(*) AS number FROM memory WHERE workspace_id = :workspace_id AND session_id = :id",
+        _key(workspace_id, session_id),
+    )
+    return int(row["number"]) if row else 0
+
+
+def by_ids(tx: Tx, workspace_id: str, ids: Sequence[str]) -> dict[str, Memory]:
+    """The memories of these ids that are in the workspace."""
+    if not ids:
+        return {}
+    names = {f"id_{number}": id for number, id in enumerate(ids)}
+    listed = ", ".join(f":{name}" for name in names)
+    rows = tx.all(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND id IN ({listed})",
+        {"workspace_id": workspace_id, **names},
+    )
+    return {row["id"]: _memory(row) for row in rows}
+
+
+def page(tx: Tx, workspace_id: str, filters: Filters, before: tuple[int, str] | None, limit: int) -> list[Memory]:
+    """Up to `limit` memories, the newest learned first, after the position of the page before."""
+    terms, params = _where(filters)
+    params |= {"workspace_id": workspace_id, "limit": limit}
+    if before is not None:
+        terms.append("(learned_at < :before_at OR (learned_at = :before_at AND id < :before_id))")
+        params |= {"before_at": before[0], "before_id": before[1]}
+    rows = tx.all(
+        f"SELECT {_FIELDS} FROM memory WHERE {' AND '.join(['workspace_id = :workspace_id', *terms])} "
+        "ORDER BY learned_at DESC, id DESC LIMIT :limit",
+        params,
+    )
+    return [_memory(row) for row in rows]
+
+
+def after_slug(tx: Tx, workspace_id: str, slug: str, limit: int) -> list[Memory]:
+    """Up to `limit` memories of every status in the order of their slugs, for exports that do not depend on ids."""
+    rows = tx.all(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND slug > :slug ORDER BY slug LIMIT :limit",
+        {"workspace_id": workspace_id, "slug": slug, "limit": limit},
+    )
+    return [_memory(row) for row in rows]
+
+
+def slugs_starting(tx: Tx, workspace_id: str, prefix: str, limit: int) -> list[str]:
+    """Slugs of current memories that begin like this, for completion."""
+    # U+FFFF sorts after every character of a slug: a range that the index serves, where LIKE would scan on PostgreSQL.
+    rows = tx.all(
+        "SELECT slug FROM memory WHERE workspace_id = :workspace_id AND slug >= :low AND slug < :high "
+        "AND status = 'current' ORDER BY slug LIMIT :limit",
+        {"workspace_id": workspace_id, "low": prefix, "high": prefix + "\uffff", "limit": limit},
+    )
+    return [row["slug"] for row in rows]
+
+
+def count_by_category(tx: Tx, workspace_id: str) -> dict[str, int]:
+    """How many current memories each category has."""
+    rows = tx.all(
+        "SELECT category, COUNT(*) AS number FROM memory WHERE workspace_id = :id AND status = 'current' "
+        "GROUP BY category ORDER BY category",
+        {"id": workspace_id},
+    )
+    return {row["category"]: int(row["number"]) for row in rows}
+
+
+def insert_revisions(tx: Tx, revisions: Iterable[Revision]) -> None:
+    """Keep what memories said before."""
+    rows = [asdict(revision) | {"tags": _tags(revision.tags)} for revision in revisions]
+    if rows:
+        tx.many(f"INSERT INTO memory_revision ({_REVISION_FIELDS}) VALUES ({_REVISION_VALUES})", rows)
+
+
+def revisions(tx: Tx, memory_ids: Sequence[str]) -> dict[str, list[Revision]]:
+    """What each memory said before its last edit, oldest first."""
+    found: dict[str, list[Revision]] = {}
+    if not memory_ids:
+        return found
+    names = {f"id_{number}": id for number, id in enumerate(memory_ids)}
+    listed = ", ".join(f":{name}" for name in names)
+    for row in tx.all(
+        f"SELECT {_REVISION_FIELDS} FROM memory_revision WHERE memory_id IN ({listed}) ORDER BY memory_id, revision",
+        names,
+    ):
+        found.setdefault(row["memory_id"], []).append(_revision(row))
+    return found
+
+
+def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:
+    terms: list[str] = []
+    params: dict[str, Any] = {}
+    for name in ("category", "author", "trust", "session_id", "chat_id"):
+        value = getattr(filters, name)
+        if value is not None:
+            terms.append(f"{name} = :{name}")
+            params[name] = value
+    if filters.tag is not None:
+        # Tags are a JSON list of strings: a tag is found by its quoted form.
+        terms.append("(' ' || tags) LIKE :tag ESCAPE '\\'")
+        params["tag"] = f"%{_like(json.dumps(filters.tag, ensure_ascii=False))}%"
+    if filters.since is not None:
+        terms.append("learned_at >= :since")
+        params["since"] = filters.since
+    if filters.until is not None:
+        terms.append("learned_at < :until")
+        params["until"] = filters.until
+    if filters.as_of is not None:
+        terms.append("COALESCE(occurred_at, learned_at) <= :as_of AND (valid_until IS NULL OR valid_until > :as_of)")
+        params["as_of"] = filters.as_of
+    elif filters.status is not None:
+        terms.append("status = :status")
+        params["status"] = filters.status
+    return terms, params
+
+
+def _key(workspace_id: str, id: str) -> dict[str, str]:
+    return {"workspace_id": workspace_id, "id": id}
+
+
+def _like(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _tags(tags: Sequence[str]) -> str:
+    return json.dumps(list(tags), ensure_ascii=False)
+
+
+def _params(memory: Memory) -> dict[str, Any]:
+    return asdict(memory) | {"tags": _tags(memory.tags)}
+
+
+def _memory(row: Row) -> Memory:
+    values = {name: row[name] for name in Memory.__slots__}
+    return Memory(**(values | {"tags": tuple(json.loads(row["tags"]))}))
+
+
+def _revision(row: Row) -> Revision:
+    values = {name: row[name] for name in Revision.__slots__}
+    return Revision(**(values | {"tags": tuple(json.loads(row["tags"]))}))
