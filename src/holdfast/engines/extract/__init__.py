@@ -1,0 +1,1 @@
+"""Reading text out of files, in a process that can be killed."""

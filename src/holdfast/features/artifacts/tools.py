@@ -1,0 +1,223 @@
+"""Owns the artifact tools: `xerotier.artifact.create`, `update`, `read` and `list`."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from holdfast.core.clock import iso
+from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.features.artifacts.model import TYPES, Artifact, ArtifactReading, ArtifactReference, NewArtifact
+from holdfast.features.artifacts.service import ArtifactService
+
+_Version = Annotated[int, Field(ge=1, le=2**53)]
+
+
+class _Input(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class CreateInput(_Input):
+    identifier: str = Field(
+        description="Stable name for later updates: ASCII letters, digits, hyphens, underscores and dots.",
+        min_length=1,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9._-]+$",
+    )
+    title: str = Field(description="What people see.", min_length=1, max_length=300)
+    type: str = Field(description=f"MIME type: {', '.join(TYPES)}, or text/x-LANGUAGE for code, such as text/x-python.")
+    content: str = Field(description="The whole content, at most 1 MB in a chat.")
+    language: str | None = Field(None, description="Programming language for highlighting; leave out for prose.")
+    chat_id: str | None = Field(None, description="Keep it with this chat; left out, it belongs to the workspace.")
+
+
+class UpdateInput(_Input):
+    artifact_id: str | None = Field(None, description="Which artifact, by its id.")
+    identifier: str | None = Field(None, description="Which artifact, by the identifier it was created with.")
+    chat_id: str | None = Field(
+        None, description="The chat that the identifier belongs to, if it is not the workspace."
+    )
+    content: str = Field(description="The whole new content; it replaces the previous version.")
+    title: str | None = Field(None, description="A new title, if it changes.", min_length=1, max_length=300)
+    expected_version: _Version | None = Field(
+        None, description="Refuse the update unless this is still the newest version."
+    )
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "UpdateInput":
+        if (self.artifact_id is None) == (self.identifier is None):
+            raise ValueError("give either artifact_id or identifier")
+        return self
+
+
+class ReadInput(_Input):
+    artifact_id: str = Field(description="Which artifact.")
+    version: _Version | None = Field(None, description="Which version; the newest when left out.")
+
+
+class ListInput(_Input):
+    chat_id: str | None = Field(None, description="Only those of this chat.")
+    artifact_type: str | None = Field(None, description="Only those of this MIME type.")
+    limit: int = Field(20, ge=1, le=100, description="How many at most.")
+    offset: int = Field(0, ge=0, le=2**53, description="How many to skip.")
+
+
+class WrittenOutput(BaseModel):
+    artifact_id: str
+    identifier: str
+    version: int
+    status: Literal["created", "updated"]
+    title: str
+    type: str
+
+
+class ArtifactOutput(BaseModel):
+    artifact_id: str
+    identifier: str
+    title: str
+    type: str
+    language: str | None
+    version: int
+    chat_id: str | None
+    size_bytes: int
+    created_at: str
+    updated_at: str
+
+
+class ReadOutput(ArtifactOutput):
+    latest_version: int
+    sha256: str
+    author: str
+    content: str | None = None
+    content_truncated: bool
+
+
+class ListOutput(BaseModel):
+    artifacts: list[ArtifactOutput]
+    total: int
+
+
+def artifact_output(artifact: Artifact) -> ArtifactOutput:
+    """An artifact as the wire has it."""
+    return ArtifactOutput(
+        artifact_id=artifact.id,
+        identifier=artifact.identifier,
+        title=artifact.title,
+        type=artifact.type,
+        language=artifact.language,
+        version=artifact.version,
+        chat_id=artifact.chat_id,
+        size_bytes=artifact.size_bytes,
+        created_at=iso(artifact.created_at),
+        updated_at=iso(artifact.updated_at),
+    )
+
+
+def read_output(reading: ArtifactReading) -> ReadOutput:
+    """One version of an artifact as the wire has it."""
+    fields = artifact_output(reading.artifact).model_dump()
+    fields |= {
+        "title": reading.version.title,
+        "version": reading.version.version,
+        "size_bytes": reading.version.size_bytes,
+        "updated_at": iso(reading.version.created_at),
+    }
+    return ReadOutput(
+        **fields,
+        latest_version=reading.artifact.version,
+        sha256=reading.version.sha256,
+        author=reading.version.author,
+        content=reading.content,
+        content_truncated=reading.content is None,
+    )
+
+
+def tools(service: ArtifactService) -> list[AnyTool]:
+    """Every artifact tool, over one service."""
+
+    async def create(call: ToolCall, given: CreateInput) -> WrittenOutput:
+        chat = given.chat_id or call.chat_id
+        new = NewArtifact(given.identifier, given.title, given.type, given.content, given.language, chat)
+        return _written(await service.create(call.principal, call.workspace(), new), "created")
+
+    async def update(call: ToolCall, given: UpdateInput) -> WrittenOutput:
+        chat = (given.chat_id or call.chat_id) if given.identifier is not None else None
+        made = await service.update(
+            call.principal,
+            call.workspace(),
+            ArtifactReference(given.artifact_id, given.identifier, chat),
+            given.content,
+            title=given.title,
+            expected_version=given.expected_version,
+        )
+        return _written(made, "updated")
+
+    async def read(call: ToolCall, given: ReadInput) -> ReadOutput:
+        return read_output(
+            await service.read(call.principal, call.workspace(), given.artifact_id, version=given.version)
+        )
+
+    async def list_all(call: ToolCall, given: ListInput) -> ListOutput:
+        found, total = await service.list(
+            call.principal,
+            call.workspace(),
+            chat_id=given.chat_id,
+            type=given.artifact_type,
+            limit=given.limit,
+            offset=given.offset,
+        )
+        return ListOutput(artifacts=[artifact_output(artifact) for artifact in found], total=total)
+
+    return [
+        Tool(
+            name="xerotier.artifact.create",
+            title="Create an artifact",
+            description="Keep a document, page, diagram, data file or piece of code in the workspace as version 1.",
+            input=CreateInput,
+            output=WrittenOutput,
+            handler=create,
+            annotations=Annotations(read_only=False),
+            tier="intel",
+        ),
+        Tool(
+            name="xerotier.artifact.update",
+            title="Update an artifact",
+            description="Write the next version of an artifact of this workspace; earlier versions stay readable.",
+            input=UpdateInput,
+            output=WrittenOutput,
+            handler=update,
+            annotations=Annotations(read_only=False),
+            tier="intel",
+        ),
+        Tool(
+            name="xerotier.artifact.read",
+            title="Read an artifact",
+            description="One artifact with its content, the newest version or an earlier one. "
+            "Content over 1 MiB is left out and `content_truncated` is true.",
+            input=ReadInput,
+            output=ReadOutput,
+            handler=read,
+            annotations=Annotations(read_only=True, idempotent=True),
+            tier="intel",
+        ),
+        Tool(
+            name="xerotier.artifact.list",
+            title="List artifacts",
+            description="The artifacts of this workspace, the last changed first, optionally of one chat or MIME type.",
+            input=ListInput,
+            output=ListOutput,
+            handler=list_all,
+            annotations=Annotations(read_only=True, idempotent=True),
+            tier="intel",
+        ),
+    ]
+
+
+def _written(artifact: Artifact, status: Literal["created", "updated"]) -> WrittenOutput:
+    return WrittenOutput(
+        artifact_id=artifact.id,
+        identifier=artifact.identifier,
+        version=artifact.version,
+        status=status,
+        title=artifact.title,
+        type=artifact.type,
+    )
