@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import slug_of
 from holdfast.engines.search.model import Entry
@@ -61,6 +62,37 @@ def trust_of(principal: Principal, claimed: Trust | None, source: str) -> Trust:
     if claimed is not None:
         return min(claimed, own, key=_RANK.__getitem__)
     return "web" if not principal.is_person and source.startswith(("http://", "https://")) else own
+
+
+def memory_of(
+    principal: Principal, workspace_id: str, new: NewMemory, checked: Draft, position: int, now: int
+) -> Memory:
+    """A current memory in the caller's words, without a slug yet."""
+    return Memory(
+        id=new_id("mem"),
+        workspace_id=workspace_id,
+        slug="",
+        title=checked.title,
+        content=checked.content,
+        digest=checked.digest,
+        category=checked.category,
+        tags=checked.tags,
+        status="current",
+        occurred_at=new.occurred_at,
+        learned_at=now,
+        valid_until=None,
+        superseded_by=None,
+        status_note="",
+        author=principal.actor,
+        author_name=principal.name,
+        trust=trust_of(principal, new.trust, checked.source),
+        session_id=new.session_id,
+        chat_id=new.chat_id,
+        source=checked.source,
+        position=position,
+        revision=1,
+        updated_at=now,
+    )
 
 
 def slugs_for(title: str, digest: str) -> Iterator[str]:
@@ -131,7 +163,8 @@ def entry_of(memory: Memory) -> Entry:
         id=memory.id,
         title=memory.title,
         text=memory.content,
-        learned_at=memory.learned_at,
+        # `as_of` asks what held then: what happened before we learned of it held already.
+        learned_at=memory.held_from,
         occurred_at=memory.occurred_at,
         author=memory.author_name,
         source=memory.session_id or memory.chat_id or "",
@@ -139,6 +172,7 @@ def entry_of(memory: Memory) -> Entry:
         valid_until=memory.valid_until,
         meta={
             "slug": memory.slug,
+            "learned_at": memory.learned_at,
             "category": memory.category,
             "tags": list(memory.tags),
             "trust": memory.trust,

@@ -84,6 +84,11 @@ class Memory:
         """Since when it holds: when it happened, or else when we learned it."""
         return self.learned_at if self.occurred_at is None else self.occurred_at
 
+    @property
+    def held_from(self) -> int:
+        """Since when it is an answer: it was true, or we knew already that it would be."""
+        return min(self.learned_at, self.true_from)
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:

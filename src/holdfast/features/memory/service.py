@@ -1,7 +1,7 @@
 """Owns the rules of memories: what is kept, what repeats, what contradicts, who may change it, how it is found."""
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict, FieldError, Invalid, Unavailable, UpstreamFailed
-from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.model import Query
+from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory import likeness, store
 from holdfast.features.memory.draft import (
@@ -24,10 +23,11 @@ from holdfast.features.memory.draft import (
     changed,
     draft,
     entry_of,
+    memory_of,
     revision_of,
     slugs_for,
-    trust_of,
 )
+from holdfast.features.memory.finding import Finding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -79,6 +79,7 @@ class MemoryService:
         self._search = search
         self._events = events
         self._clock = clock
+        self._finding = Finding(workspaces, search)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
@@ -261,6 +262,19 @@ class MemoryService:
         found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
         return await self._worded(found, as_of)
 
+    async def search(
+        self,
+        principal: Principal,
+        workspace_id: str,
+        query: str,
+        *,
+        types: Iterable[str] | None = None,
+        limit: int = 10,
+        as_of: int | None = None,
+    ) -> builtins.list[Hit]:
+        """The best passages of everything the workspace knows, at most one of each entity, best first."""
+        return await self._finding.search(principal, workspace_id, query, types=types, limit=limit, as_of=as_of)
+
     async def _worded(self, found: builtins.list[Recalled], as_of: int | None) -> builtins.list[Recalled]:
         """Each memory in the words it had at the moment asked about."""
         edited = [each.memory.id for each in found if each.memory.revision > 1]
@@ -335,32 +349,8 @@ class MemoryService:
         vector: Vector | None,
     ) -> Memory | None:
         """Store and index; None when a current memory says the same."""
-        now = self._clock.now()
-        made = Memory(
-            id=new_id("mem"),
-            workspace_id=workspace_id,
-            slug="",
-            title=checked.title,
-            content=checked.content,
-            digest=checked.digest,
-            category=checked.category,
-            tags=checked.tags,
-            status="current",
-            occurred_at=new.occurred_at,
-            learned_at=now,
-            valid_until=None,
-            superseded_by=None,
-            status_note="",
-            author=principal.actor,
-            author_name=principal.name,
-            trust=trust_of(principal, new.trust, checked.source),
-            session_id=new.session_id,
-            chat_id=new.chat_id,
-            source=checked.source,
-            position=store.in_session(tx, workspace_id, new.session_id) if new.session_id else 0,
-            revision=1,
-            updated_at=now,
-        )
+        position = store.in_session(tx, workspace_id, new.session_id) if new.session_id else 0
+        made = memory_of(principal, workspace_id, new, checked, position, self._clock.now())
         if superseded is not None and superseded.digest == checked.digest:
             return None
         for slug in slugs_for(checked.title, checked.digest):

@@ -170,7 +170,9 @@ def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:
         terms.append("learned_at < :until")
         params["until"] = filters.until
     if filters.as_of is not None:
-        terms.append("COALESCE(occurred_at, learned_at) <= :as_of AND (valid_until IS NULL OR valid_until > :as_of)")
+        terms.append(
+            "(learned_at <= :as_of OR occurred_at <= :as_of) AND (valid_until IS NULL OR valid_until > :as_of)"
+        )
         params["as_of"] = filters.as_of
     elif filters.status is not None:
         terms.append("status = :status")
