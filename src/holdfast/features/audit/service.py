@@ -15,7 +15,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.features.audit import chain, store
-from holdfast.features.audit.denials import Denials
+from holdfast.features.audit.denials import Denial, Denials
 from holdfast.features.audit.detail import encode
 from holdfast.features.audit.model import AuditEvent, AuditFilter, Outcome, Verification
 from holdfast.storage.database import Database, Row, Tx
@@ -23,6 +23,7 @@ from holdfast.storage.database import Database, Row, Tx
 BATCH = 1000
 SEAL_SECONDS = 0.4
 MAX_ID = 400
+ANY = AuditFilter()
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Audit:
             await self._database.write(lambda tx: denial.record(self, tx, times=1))
 
     async def list(
-        self, principal: Principal, wanted: AuditFilter = AuditFilter(), *, cursor: str | None = None, limit: int = 50
+        self, principal: Principal, wanted: AuditFilter = ANY, *, cursor: str | None = None, limit: int = 50
     ) -> Page[AuditEvent]:
         """The newest events that match, of what the principal may see."""
         principal.require("management")
@@ -92,7 +93,7 @@ class Audit:
         rows = await self._database.read(lambda tx: _page(tx, principal, wanted, before, limit + 1))
         return page_of(rows, limit, lambda event: (event.number,))
 
-    async def export(self, principal: Principal, wanted: AuditFilter = AuditFilter()) -> AsyncIterator[str]:
+    async def export(self, principal: Principal, wanted: AuditFilter = ANY) -> AsyncIterator[str]:
         """Every event that matches as JSON lines, newest first."""
         principal.require("management")
         before: int | None = None
@@ -161,7 +162,11 @@ class Audit:
     async def _write_denials(self, *, everything: bool) -> None:
         due = self._denials.due(everything=everything)
         if due:
-            await self._database.write(lambda tx: [denial.record(self, tx, times=times) for denial, times in due])
+            await self._database.write(lambda tx: self._record_all(tx, due))
+
+    def _record_all(self, tx: Tx, due: "builtins.list[tuple[Denial, int]]") -> None:
+        for denial, times in due:
+            denial.record(self, tx, times=times)
 
     def _seal_batch(self, tx: Tx) -> int:
         if not store.become_sealer(tx):

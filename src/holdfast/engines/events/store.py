@@ -1,0 +1,95 @@
+"""Owns the event table, and waking replicas up through PostgreSQL."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import psycopg
+
+from holdfast.engines.events.model import Event
+from holdfast.storage.database import Database, Row, Tx
+from holdfast.storage.postgresql import PostgresDatabase
+
+CHANNEL = "holdfast_event"
+RECONNECT_SECONDS = 1.0
+PAGE = 1000
+_COLUMNS = "number, at, origin, topic, workspace_id, payload"
+
+_log = logging.getLogger(__name__)
+
+
+def insert(tx: Tx, event: Event, origin: str) -> None:
+    """Leave an event for other processes."""
+    tx.execute(
+        "INSERT INTO event (at, origin, topic, workspace_id, payload) "
+        "VALUES (:at, :origin, :topic, :workspace_id, :payload)",
+        {
+            "at": event.at,
+            "origin": origin,
+            "topic": event.topic,
+            "workspace_id": event.workspace_id,
+            "payload": encode(event.payload),
+        },
+    )
+
+
+def encode(payload: Mapping[str, Any]) -> str:
+    """The payload as text."""
+    return json.dumps(payload, separators=(",", ":"))
+
+
+def decode(row: Row) -> Event:
+    """The event in a row."""
+    return Event(row["topic"], json.loads(row["payload"]), row["workspace_id"], int(row["at"]))
+
+
+def newest(tx: Tx) -> int:
+    """The number of the newest event."""
+    row = tx.one("SELECT MAX(number) AS number FROM event")
+    return int(row["number"] or 0) if row else 0
+
+
+def after(tx: Tx, number: int) -> list[Row]:
+    """Events that came after a number."""
+    sql = f"SELECT {_COLUMNS} FROM event WHERE number > :number ORDER BY number LIMIT :page"
+    return tx.all(sql, {"number": number, "page": PAGE})
+
+
+def among(tx: Tx, numbers: Collection[int]) -> list[Row]:
+    """Those of these events that exist by now."""
+    if not numbers:
+        return []
+    wanted = ", ".join(str(int(number)) for number in numbers)
+    return tx.all(f"SELECT {_COLUMNS} FROM event WHERE number IN ({wanted}) ORDER BY number")
+
+
+def trim(tx: Tx, before: int) -> int:
+    """Forget events older than a moment."""
+    return tx.execute("DELETE FROM event WHERE at < :before", {"before": before})
+
+
+async def tell_replicas(database: Database) -> None:
+    """Wake the other replicas up: one small notice, whatever the number of events."""
+    if database.dialect == "postgresql":
+        await database.glance(lambda tx: tx.one("SELECT pg_notify(:channel, '')", {"channel": CHANNEL}))
+
+
+async def listen(database: Database, wake: Callable[[], None]) -> None:
+    """Call `wake` at each notice of a replica, until cancelled. SQLite has none: its one server polls."""
+    if not isinstance(database, PostgresDatabase):
+        return
+    while True:
+        try:
+            connection = await psycopg.AsyncConnection.connect(
+                database.url, autocommit=True, application_name="holdfast-events"
+            )
+            async with connection:
+                await connection.execute(f"LISTEN {CHANNEL}")
+                wake()
+                async for _ in connection.notifies():
+                    wake()
+        except psycopg.OperationalError as problem:
+            _log.warning("Listening for events was interrupted (%s); polling meanwhile.", type(problem).__name__)
+        await asyncio.sleep(RECONNECT_SECONDS)

@@ -1,0 +1,286 @@
+"""Owns background work: handlers by kind, jobs enqueued in transactions, run under leases that outlive no process."""
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.engines.events import EventBus
+from holdfast.engines.jobs import store
+from holdfast.engines.jobs.attempt import Attempt
+from holdfast.engines.jobs.model import Claim, Handler, Job, JobNotFound, JobState, Kind
+from holdfast.storage.database import Database, Tx
+
+# A dead owner's job is taken over after at most lease + poll.
+LEASE_MILLIS = 2200
+HEARTBEAT_SECONDS = 0.5
+POLL_SECONDS = 0.4
+TRIM_SECONDS = 3600
+KEEP_MILLIS = 14 * 86_400_000
+MAX_ATTEMPTS = 5
+BACKOFF_SECONDS = 1.0
+CONCURRENCY = 4
+GRACE_SECONDS = 1.0
+EVERY = "every"
+
+_log = logging.getLogger(__name__)
+
+
+class JobEngine:
+    """The jobs of one installation, and the part of them that this process runs."""
+
+    def __init__(self, database: Database, events: EventBus) -> None:
+        self._database = database
+        self._events = events
+        self._owner = new_id("run")
+        self._kinds: dict[str, Kind] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._stopped.set()
+
+    def handle(
+        self,
+        kind: str,
+        handler: Handler,
+        *,
+        concurrency: int = CONCURRENCY,
+        max_attempts: int = MAX_ATTEMPTS,
+        backoff_seconds: float = BACKOFF_SECONDS,
+        every_seconds: float | None = None,
+    ) -> None:
+        """Run jobs of a kind with `handler`, `concurrency` at once in each process.
+
+        With `every_seconds` a job of this kind is always waiting for its next turn, one over all replicas.
+        """
+        if kind in self._kinds:
+            raise ValueError(f"Jobs of kind {kind!r} have a handler already.")
+        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds)
+
+    def enqueue(
+        self,
+        tx: Tx,
+        kind: str,
+        payload: Mapping[str, Any] = {},
+        *,
+        workspace_id: str | None = None,
+        key: str | None = None,
+        delay_seconds: float = 0,
+        max_attempts: int | None = None,
+    ) -> str:
+        """Add a job with the change that `tx` makes; its id.
+
+        Work with a `key` is not queued twice: while an untried job of that kind, workspace and key waits, its id is
+        the answer. Jobs with the same key run one after another.
+        """
+        known = self._kinds.get(kind)
+        moment = store.now(tx)
+        values = {
+            "id": new_id("job"),
+            "kind": kind,
+            "workspace_id": workspace_id,
+            "key": key,
+            "payload": json.dumps(payload, separators=(",", ":")),
+            "max_attempts": max_attempts or (known.max_attempts if known else MAX_ATTEMPTS),
+            "run_at": moment + round(delay_seconds * 1000),
+            "now": moment,
+        }
+        # The job that was waiting may start between the two statements; then this one is new after all.
+        while not store.insert(tx, values):
+            waiting = store.waiting(tx, kind, workspace_id, key or "")
+            if waiting is not None:
+                return waiting
+        job_id = str(values["id"])
+        queued = {"id": job_id, "kind": kind, "state": "queued"}
+        self._events.publish(tx, "job.queued", queued, workspace_id=workspace_id)
+        tx.after_commit(self._wake_up)
+        return job_id
+
+    async def get(self, job_id: str, *, workspace_id: str | None = None) -> Job:
+        """One job, of that workspace where one is given."""
+        return await self._database.read(lambda tx: self.find(tx, job_id, workspace_id))
+
+    def find(self, tx: Tx, job_id: str, workspace_id: str | None = None) -> Job:
+        """Like `get`, within a transaction."""
+        job = store.get(tx, job_id)
+        if job is None or (workspace_id is not None and job.workspace_id != workspace_id):
+            raise JobNotFound(job_id)
+        return job
+
+    async def list(
+        self,
+        workspace_id: str,
+        *,
+        state: JobState | None = None,
+        kind: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Job]:
+        """A workspace's jobs, newest first."""
+        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+        jobs = await self._database.read(
+            lambda tx: store.page(tx, workspace_id, state=state, kind=kind, before=before, limit=limit + 1)
+        )
+        return page_of(jobs, limit, lambda job: (job.id,))
+
+    def cancel(self, tx: Tx, job_id: str, *, workspace_id: str | None = None) -> Job:
+        """End a queued job; tell a running one to stop, which it does within a second; leave a finished one."""
+        job = self.find(tx, job_id, workspace_id)
+        changed = store.request_cancel(tx, job_id)
+        if changed is not None and changed.finished:
+            self._publish(tx, changed)
+        return changed or job
+
+    async def wait(self, job_id: str, *, timeout_seconds: float = 60) -> Job:
+        """The job once it has ended; TimeoutError when that takes too long."""
+        async with asyncio.timeout(timeout_seconds), self._events.subscribe(["job.*"]) as events:
+            while not (job := await self.get(job_id)).finished:
+                try:
+                    async with asyncio.timeout(POLL_SECONDS):
+                        while (await events.get()).payload.get("id") != job_id:
+                            pass
+                except TimeoutError:
+                    continue
+            return job
+
+    async def run(self) -> None:
+        """Run jobs until `stop` or cancellation."""
+        self._loop = asyncio.get_running_loop()
+        self._stopped.clear()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._claim_until_stopped())
+                beat = group.create_task(self._heartbeat_forever())
+                trim = group.create_task(self._trim_forever())
+                await self._stopping.wait()
+                await self._wind_up()
+                beat.cancel()
+                trim.cancel()
+        finally:
+            for attempt in self._attempts.values():
+                attempt.abandon()
+            self._stopped.set()
+
+    async def stop(self) -> None:
+        """Start nothing more, let jobs end for a moment, give the others back to the queue."""
+        self._stopping.set()
+        self._wake.set()
+        await self._stopped.wait()
+
+    async def _wind_up(self) -> None:
+        tasks = [attempt.task for attempt in self._attempts.values() if attempt.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for attempt in list(self._attempts.values()):
+                attempt.give_back()
+            await asyncio.wait(tasks, timeout=GRACE_SECONDS * 5)
+
+    async def _claim_until_stopped(self) -> None:
+        periodic_ready = False
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                if not periodic_ready:
+                    await self._database.write(self._enqueue_periodic)
+                    periodic_ready = True
+                await self._claim_due()
+            except HoldfastError as problem:
+                _log.warning("Jobs could not be claimed: %s", problem.message)
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _claim_due(self) -> None:
+        busy = Counter(attempt.job.kind for attempt in self._attempts.values())
+        free = {name: kind.concurrency - busy[name] for name, kind in self._kinds.items()}
+        open_kinds = [name for name, slots in free.items() if slots > 0]
+        holding = list(self._attempts)
+        if not open_kinds:
+            return
+        for name in await self._database.read(lambda tx: store.due_kinds(tx, open_kinds, holding)):
+            claims = await self._database.write(lambda tx, name=name: self._claim(tx, name, holding, free[name]))  # type: ignore[misc]
+            for claim in claims:
+                self._start(claim)
+
+    def _claim(self, tx: Tx, kind: str, holding: Sequence[str], slots: int) -> Sequence[Claim]:
+        claims = store.claim(tx, kind, self._owner, holding, LEASE_MILLIS, slots)
+        for claim in claims:
+            self._publish(tx, claim.job)
+        return claims
+
+    def _start(self, claim: Claim) -> None:
+        attempt = Attempt(self._database, self._kinds[claim.job.kind], claim, self._ended)
+        self._attempts[claim.job.id] = attempt
+        attempt.start(lambda _: self._forget(claim.job.id, attempt))
+
+    def _forget(self, job_id: str, attempt: Attempt) -> None:
+        if self._attempts.get(job_id) is attempt:
+            del self._attempts[job_id]
+        self._wake.set()
+
+    def _ended(self, tx: Tx, job: Job) -> None:
+        """Within the transaction that ends an attempt: tell about it, and queue the next turn of periodic work."""
+        self._publish(tx, job)
+        if job.finished and job.key == EVERY:
+            self._enqueue_periodic(tx)
+
+    def _enqueue_periodic(self, tx: Tx) -> None:
+        for name, kind in self._kinds.items():
+            if kind.every_seconds is not None and not store.active(tx, name, EVERY):
+                self.enqueue(tx, name, key=EVERY, delay_seconds=kind.every_seconds)
+
+    def _publish(self, tx: Tx, job: Job) -> None:
+        payload = {"id": job.id, "kind": job.kind, "state": job.state}
+        self._events.publish(tx, f"job.{job.state}", payload, workspace_id=job.workspace_id)
+
+    async def _heartbeat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            if not self._attempts:
+                continue
+            try:
+                await self._heartbeat()
+            except HoldfastError as problem:
+                _log.warning("Leases of jobs could not be prolonged: %s", problem.message)
+
+    async def _heartbeat(self) -> None:
+        attempts = dict(self._attempts)
+        kept = await self._database.write(lambda tx: self._beat(tx, attempts))
+        for job_id, attempt in attempts.items():
+            if job_id not in kept:
+                attempt.lose()
+            elif kept[job_id]:
+                attempt.cancel()
+
+    def _beat(self, tx: Tx, attempts: Mapping[str, Attempt]) -> dict[str, bool]:
+        kept = store.extend(tx, [attempt.fence for attempt in attempts.values()], LEASE_MILLIS)
+        for attempt in attempts.values():
+            progress = attempt.save_progress(tx)
+            if progress is not None:
+                job = attempt.job
+                payload = {"id": job.id, "kind": job.kind, "state": "running", "done": progress.done}
+                payload |= {"total": progress.total, "message": progress.message[:500]}
+                self._events.publish(tx, "job.progress", payload, workspace_id=job.workspace_id)
+        return kept
+
+    async def _trim_forever(self) -> None:
+        while True:
+            try:
+                await self._database.write(lambda tx: store.trim(tx, store.now(tx) - KEEP_MILLIS))
+            except HoldfastError as problem:
+                _log.warning("Old jobs could not be trimmed: %s", problem.message)
+            await asyncio.sleep(TRIM_SECONDS)
+
+    def _wake_up(self) -> None:
+        """Called in a thread of the store."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake.set)
