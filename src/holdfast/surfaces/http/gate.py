@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -124,7 +124,7 @@ class Gate:
         origin = header(scope, b"origin")
         if origin is not None and not self._origin_allowed(origin, host):
             raise Forbidden(
-                f"Pages of {origin[:100]!r} may not call this server; add it to HOLDFAST_ALLOWED_ORIGINS if they should.",
+                f"Pages of {origin[:100]!r} may not call this server; HOLDFAST_ALLOWED_ORIGINS says which may.",
                 code="origin_not_allowed",
             )
 

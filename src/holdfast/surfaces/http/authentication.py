@@ -1,0 +1,83 @@
+"""Owns the way from a request's headers to a Principal: bearer key, bearer JWT, or a session cookie."""
+
+import hmac
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.types import Scope
+
+from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
+from holdfast.core.principal import Principal
+from holdfast.features.audit.service import Audit
+from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.sign_in import SignIn, principal_of
+from holdfast.features.identity.tokens import Tokens
+from holdfast.features.usage.limits import Limit, Limiter
+from holdfast.surfaces.http.asgi import header
+
+COOKIE = "holdfast_session"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Authenticator:
+    """Says who asks, counts their requests, and records refusals."""
+
+    def __init__(
+        self, keys: Keys, sign_in: SignIn, tokens: Tokens, limiter: Limiter, audit: Audit, requests_per_minute: int
+    ) -> None:
+        self._keys = keys
+        self._sign_in = sign_in
+        self._tokens = tokens
+        self._limiter = limiter
+        self._audit = audit
+        self._limit = Limit(requests_per_minute, 60)
+
+    async def authenticate(self, scope: Scope) -> Principal:
+        """Who sent this request; Unauthenticated when nobody known did."""
+        principal = await self._authenticate(scope)
+        scope.setdefault("state", {})["actor"] = principal.actor
+        return principal
+
+    async def limit(self, principal: Principal) -> Mapping[str, str]:
+        """Count one request of the principal's; RateLimited beyond the minute's share."""
+        return (await self._limiter.demand(f"rest {principal.actor}", self._limit)).headers
+
+    async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
+        """Put a refusal into the audit log."""
+        await self._audit.record_denied(
+            principal, action, resource="operation", resource_id=action, reason=error.message
+        )
+
+    async def _authenticate(self, scope: Scope) -> Principal:
+        authorization = header(scope, b"authorization")
+        if authorization is not None:
+            kind, _, credential = authorization.partition(" ")
+            credential = credential.strip()
+            if kind.lower() != "bearer" or not credential:
+                raise Unauthenticated
+            if credential.startswith(("xero_", "ks_live_")):
+                return await self._keys.authenticate(credential)
+            return await self._tokens.authenticate(credential)
+        cookie = session_cookie(scope)
+        if cookie is None:
+            raise Unauthenticated
+        session = await self._sign_in.session(cookie)
+        if scope["method"] not in _SAFE:
+            # A cookie travels with requests that other sites cause; only our pages know this token.
+            given = header(scope, b"x-csrf-token") or ""
+            if not hmac.compare_digest(given.encode(), session.csrf.encode()):
+                raise Forbidden("The header X-CSRF-Token is missing or wrong; reload the page.", code="csrf")
+        return principal_of(session)
+
+
+def session_cookie(scope: Scope) -> str | None:
+    """The value of our cookie."""
+    raw = header(scope, b"cookie")
+    if raw is None or COOKIE not in raw:
+        return None
+    try:
+        jar: SimpleCookie = SimpleCookie(raw)
+    except CookieError:
+        return None
+    found = jar.get(COOKIE)
+    return found.value if found else None
