@@ -1,0 +1,18 @@
+"""Owns the rows that need no proof yet, each with the work that will bring it; a row leaves when it is built."""
+
+CHAT = "issue 5: the router"
+REPOSITORIES = "issue 6: repository memory"
+EXECUTION = "a later issue: governed execution"
+DASHBOARD = "a later issue: the dashboard"
+CASES = "a later issue: work items"
+AGENTS = "a later issue: agents"
+
+LATER: dict[str, str] = {
+    **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
+    "XM-21": DASHBOARD,
+    **{f"XS-{number}": CHAT for number in range(1, 8)},
+    **{f"XS-T{number}": CHAT for number in range(1, 10)},
+    **{f"KS-{number}": REPOSITORIES for number in range(1, 9)},
+    **{f"ZE-{number}": CASES for number in range(1, 6)},
+    **{f"XA-{number}": AGENTS for number in range(1, 12)},
+}
