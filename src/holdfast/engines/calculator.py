@@ -283,7 +283,7 @@ def _sqrt(value: Number) -> Number:
 
 
 def _round(value: Number, digits: Number = Fraction(0)) -> Number:
-    if not _whole(digits) or abs(digits) > 300:
+    if not _whole(digits) or not -300 <= digits <= 300:
         raise ValueError("digits")
     # Halves go away from zero, as people are taught; Python's round() would take 2.5 to 2.
     scale = Fraction(10 ** int(digits)) if digits >= 0 else Fraction(1, 10 ** int(-digits))

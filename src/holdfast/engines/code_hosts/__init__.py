@@ -1,0 +1,1 @@
+"""Reading code on GitHub and GitLab."""

@@ -1,0 +1,118 @@
+"""Owns a few warm child processes and kills the one that takes too long."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.core.errors import UpstreamFailed
+
+_START_SECONDS = 30.0
+
+
+class ContentUnreadable(UpstreamFailed):
+    """The content came, but it can't be read."""
+
+    code = "unreadable_content"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The content could not be read: {why}.")
+
+
+class Workers:
+    """Runs jobs of one module in at most `size` processes, which start when first needed and are reused."""
+
+    def __init__(self, module: str, *, size: int = 2, memory_bytes: int = 1_000_000_000) -> None:
+        self._module = module
+        self._memory_bytes = memory_bytes
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[asyncio.subprocess.Process] = []
+
+    async def run(self, job: str, params: dict[str, Any], parts: Sequence[bytes], *, seconds: float) -> Any:
+        """The job's answer; ContentUnreadable when it says no, crashes, or is not done in time."""
+        async with self._free:
+            process = self._idle.pop() if self._idle else await self._start()
+            if process.returncode is not None:
+                process = await self._start()
+            done = False
+            try:
+                async with asyncio.timeout(seconds):
+                    answer = await _exchange(process, job, params, parts)
+                done = True
+            except TimeoutError:
+                raise ContentUnreadable(f"reading took longer than {seconds:g} seconds") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raise ContentUnreadable("its reader crashed on it") from None
+            finally:
+                if done:
+                    self._idle.append(process)
+                else:
+                    await _kill(process)
+        if "error" in answer:
+            raise ContentUnreadable(answer["error"])
+        return answer["ok"]
+
+    async def aclose(self) -> None:
+        """End the idle processes."""
+        while self._idle:
+            await _kill(self._idle.pop())
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-m",
+            "holdfast.engines.fetch.worker",
+            self._module,
+            str(self._memory_bytes),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"LANG": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await _output(process).readexactly(1)
+        except (TimeoutError, asyncio.IncompleteReadError):
+            await _kill(process)
+            raise ContentUnreadable("its reader could not start") from None
+        except asyncio.CancelledError:
+            await _kill(process)
+            raise
+        return process
+
+
+async def _exchange(
+    process: asyncio.subprocess.Process, job: str, params: dict[str, Any], parts: Sequence[bytes]
+) -> dict[str, Any]:
+    header = json.dumps({"job": job, "params": params, "sizes": [len(part) for part in parts]}).encode()
+    sink = process.stdin
+    if sink is None:
+        raise ConnectionError("no input")
+    sink.write(len(header).to_bytes(4, "big") + header)
+    for part in parts:
+        sink.write(part)
+    await sink.drain()
+    source = _output(process)
+    size = int.from_bytes(await source.readexactly(4), "big")
+    answer: dict[str, Any] = json.loads(await source.readexactly(size))
+    return answer
+
+
+def _output(process: asyncio.subprocess.Process) -> asyncio.StreamReader:
+    if process.stdout is None:
+        raise ConnectionError("no output")
+    return process.stdout
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -1,0 +1,1 @@
+"""What a page looks like, told from its HTML and CSS."""

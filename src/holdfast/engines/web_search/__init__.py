@@ -1,0 +1,1 @@
+"""Searching the web through whichever back end the operator configured."""

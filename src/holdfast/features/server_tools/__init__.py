@@ -1,0 +1,1 @@
+"""Tools that compute, look things up on the web, and read code elsewhere."""
