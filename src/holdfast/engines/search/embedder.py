@@ -27,3 +27,9 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Let go of the model."""
         ...
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Every row scaled to length one."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-9), np.float32)

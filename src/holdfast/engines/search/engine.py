@@ -1,46 +1,208 @@
 """Owns the search engine: what services write into it in their transactions and what they ask of it."""
 
-from collections.abc import Sequence
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
+from holdfast.engines.search import analyser, ranking
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.model import Entry, Hit, Query
+from holdfast.engines.search.moments import moments
+from holdfast.engines.search.postgres_store import PostgresStore
+from holdfast.engines.search.shelf import Shelves
+from holdfast.engines.search.snippet import snippet
+from holdfast.engines.search.sqlite_store import SqliteStore
+from holdfast.engines.search.store import Filter, Prepared, Store
 from holdfast.storage.database import Database, Tx
+
+FOUND_BY_WORDS = 120
+FOUND_BY_MEANING = 120
+MOST_MATCHES = 20_000
+"""Words that together match more entries help to rank but not to find, the rarest always do."""
+MOST_QUERY_WORDS = 32
+REMEMBERED_TEXTS = 2048
+LONGEST_QUERY = 4000
 
 
 class SearchEngine:
     """Lexical and vector search over the entries of each workspace, fused."""
 
-    def __init__(self, database: Database, embedder: Embedder, clock: Clock) -> None:
+    def __init__(self, database: Database, embedder: Embedder, clock: Clock, *, shelves: Shelves | None = None) -> None:
         self._database = database
         self._embedder = embedder
         self._clock = clock
+        self._store: Store = SqliteStore(shelves or Shelves()) if database.dialect == "sqlite" else PostgresStore()
+        self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     def put(self, tx: Tx, entries: Sequence[Entry], vectors: NDArray[np.float32] | None = None) -> None:
-        """Write entries with their index in the caller's transaction; without vectors they are embedded soon after."""
-        raise NotImplementedError
+        """Write entries with their index in the caller's transaction; without vectors they are embedded soon after.
+
+        An entity that comes back with fewer parts is removed first, or its old last parts stay.
+        """
+        if vectors is not None and vectors.shape != (len(entries), self._embedder.dimensions):
+            raise ValueError(f"vectors of shape {vectors.shape} for {len(entries)} entries")
+        embedder = self._store.embedder(tx, self._embedder.id, self._embedder.dimensions)
+        places: dict[str, dict[tuple[str, str, int], int]] = {}
+        for index, entry in enumerate(entries):
+            places.setdefault(entry.workspace_id, {})[entry.type, entry.id, entry.part] = index
+        for workspace_id, last in sorted(places.items()):
+            chosen = list(last.values())
+            shelf = self._store.open_shelf(tx, workspace_id)
+            prepared = [_prepared(entries[index]) for index in chosen]
+            self._store.put(tx, shelf, prepared, None if vectors is None else vectors[chosen], embedder)
+            self._store.add_authors(tx, shelf, {entries[index].author for index in chosen if entries[index].author})
 
     def remove(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
         """Take every part of an entity out."""
-        raise NotImplementedError
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is not None:
+            self._store.remove(tx, shelf, type, id)
 
     def expire(self, tx: Tx, workspace_id: str, type: str, id: str, at: int) -> None:
         """Leave the entity out of present answers from `at` on; `as_of` still finds it."""
-        raise NotImplementedError
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is not None:
+            self._store.expire(tx, shelf, type, id, at)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of the texts, computed off the event loop."""
-        raise NotImplementedError
+        """Unit vectors of the texts, computed off the event loop; recent texts are remembered."""
+        missing = list(dict.fromkeys(text for text in texts if text not in self._remembered))
+        fresh = dict(zip(missing, await self._embedder.embed(missing), strict=True)) if missing else {}
+        vectors = [fresh[text] if text in fresh else self._remembered[text] for text in texts]
+        self._remembered.update(fresh)
+        for text in texts:
+            self._remembered.move_to_end(text)
+        while len(self._remembered) > REMEMBERED_TEXTS:
+            self._remembered.popitem(last=False)
+        return np.array(vectors, np.float32).reshape(len(texts), self._embedder.dimensions)
 
     async def search(self, query: Query) -> list[Hit]:
         """The best entries of a workspace for the query, best first."""
-        raise NotImplementedError
+        text = query.text.strip()[:LONGEST_QUERY]
+        if not text or query.limit < 1:
+            return []
+        named = await self._database.glance(lambda tx: self._named(tx, query.workspace_id, text))
+        if named is None:
+            return []
+        vector = (await self.embed([_without(text, named)]))[0]
+        return await self._database.read(lambda tx: self._search(tx, query, text, vector, named))
 
     async def nearest(
         self, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
     ) -> list[tuple[str, float]]:
         """The entities nearest to a vector with their cosine, nearest first: for near-duplicates."""
-        raise NotImplementedError
+        return await self._database.read(lambda tx: self._nearest(tx, workspace_id, types, vector, limit))
+
+    def _named(self, tx: Tx, workspace_id: str, text: str) -> frozenset[str] | None:
+        """The authors the query names; None for a workspace without entries."""
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is None:
+            return None
+        present = set(analyser.words(text))
+        return frozenset(
+            author for author in self._store.authors(tx, shelf) if _names(author) and _names(author)[0] in present
+        )
+
+    def _search(self, tx: Tx, query: Query, text: str, vector: NDArray[np.float32], named: frozenset[str]) -> list[Hit]:
+        shelf = self._store.shelf(tx, query.workspace_id)
+        if shelf is None:
+            return []
+        now = self._clock.now() if query.as_of is None else query.as_of
+        filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids)
+        embedder = self._store.embedder_number(tx, self._embedder.id)
+        words = analyser.query_words(text)[:MOST_QUERY_WORDS]
+        statistics = self._store.statistics(tx, shelf, words)
+        weights = {
+            word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
+        }
+        numbers = self._store.lexical(tx, filter, _finders(weights, statistics.frequencies), FOUND_BY_WORDS)
+        numbers += self._store.nearest(tx, filter, vector, embedder, FOUND_BY_MEANING)
+        numbers += self._store.neighbours(tx, list(dict.fromkeys(numbers)), filter)
+        candidates = self._store.candidates(tx, sorted(set(numbers)), vector, embedder)
+        question = ranking.Question(weights, statistics.mean_length, moments(text, now), named)
+        return self._hits(tx, ranking.rank(candidates, question, query.limit), question)
+
+    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question) -> list[Hit]:
+        shown = self._store.shown(tx, [one.candidate.number for one in ranked])
+        hits = []
+        for one in ranked:
+            row = shown[one.candidate.number]
+            hits.append(
+                Hit(
+                    type=one.candidate.type,
+                    id=one.candidate.id,
+                    part=one.candidate.part,
+                    title=row["title"],
+                    snippet=snippet(row["text"], question.weights),
+                    score=one.score,
+                    learned_at=one.candidate.learned_at,
+                    occurred_at=one.candidate.occurred_at,
+                    meta=json.loads(row["meta"]),
+                    author=one.candidate.author,
+                    source=one.candidate.source,
+                    text=row["text"],
+                    valid_until=row["valid_until"],
+                )
+            )
+        return hits
+
+    def _nearest(
+        self, tx: Tx, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
+    ) -> list[tuple[str, float]]:
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is None:
+            return []
+        filter = Filter(shelf, self._clock.now(), types)
+        embedder = self._store.embedder_number(tx, self._embedder.id)
+        # An entity may have several parts among the nearest.
+        numbers = self._store.nearest(tx, filter, vector, embedder, limit * 3 + 10)
+        best: dict[str, float] = {}
+        for one in self._store.candidates(tx, numbers, vector, embedder):
+            if one.cosine is not None:
+                best[one.id] = max(best.get(one.id, -1.0), min(1.0, one.cosine))
+        return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+def _prepared(entry: Entry) -> Prepared:
+    title, text = entry.title.replace("\0", " "), entry.text.replace("\0", " ")
+    words = analyser.words(embedded_text(title, text))
+    if entry.author:
+        words += _names(entry.author)
+    kept = replace(entry, title=title, text=text)
+    return Prepared(kept, tuple(words), json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True))
+
+
+def embedded_text(title: str, text: str) -> str:
+    """What is searched of an entry: its title before its text, unless the text begins with it anyway."""
+    return text if not title or text.startswith(title.rstrip("….")) else f"{title}\n{text}"
+
+
+def _names(author: str) -> list[str]:
+    return analyser.words(author)
+
+
+def _without(text: str, named: frozenset[str]) -> str:
+    """The query without the people it names: they prefer entries by author, and blur meaning."""
+    names = {name for author in named for name in _names(author)}
+    rest = text
+    for word in reversed([word for word in analyser.located(text) if word.text in names]):
+        rest = rest[: word.start] + rest[word.end :]
+    return rest if analyser.words(rest) else text
+
+
+def _finders(weights: Mapping[str, float], frequencies: Mapping[str, int]) -> dict[str, float]:
+    """The words to find by, rarest first, until they match too much."""
+    chosen: dict[str, float] = {}
+    matched = 0
+    for word in sorted(weights, key=lambda one: (frequencies.get(one, 0), one)):
+        matched += frequencies.get(word, 0)
+        if chosen and matched > MOST_MATCHES:
+            break
+        if frequencies.get(word, 0):
+            chosen[word] = weights[word]
+    return chosen

@@ -1,10 +1,13 @@
 -- A workspace's place in the index. Its number prefixes every indexed word, so that no query reads another's postings.
--- SQLite counts `sequence` up at each change; processes that keep vectors in memory follow it.
+-- SQLite counts here as it goes, and processes that keep vectors in memory follow `sequence` and `removed`.
+-- On PostgreSQL every writer of a workspace would wait for this row, so there it only names the number.
 CREATE TABLE search_shelf (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     workspace_id TEXT NOT NULL UNIQUE REFERENCES workspace(id) ON DELETE CASCADE,
     sequence INTEGER NOT NULL DEFAULT 0,
-    entries INTEGER NOT NULL DEFAULT 0
+    removed INTEGER NOT NULL DEFAULT 0,
+    entries INTEGER NOT NULL DEFAULT 0,
+    length INTEGER NOT NULL DEFAULT 0
 );
 
 -- The models that made vectors; a vector is compared only with those of its own model.
@@ -76,6 +79,15 @@ CREATE VIRTUAL TABLE search_word USING fts5(words, content='search_prefixed', co
 
 -- only: sqlite
 CREATE VIRTUAL TABLE search_vocabulary USING fts5vocab(search_word, row);
+
+-- only: sqlite
+CREATE TRIGGER search_entry_added AFTER INSERT ON search_entry BEGIN UPDATE search_shelf SET entries = entries + 1, length = length + new.length WHERE number = new.shelf; END;
+
+-- only: sqlite
+CREATE TRIGGER search_entry_changed AFTER UPDATE OF length ON search_entry BEGIN UPDATE search_shelf SET length = length + new.length - old.length WHERE number = new.shelf; END;
+
+-- only: sqlite
+CREATE TRIGGER search_entry_removed AFTER DELETE ON search_entry BEGIN UPDATE search_shelf SET entries = entries - 1, length = length - old.length, removed = removed + 1, sequence = sequence + 1 WHERE number = old.shelf; END;
 
 -- Triggers keep the postings with the rows whatever deletes them, a workspace's end included.
 -- only: sqlite

@@ -1,0 +1,133 @@
+"""Owns what a word is: how text becomes the words that are indexed, on both stores alike."""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import snowballstemmer
+
+LONGEST_WORD = 64
+MOST_WORDS = 20_000
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002a6df"
+# A run of word characters with the joints that identifiers, paths, versions and addresses are written with.
+_RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:['’._/\\\-:+#@]+[^\W{_CJK}]+)*[+#]{{0,2}}")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_PIECE = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_JOINT = re.compile(r"[._/\\\-:+#@]")
+_APOSTROPHE = re.compile(r"['’](?:s|t|d|m|re|ve|ll)?\b", re.IGNORECASE)
+_WHOLE = re.compile(r"[^0-9a-z_./:+#@~\-\u0080-\U0010ffff]")
+
+_STOP_WORDS = (
+    "a about after all also am an and any are as at be because been before being both but by can could "
+    "did do does doing don for from further had has have having he her here hers herself him himself his "
+    "how i if in into is it its itself just let may me might more most must my myself no nor not of off "
+    "on once only or other our ours out over own same shall she should so some such than that the their "
+    "theirs them themselves then there these they this those through to too under until up us very was we "
+    "were what when where which while who whom why will with would you your yours "
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+_stemmer_of_thread = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One indexed word and the stretch of text it stands for."""
+
+    text: str
+    start: int
+    end: int
+
+
+@lru_cache(maxsize=200_000)
+def stem(word: str) -> str:
+    """The stem of a lower-case word; words with digits stay as they are."""
+    if len(word) < 3 or not word.isalpha():
+        return word
+    stemmer = getattr(_stemmer_of_thread, "stemmer", None)
+    if stemmer is None:
+        # The stemmer keeps its state in itself, so each thread has one.
+        stemmer = _stemmer_of_thread.stemmer = snowballstemmer.stemmer("english")
+    return str(stemmer.stemWord(word))
+
+
+def words(text: str) -> list[str]:
+    """The indexed words of a text, in order: stems of its parts, and identifiers whole as well."""
+    return [word.text for word in located(text)]
+
+
+def query_words(text: str) -> list[str]:
+    """The distinct words to look for; stop words only where there is nothing else."""
+    found = list(dict.fromkeys(words(text)))
+    if not found:
+        # A query of stop words alone ("who are you") still looks for them, though they were never indexed.
+        return list(dict.fromkeys(piece.group().lower() for piece in _PIECE.finditer(text)))
+    return found
+
+
+def located(text: str) -> Iterator[Word]:
+    """The indexed words with their places in the text."""
+    count = 0
+    for run in _RUN.finditer(text):
+        for word in _of_run(run.group(), run.start()):
+            yield word
+            count += 1
+        if count >= MOST_WORDS:
+            return
+
+
+def _of_run(run: str, start: int) -> Iterator[Word]:
+    if _IS_CJK.match(run):
+        yield from _bigrams(run, start)
+        return
+    bare = _APOSTROPHE.sub("", run)
+    if bare.isalpha() and (bare.islower() or bare.istitle() or bare.isupper()):
+        yield from _plain(bare, start, len(run))
+        return
+    pieces = 0
+    for piece in _PIECE.finditer(run):
+        pieces += 1
+        yield from _humps(piece.group(), start + piece.start())
+    whole = _WHOLE.sub("", _fold(bare))
+    if (pieces > 1 or whole.endswith(("+", "#"))) and _JOINT.search(whole) and len(whole) <= LONGEST_WORD:
+        yield Word(whole, start, start + len(run))
+
+
+def _plain(word: str, start: int, length: int) -> Iterator[Word]:
+    folded = _fold(word)
+    if folded not in STOP_WORDS and len(folded) <= LONGEST_WORD:
+        yield Word(stem(folded), start, start + length)
+
+
+def _humps(piece: str, start: int) -> Iterator[Word]:
+    """`parseHTTPReply2` is parse, http, reply, 2 and the whole."""
+    if piece.lower() in ("s", "t", "d", "m", "re", "ve", "ll") and start > 0:
+        return
+    parts = list(_HUMP.finditer(piece))
+    for part in parts:
+        yield from _plain(part.group(), start + part.start(), part.end() - part.start())
+    if len(parts) > 1 and len(piece) <= LONGEST_WORD:
+        yield Word(_fold(piece), start, start + len(piece))
+
+
+def _bigrams(run: str, start: int) -> Iterator[Word]:
+    """Chinese, Japanese and Korean are written without spaces: every two neighbours are a word."""
+    if len(run) == 1:
+        yield Word(run, start, start + 1)
+    for offset in range(len(run) - 1):
+        yield Word(run[offset : offset + 2], start + offset, start + offset + 2)
+
+
+@lru_cache(maxsize=200_000)
+def _fold(word: str) -> str:
+    """Lower case without accents."""
+    lower = word.lower()
+    if lower.isascii():
+        return lower
+    decomposed = unicodedata.normalize("NFKD", lower)
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter)) or lower

@@ -1,0 +1,223 @@
+"""Owns the index in PostgreSQL: tsvector postings and halfvec vectors in the row, an HNSW index for big workspaces."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.engines.search.model import Scalar
+from holdfast.engines.search.store import (
+    COLUMNS,
+    Candidate,
+    Filter,
+    Pending,
+    Prepared,
+    Statistics,
+    Store,
+    Vector,
+    candidate,
+)
+from holdfast.storage.database import Tx
+
+EXACT_STATISTICS = 2000
+STATISTICS_SECONDS = 60.0
+
+_PUT_ENTRIES = """
+INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
+    source, position, vector, lexemes)
+SELECT :shelf, x.type, x.id, x.part, nextval('search_change'), :embedder, x.length, x.learned_at, x.occurred_at,
+    x.valid_until, x.author, x.source, x.position, x.vector::halfvec, array_to_tsvector(string_to_array(x.lexemes, ' '))
+FROM unnest(:type::text[], :id::text[], :part::bigint[], :length::bigint[], :learned_at::bigint[],
+    :occurred_at::bigint[], :valid_until::bigint[], :author::text[], :source::text[], :position::bigint[],
+    :vector::text[], :lexemes::text[])
+    AS x(type, id, part, length, learned_at, occurred_at, valid_until, author, source, position, vector, lexemes)
+ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
+    length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
+    valid_until = excluded.valid_until, author = excluded.author, source = excluded.source,
+    position = excluded.position, vector = excluded.vector, lexemes = excluded.lexemes
+RETURNING number, type, id, part
+"""
+_PUT_TEXTS = """
+INSERT INTO search_text (number, shelf, title, text, words, meta)
+SELECT x.number, :shelf, x.title, x.text, x.words, x.meta
+FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :meta::text[])
+    AS x(number, title, text, words, meta)
+ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
+    meta = excluded.meta
+"""
+
+
+class PostgresStore(Store):
+    """The index of the scale-out store."""
+
+    among = "= ANY(:numbers)"
+
+    def __init__(self) -> None:
+        self._statistics: dict[int, tuple[float, int, float]] = {}
+        self._frequencies: dict[tuple[int, str], tuple[float, int]] = {}
+
+    def numbers(self, numbers: Sequence[int]) -> object:
+        return list(numbers)
+
+    def meta_test(self, key: str, value: Scalar, name: str, params: dict[str, Any]) -> str:
+        if value is None:
+            return f"(m.meta::jsonb ->> '{key}') IS NULL"
+        params[name] = json.dumps(value)
+        # A list contains a scalar as well as a scalar equals itself.
+        return f"(m.meta::jsonb -> '{key}') @> :{name}::jsonb"
+
+    def next_change(self, tx: Tx, shelf: int) -> int:
+        row = tx.one("SELECT nextval('search_change') AS change")
+        return int(row["change"]) if row else 0
+
+    def put(self, tx: Tx, shelf: int, prepared: Sequence[Prepared], vectors: Vector | None, embedder: int) -> None:
+        # Two writers of the same entries lock them in the same order.
+        order = sorted(range(len(prepared)), key=lambda index: _key(prepared[index]))
+        items = [prepared[index] for index in order]
+        entries = [item.entry for item in items]
+        rows = tx.all(
+            _PUT_ENTRIES,
+            {
+                "shelf": shelf,
+                "embedder": 0 if vectors is None else embedder,
+                "type": [entry.type for entry in entries],
+                "id": [entry.id for entry in entries],
+                "part": [entry.part for entry in entries],
+                "length": [len(item.words) for item in items],
+                "learned_at": [entry.learned_at for entry in entries],
+                "occurred_at": [entry.occurred_at for entry in entries],
+                "valid_until": [entry.valid_until for entry in entries],
+                "author": [entry.author for entry in entries],
+                "source": [entry.source for entry in entries],
+                "position": [entry.position for entry in entries],
+                "vector": [None if vectors is None else _literal(vectors[index]) for index in order],
+                "lexemes": [" ".join(f"{shelf}~{word}" for word in sorted(set(item.words))) for item in items],
+            },
+        )
+        numbers = {(row["type"], row["id"], int(row["part"])): int(row["number"]) for row in rows}
+        tx.execute(
+            _PUT_TEXTS,
+            {
+                "shelf": shelf,
+                "number": [numbers[_key(item)] for item in items],
+                "title": [entry.title for entry in entries],
+                "text": [entry.text for entry in entries],
+                "words": [item.stored_words for item in items],
+                "meta": [item.meta for item in items],
+            },
+        )
+
+    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
+        entries, mean_length = self._totals(tx, shelf)
+        now = time.monotonic()
+        found: dict[str, int] = {}
+        for word in words:
+            known = self._frequencies.get((shelf, word)) if entries > EXACT_STATISTICS else None
+            if known is None or known[0] < now - STATISTICS_SECONDS:
+                row = tx.one(
+                    "SELECT COUNT(*) AS entries FROM search_entry e WHERE e.lexemes @@ :word::tsquery",
+                    {"word": _quoted(shelf, word)},
+                )
+                known = (now, int(row["entries"]) if row else 0)
+                if len(self._frequencies) > 100_000:
+                    self._frequencies.clear()
+                self._frequencies[shelf, word] = known
+            found[word] = known[1]
+        return Statistics(entries, mean_length, found)
+
+    def _totals(self, tx: Tx, shelf: int) -> tuple[int, float]:
+        """How many entries and how long; in big workspaces as of the last minute, since ranking hardly notices."""
+        known = self._statistics.get(shelf)
+        if known and known[1] > EXACT_STATISTICS and known[0] > time.monotonic() - STATISTICS_SECONDS:
+            return known[1], known[2]
+        row = tx.one(
+            "SELECT COUNT(*) AS entries, COALESCE(AVG(length), 0)::float8 AS mean "
+            "FROM search_entry WHERE shelf = :shelf",
+            {"shelf": shelf},
+        )
+        entries, mean = (int(row["entries"]), float(row["mean"])) if row else (0, 0.0)
+        self._statistics[shelf] = (time.monotonic(), entries, mean)
+        return entries, mean
+
+    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
+        if not weights:
+            return []
+        quoted = {word: _quoted(filter.shelf, word) for word in weights}
+        params: dict[str, Any] = {"words": " | ".join(quoted.values()), "limit": limit}
+        value = []
+        for index, (word, weight) in enumerate(weights.items()):
+            params |= {f"word_{index}": quoted[word], f"weight_{index}": weight}
+            value.append(f"CASE WHEN e.lexemes @@ :word_{index}::tsquery THEN :weight_{index}::float8 ELSE 0 END")
+        conditions = " AND ".join(self.conditions(filter, params))
+        rows = tx.all(
+            f"SELECT e.number FROM search_entry e WHERE e.lexemes @@ :words::tsquery AND {conditions} "
+            f"ORDER BY {' + '.join(value)} DESC, e.length, e.number LIMIT :limit",
+            params,
+        )
+        return [int(row["number"]) for row in rows]
+
+    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
+        params: dict[str, Any] = {"vector": _literal(vector), "limit": limit}
+        conditions = " AND ".join(self.conditions(filter, params))
+        size = len(vector)
+        tx.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        tx.execute("SET LOCAL hnsw.ef_search = 200")
+        tx.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+        # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all.
+        rows = tx.all(
+            f"SELECT e.number FROM search_entry e WHERE {conditions} AND e.shelf = {int(filter.shelf)} "
+            f"AND e.embedder = {int(embedder)} "
+            f"ORDER BY (e.vector::halfvec({size})) <=> :vector::halfvec({size}) LIMIT :limit",
+            params,
+        )
+        return [int(row["number"]) for row in rows]
+
+    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
+        params: dict[str, Any] = {"numbers": self.numbers(numbers)}
+        cosine = "NULL::float8"
+        if vector is not None:
+            size = len(vector)
+            params |= {"vector": _literal(vector), "embedder": embedder}
+            cosine = (
+                "CASE WHEN e.embedder = :embedder "
+                f"THEN 1 - ((e.vector::halfvec({size})) <=> :vector::halfvec({size})) END"
+            )
+        rows = tx.all(
+            f"SELECT {COLUMNS}, t.words, {cosine} AS cosine FROM search_entry e "
+            f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among} ORDER BY e.number",
+            params,
+        )
+        return [candidate(row, row["cosine"]) for row in rows]
+
+    def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
+        return tx.execute(
+            "UPDATE search_entry e SET embedder = :embedder, vector = x.vector::halfvec "
+            "FROM unnest(:number::bigint[], :change::bigint[], :vector::text[]) AS x(number, change, vector) "
+            "WHERE e.number = x.number AND e.change = x.change",
+            {
+                "embedder": embedder,
+                "number": [item.number for item in pending],
+                "change": [item.change for item in pending],
+                "vector": [_literal(vector) for vector in vectors],
+            },
+        )
+
+    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
+        raise NotImplementedError
+
+
+def _key(item: Prepared) -> tuple[str, str, int]:
+    return item.entry.type, item.entry.id, item.entry.part
+
+
+def _literal(vector: Vector) -> str:
+    """pgvector's text, in half precision so that what is stored is what was meant."""
+    return "[" + ",".join(f"{value:.6g}" for value in vector.astype(np.float16).tolist()) + "]"
+
+
+def _quoted(shelf: int, word: str) -> str:
+    """A tsquery of one lexeme."""
+    escaped = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{shelf}~{escaped}'"

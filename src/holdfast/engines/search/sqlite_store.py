@@ -1,0 +1,225 @@
+"""Owns the index in SQLite: FTS5 postings kept by triggers, float16 vectors in rows, shelves in memory."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.engines.search.model import Scalar
+from holdfast.engines.search.shelf import Shelf, Shelves
+from holdfast.engines.search.store import (
+    COLUMNS,
+    Candidate,
+    Filter,
+    Pending,
+    Prepared,
+    Statistics,
+    Store,
+    Vector,
+    candidate,
+)
+from holdfast.storage.database import Tx
+
+_PUT_ENTRY = """
+INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
+    source, position)
+VALUES (:shelf, :type, :id, :part, :change, :embedder, :length, :learned_at, :occurred_at, :valid_until, :author,
+    :source, :position)
+ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
+    length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
+    valid_until = excluded.valid_until, author = excluded.author, source = excluded.source, position = excluded.position
+RETURNING number
+"""
+_PUT_TEXT = """
+INSERT INTO search_text (number, shelf, title, text, words, meta) VALUES (:number, :shelf, :title, :text, :words, :meta)
+ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
+    meta = excluded.meta
+"""
+_PUT_VECTOR = """
+INSERT INTO search_vector (shelf, number, embedder, vector) VALUES (:shelf, :number, :embedder, :vector)
+ON CONFLICT (shelf, number) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector
+"""
+
+
+class SqliteStore(Store):
+    """The index of the embedded store."""
+
+    among = "IN (SELECT value FROM json_each(:numbers))"
+
+    def __init__(self, shelves: Shelves) -> None:
+        self._shelves = shelves
+
+    def numbers(self, numbers: Sequence[int]) -> object:
+        return json.dumps(list(numbers))
+
+    def meta_test(self, key: str, value: Scalar, name: str, params: dict[str, Any]) -> str:
+        path = f"'$.\"{key}\"'"
+        if value is None:
+            return f"json_extract(m.meta, {path}) IS NULL"
+        params[name] = int(value) if isinstance(value, bool) else value
+        # A scalar yields one row, a list one per element.
+        return f"EXISTS (SELECT 1 FROM json_each(m.meta, {path}) j WHERE j.value = :{name})"
+
+    def next_change(self, tx: Tx, shelf: int) -> int:
+        row = tx.one(
+            "UPDATE search_shelf SET sequence = sequence + 1 WHERE number = :shelf RETURNING sequence", {"shelf": shelf}
+        )
+        return int(row["sequence"]) if row else 0
+
+    def put(self, tx: Tx, shelf: int, prepared: Sequence[Prepared], vectors: Vector | None, embedder: int) -> None:
+        change = self.next_change(tx, shelf)
+        for index, item in enumerate(prepared):
+            entry = item.entry
+            row = tx.one(
+                _PUT_ENTRY,
+                {
+                    "shelf": shelf,
+                    "type": entry.type,
+                    "id": entry.id,
+                    "part": entry.part,
+                    "change": change,
+                    "embedder": 0 if vectors is None else embedder,
+                    "length": len(item.words),
+                    "learned_at": entry.learned_at,
+                    "occurred_at": entry.occurred_at,
+                    "valid_until": entry.valid_until,
+                    "author": entry.author,
+                    "source": entry.source,
+                    "position": entry.position,
+                },
+            )
+            number = int(row["number"]) if row else 0
+            text = {"number": number, "shelf": shelf, "title": entry.title, "text": entry.text, "meta": item.meta}
+            tx.execute(_PUT_TEXT, {**text, "words": item.stored_words})
+            if vectors is None:
+                tx.execute(
+                    "DELETE FROM search_vector WHERE shelf = :shelf AND number = :number",
+                    {"shelf": shelf, "number": number},
+                )
+            else:
+                tx.execute(_PUT_VECTOR, _vector_row(shelf, number, embedder, vectors[index]))
+
+    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
+        row = tx.one("SELECT entries, length FROM search_shelf WHERE number = :shelf", {"shelf": shelf})
+        entries = int(row["entries"]) if row else 0
+        prefixed = {f"{shelf}~{word}": word for word in words}
+        found = tx.all(
+            "SELECT term, doc FROM search_vocabulary WHERE term IN (SELECT value FROM json_each(:terms))",
+            {"terms": json.dumps(list(prefixed))},
+        )
+        frequencies = {prefixed[row["term"]]: int(row["doc"]) for row in found}
+        return Statistics(entries, int(row["length"]) / max(entries, 1) if row else 0.0, frequencies)
+
+    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
+        if not weights:
+            return []
+        params: dict[str, Any] = {
+            "words": " OR ".join(f'"{filter.shelf}~{word}"' for word in weights),
+            "limit": limit,
+        }
+        conditions = " AND ".join(self.conditions(filter, params))
+        rows = tx.all(
+            "SELECT e.number FROM search_word JOIN search_entry e ON e.number = search_word.rowid "
+            f"WHERE search_word MATCH :words AND {conditions} ORDER BY bm25(search_word), e.number LIMIT :limit",
+            params,
+        )
+        return [int(row["number"]) for row in rows]
+
+    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
+        shelf = self._refreshed(tx, filter.shelf, embedder, len(vector))
+        allowed = None
+        if filter.looks_inside:
+            params: dict[str, Any] = {}
+            conditions = " AND ".join(self.conditions(filter, params))
+            rows = tx.all(f"SELECT e.number FROM search_entry e WHERE {conditions}", params)
+            allowed = np.array([row["number"] for row in rows], np.int64)
+        return shelf.nearest(vector, limit, types=filter.types, at=filter.at, known_by=filter.known_by, allowed=allowed)
+
+    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
+        params: dict[str, Any] = {"numbers": self.numbers(numbers), "embedder": embedder}
+        rows = tx.all(
+            f"SELECT {COLUMNS}, t.words, v.vector FROM search_entry e JOIN search_text t ON t.number = e.number "
+            "LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder "
+            f"WHERE e.number {self.among} ORDER BY e.number",
+            params,
+        )
+        cosines: dict[int, float] = {}
+        if vector is not None:
+            known = [row for row in rows if row["vector"] is not None]
+            matrix = np.frombuffer(b"".join(row["vector"] for row in known), np.float16).astype(np.float32)
+            likeness = matrix.reshape(len(known), len(vector)) @ vector
+            cosines = {int(row["number"]): float(value) for row, value in zip(known, likeness, strict=True)}
+        return [candidate(row, cosines.get(int(row["number"]))) for row in rows]
+
+    def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
+        changes: dict[int, int] = {}
+        done = 0
+        for item, vector in zip(pending, vectors, strict=True):
+            row = tx.one(
+                "SELECT shelf FROM search_entry WHERE number = :number AND change = :change",
+                {"number": item.number, "change": item.change},
+            )
+            if row is None:
+                continue
+            shelf = int(row["shelf"])
+            change = changes[shelf] if shelf in changes else changes.setdefault(shelf, self.next_change(tx, shelf))
+            tx.execute(
+                "UPDATE search_entry SET embedder = :embedder, change = :change WHERE number = :number",
+                {"embedder": embedder, "change": change, "number": item.number},
+            )
+            tx.execute(_PUT_VECTOR, _vector_row(shelf, item.number, embedder, vector))
+            done += 1
+        return done
+
+    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
+        raise NotImplementedError
+
+    def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> Shelf:
+        """The shelf in memory, brought to this transaction's state."""
+        row = tx.one("SELECT sequence, removed FROM search_shelf WHERE number = :shelf", {"shelf": number})
+        sequence, removed = (int(row["sequence"]), int(row["removed"])) if row else (0, 0)
+        shelf = self._shelves.get(number, embedder, dimensions)
+        with shelf.lock:
+            if shelf.sequence >= sequence:
+                # A newer snapshot filled it; what is not in ours is left out when its row is read.
+                return shelf
+            if shelf.sequence == 0:
+                _fill(tx, shelf, number, embedder)
+            else:
+                _follow(tx, shelf, number, embedder)
+                if shelf.removed != removed:
+                    rows = tx.all("SELECT number FROM search_entry WHERE shelf = :shelf", {"shelf": number})
+                    shelf.keep_only(int(row["number"]) for row in rows)
+            shelf.sequence, shelf.removed = sequence, removed
+        return shelf
+
+
+def _fill(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
+    rows = tx.all(
+        "SELECT e.number, e.type, e.learned_at, e.valid_until, v.vector FROM search_vector v "
+        "JOIN search_entry e ON e.number = v.number WHERE v.shelf = :shelf AND v.embedder = :embedder",
+        {"shelf": number, "embedder": embedder},
+    )
+    matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).astype(np.float32)
+    entries = [(int(row["number"]), row["type"], int(row["learned_at"]), row["valid_until"]) for row in rows]
+    shelf.fill(entries, matrix.reshape(len(rows), shelf.dimensions))
+
+
+def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
+    rows = tx.all(
+        "SELECT e.number, e.type, e.learned_at, e.valid_until, v.vector FROM search_entry e "
+        "LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder "
+        "WHERE e.shelf = :shelf AND e.change > :seen",
+        {"shelf": number, "embedder": embedder, "seen": shelf.sequence},
+    )
+    for row in rows:
+        if row["vector"] is None:
+            shelf.drop(int(row["number"]))
+        else:
+            vector = np.frombuffer(row["vector"], np.float16).astype(np.float32)
+            shelf.put(int(row["number"]), row["type"], int(row["learned_at"]), row["valid_until"], vector)
+
+
+def _vector_row(shelf: int, number: int, embedder: int, vector: Vector) -> dict[str, Any]:
+    return {"shelf": shelf, "number": number, "embedder": embedder, "vector": vector.astype(np.float16).tobytes()}

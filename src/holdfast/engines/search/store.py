@@ -1,0 +1,287 @@
+"""Owns what both stores of the index share: the filter, the candidate, and the SQL that is the same on both."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.search.model import Entry, Scalar
+from holdfast.storage.database import Row, Tx
+
+Vector = NDArray[np.float32]
+
+_META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
+COLUMNS = "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An entry with its analysed words, ready to be written."""
+
+    entry: Entry
+    words: tuple[str, ...]
+    meta: str
+
+    @property
+    def stored_words(self) -> str:
+        """Every word between two spaces of its own, so that `count(" word ")` counts each."""
+        return "".join(f"  {word}" for word in self.words) + " "
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What may be found: one workspace's entries of these types, known and valid at a moment."""
+
+    shelf: int
+    at: int
+    types: frozenset[str] | None = None
+    known_by: int | None = None
+    meta: Mapping[str, Scalar | frozenset[str]] = field(default_factory=dict)
+    ids: frozenset[str] | None = None
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether it needs more than type and time."""
+        return bool(self.meta) or self.ids is not None
+
+    def conditions(self, params: dict[str, Any]) -> list[str]:
+        """The conditions on `search_entry e` that both dialects write alike; their values go into `params`."""
+        params |= {"shelf": self.shelf, "at": self.at}
+        found = ["e.shelf = :shelf", "(e.valid_until IS NULL OR e.valid_until > :at)"]
+        if self.known_by is not None:
+            params["known_by"] = self.known_by
+            found.append("e.learned_at <= :known_by")
+        if self.types is not None:
+            found.append(_one_of("e.type", "type", sorted(self.types), params))
+        if self.ids is not None:
+            found.append(_one_of("e.id", "id", sorted(self.ids), params))
+        return found
+
+
+@dataclass(slots=True)
+class Candidate:
+    """An entry that may become a hit, with what ranking looks at. `cosine` is None where it has no vector yet."""
+
+    number: int
+    type: str
+    id: str
+    part: int
+    length: int
+    learned_at: int
+    occurred_at: int | None
+    author: str
+    source: str
+    position: int
+    words: str
+    cosine: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How often words occur in a workspace."""
+
+    entries: int
+    mean_length: float
+    frequencies: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An entry without a vector of the present embedder. `change` tells whether it changed since it was read."""
+
+    number: int
+    change: int
+    title: str
+    text: str
+
+
+class Store(ABC):
+    """The index within the database. Every method runs inside the transaction it is given."""
+
+    def shelf(self, tx: Tx, workspace_id: str) -> int | None:
+        """The workspace's number in the index; None while nothing was put there."""
+        row = tx.one("SELECT number FROM search_shelf WHERE workspace_id = :workspace", {"workspace": workspace_id})
+        return None if row is None else int(row["number"])
+
+    def open_shelf(self, tx: Tx, workspace_id: str) -> int:
+        """The workspace's number, given now if it has none."""
+        number = self.shelf(tx, workspace_id)
+        if number is None:
+            tx.execute(
+                "INSERT INTO search_shelf (workspace_id) VALUES (:workspace) ON CONFLICT (workspace_id) DO NOTHING",
+                {"workspace": workspace_id},
+            )
+            number = self.shelf(tx, workspace_id)
+        if number is None:
+            raise AssertionError("the shelf was written in this transaction")
+        return number
+
+    def embedder(self, tx: Tx, name: str, dimensions: int) -> int:
+        """The number of an embedder, given now if it is new."""
+        row = tx.one("SELECT number FROM search_embedder WHERE name = :name", {"name": name})
+        if row is None:
+            tx.execute(
+                "INSERT INTO search_embedder (name, dimensions) VALUES (:name, :dimensions) "
+                "ON CONFLICT (name) DO NOTHING",
+                {"name": name, "dimensions": dimensions},
+            )
+            row = tx.one("SELECT number FROM search_embedder WHERE name = :name", {"name": name})
+        if row is None:
+            raise AssertionError("the embedder was written in this transaction")
+        return int(row["number"])
+
+    def embedder_number(self, tx: Tx, name: str) -> int:
+        """The number of an embedder; -1, which no entry has, for one that made no vector yet."""
+        row = tx.one("SELECT number FROM search_embedder WHERE name = :name", {"name": name})
+        return -1 if row is None else int(row["number"])
+
+    def authors(self, tx: Tx, shelf: int) -> list[str]:
+        """Everyone whose words are on the shelf."""
+        rows = tx.all("SELECT author FROM search_author WHERE shelf = :shelf ORDER BY author", {"shelf": shelf})
+        return [str(row["author"]) for row in rows]
+
+    def add_authors(self, tx: Tx, shelf: int, authors: Collection[str]) -> None:
+        """Remember who speaks here."""
+        statement = "INSERT INTO search_author (shelf, author) VALUES (:shelf, :author) ON CONFLICT DO NOTHING"
+        tx.many(statement, [{"shelf": shelf, "author": author} for author in sorted(authors)])
+
+    def remove(self, tx: Tx, shelf: int, type: str, id: str) -> None:
+        """Delete every part; words and vectors go with the row."""
+        tx.execute(
+            "DELETE FROM search_entry WHERE shelf = :shelf AND type = :type AND id = :id",
+            {"shelf": shelf, "type": type, "id": id},
+        )
+
+    def expire(self, tx: Tx, shelf: int, type: str, id: str, at: int) -> None:
+        """Set the moment from which it is no longer valid."""
+        tx.execute(
+            "UPDATE search_entry SET valid_until = :at, change = :change "
+            "WHERE shelf = :shelf AND type = :type AND id = :id",
+            {"at": at, "change": self.next_change(tx, shelf), "shelf": shelf, "type": type, "id": id},
+        )
+
+    def neighbours(self, tx: Tx, numbers: Sequence[int], filter: Filter) -> list[int]:
+        """The entries just before and after these in their sources, these included, within the filter."""
+        params: dict[str, Any] = {"numbers": self.numbers(numbers)}
+        conditions = " AND ".join(self.conditions(filter, params))
+        rows = tx.all(
+            "SELECT DISTINCT e.number FROM search_entry c JOIN search_entry e "
+            "ON e.shelf = c.shelf AND e.source = c.source AND e.position BETWEEN c.position - 1 AND c.position + 1 "
+            f"WHERE c.number {self.among} AND c.source <> '' AND {conditions}",
+            params,
+        )
+        return [int(row["number"]) for row in rows]
+
+    def pending(self, tx: Tx, embedder: int, limit: int) -> list[Pending]:
+        """Entries that wait for a vector of this embedder, oldest first."""
+        rows = tx.all(
+            "SELECT e.number, e.change, t.title, t.text FROM search_entry e JOIN search_text t ON t.number = e.number "
+            "WHERE e.embedder < :embedder OR e.embedder > :embedder ORDER BY e.number LIMIT :limit",
+            {"embedder": embedder, "limit": limit},
+        )
+        return [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"]) for row in rows]
+
+    def pending_count(self, tx: Tx, embedder: int, shelf: int | None = None) -> int:
+        """How many wait."""
+        on_shelf = "" if shelf is None else " AND shelf = :shelf"
+        row = tx.one(
+            "SELECT COUNT(*) AS entries FROM search_entry "
+            f"WHERE (embedder < :embedder OR embedder > :embedder){on_shelf}",
+            {"embedder": embedder, "shelf": shelf} if shelf is not None else {"embedder": embedder},
+        )
+        return int(row["entries"]) if row else 0
+
+    def shown(self, tx: Tx, numbers: Sequence[int]) -> dict[int, Row]:
+        """What hits show, by number."""
+        rows = tx.all(
+            "SELECT e.number, e.valid_until, t.title, t.text, t.meta FROM search_entry e "
+            f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among}",
+            {"numbers": self.numbers(numbers)},
+        )
+        return {int(row["number"]): row for row in rows}
+
+    def conditions(self, filter: Filter, params: dict[str, Any]) -> list[str]:
+        """Every condition of a filter on `search_entry e`, values in `params`."""
+        found = filter.conditions(params)
+        for index, (key, value) in enumerate(sorted(filter.meta.items())):
+            if not _META_KEY.fullmatch(key):
+                problem = "use letters, digits and underscores"
+                raise Invalid("A filter's name is not usable.", fields=[FieldError(f"meta.{key[:64]}", problem)])
+            wanted = sorted(value) if isinstance(value, frozenset) else [value]
+            tests = [self.meta_test(key, one, f"meta_{index}_{turn}", params) for turn, one in enumerate(wanted)]
+            within = " OR ".join(tests) or "1 = 0"
+            found.append(f"EXISTS (SELECT 1 FROM search_text m WHERE m.number = e.number AND ({within}))")
+        return found
+
+    among: str
+    """Compares a column with the parameter `numbers`."""
+
+    @abstractmethod
+    def numbers(self, numbers: Sequence[int]) -> object:
+        """The value of the parameter `numbers`."""
+
+    @abstractmethod
+    def meta_test(self, key: str, value: Scalar, name: str, params: dict[str, Any]) -> str:
+        """A condition on `search_text m`: its meta has this value, or a list that holds it."""
+
+    @abstractmethod
+    def next_change(self, tx: Tx, shelf: int) -> int:
+        """A number above every earlier change of the shelf."""
+
+    @abstractmethod
+    def put(self, tx: Tx, shelf: int, prepared: Sequence[Prepared], vectors: Vector | None, embedder: int) -> None:
+        """Write entries with their postings and vectors."""
+
+    @abstractmethod
+    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
+        """Word frequencies of the workspace."""
+
+    @abstractmethod
+    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
+        """The entries that hold the words, those of most weight first."""
+
+    @abstractmethod
+    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
+        """The entries nearest to a vector."""
+
+    @abstractmethod
+    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
+        """What ranking needs of these entries, with their exact cosine."""
+
+    @abstractmethod
+    def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
+        """Store vectors of entries that have not changed since; how many."""
+
+    @abstractmethod
+    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
+        """Every disagreement between rows and index, in words."""
+
+
+def candidate(row: Row, cosine: float | None) -> Candidate:
+    """A candidate from a row of `COLUMNS` and words."""
+    return Candidate(
+        int(row["number"]),
+        row["type"],
+        row["id"],
+        int(row["part"]),
+        int(row["length"]),
+        int(row["learned_at"]),
+        row["occurred_at"],
+        row["author"],
+        row["source"],
+        int(row["position"]),
+        row["words"],
+        cosine,
+    )
+
+
+def _one_of(column: str, name: str, values: Sequence[str], params: dict[str, Any]) -> str:
+    if not values:
+        return "1 = 0"
+    params |= {f"{name}_{index}": value for index, value in enumerate(values)}
+    return f"{column} IN ({', '.join(f':{name}_{index}' for index in range(len(values)))})"
