@@ -42,7 +42,9 @@ class Out:
         for line in lines if lines is not None else [f"{name}: {_cell(item)}" for name, item in value.items()]:
             click.echo(line)
 
-    def table(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str = "Nothing here yet.") -> None:
+    def table(
+        self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str = "Nothing here yet."
+    ) -> None:
         """Several things: a JSON list with all fields, or a table of the named columns."""
         found = list(rows)
         if self.as_json:

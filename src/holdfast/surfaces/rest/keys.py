@@ -1,6 +1,6 @@
 """Owns `/api/keys`: API keys, whose secret is answered once."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -178,7 +178,7 @@ def _minted(minted: MintedKey) -> MintedKeyView:
     return MintedKeyView(**_fields(minted.key), key=minted.secret)
 
 
-def _fields(key: ApiKey) -> dict[str, object]:
+def _fields(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.id,
         "kind": key.kind,

@@ -42,7 +42,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         models.update(model for model in (operation.body, operation.answer) if model is not None)
     ordered = sorted(models, key=lambda model: (model.__module__, model.__name__))
     refs, definitions = models_json_schema(
-        [(model, mode) for model in ordered for mode in ("validation", "serialization")],  # type: ignore[misc]
+        [(model, mode) for model in ordered for mode in ("validation", "serialization")],
         ref_template="#/components/schemas/{model}",
     )
     paths: dict[str, dict[str, Any]] = {}

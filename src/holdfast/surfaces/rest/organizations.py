@@ -4,6 +4,7 @@ from pydantic import Field
 
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
+from holdfast.core.principal import SCOPES
 from holdfast.features.identity.model import Organization, Project
 from holdfast.features.identity.service import Identity
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
@@ -95,14 +96,13 @@ def operations(identity: Identity) -> list[Operation]:
 
     organizations, one = "/api/organizations", "/api/organizations/{organization_id}"
     projects, project = "/api/projects", "/api/projects/{project_id}"
-    anybody = ("read", "inference", "management")
     return [
         Operation(
             method="GET",
             path="/api/me",
             handler=me,
             tag="identity",
-            scope=anybody,
+            scope=SCOPES,
             answer=MeView,
             summary="Who this credential belongs to",
         ),
@@ -111,7 +111,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=organizations,
             handler=list_organizations,
             tag="organizations",
-            scope=anybody,
+            scope=SCOPES,
             query=PageQuery,
             answer=OrganizationView,
             paged=True,
@@ -133,7 +133,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one,
             handler=get_organization,
             tag="organizations",
-            scope=anybody,
+            scope=SCOPES,
             answer=OrganizationView,
             summary="One organization",
         ),
@@ -152,7 +152,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=projects,
             handler=list_projects,
             tag="projects",
-            scope=anybody,
+            scope=SCOPES,
             query=PageQuery,
             answer=ProjectView,
             paged=True,
@@ -174,7 +174,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=project,
             handler=get_project,
             tag="projects",
-            scope=anybody,
+            scope=SCOPES,
             answer=ProjectView,
             summary="One project",
         ),

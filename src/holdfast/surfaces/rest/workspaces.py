@@ -4,6 +4,7 @@ from pydantic import Field
 
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
+from holdfast.core.principal import SCOPES
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
@@ -70,14 +71,13 @@ def operations(workspaces: Workspaces) -> list[Operation]:
 
     every, one = "/api/workspaces", "/api/workspaces/{workspace_id}"
     admin = one + "/admins/{user_id}"
-    anybody = ("read", "inference", "management")
     return [
         Operation(
             method="GET",
             path=every,
             handler=list_workspaces,
             tag="workspaces",
-            scope=anybody,
+            scope=SCOPES,
             query=WorkspaceQuery,
             answer=WorkspaceView,
             paged=True,
@@ -99,7 +99,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=one,
             handler=get,
             tag="workspaces",
-            scope=anybody,
+            scope=SCOPES,
             answer=WorkspaceView,
             summary="One workspace, by ws_… or UUID",
         ),

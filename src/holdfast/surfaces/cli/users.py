@@ -1,0 +1,72 @@
+"""Owns `holdfast users`."""
+
+from typing import Any
+
+import click
+
+from holdfast.core.clock import iso
+from holdfast.core.principal import ROLES, Role
+from holdfast.features.identity.model import User
+from holdfast.surfaces.cli.frame import Session, command
+
+group = click.Group("users", help="People of the organization.")
+
+_user_id = click.argument("user_id")
+
+
+@command(group, "list", help="List members.")
+async def list_users(session: Session) -> None:
+    found = await session.services.identity.users(session.principal, limit=200)
+    session.out.table([_row(user) for user in found.items], ["user_id", "email", "name", "role", "created_at"])
+
+
+@command(
+    group,
+    "create",
+    click.option("--email", required=True),
+    click.option("--name", required=True),
+    click.option("--role", type=click.Choice(ROLES), default="member"),
+    click.option("--password-stdin", is_flag=True, help="Read a password from standard input."),
+    help="Add a member.",
+)
+async def create(session: Session, email: str, name: str, role: Role, password_stdin: bool) -> None:
+    password = click.get_text_stream("stdin").readline().rstrip("\n") if password_stdin else None
+    made = await session.services.identity.create_user(
+        session.principal, email=email, name=name, role=role, password=password
+    )
+    session.out.record(_row(made))
+
+
+@command(group, "role", _user_id, click.argument("role", type=click.Choice(ROLES)), help="Change a member's role.")
+async def set_role(session: Session, user_id: str, role: Role) -> None:
+    session.out.record(_row(await session.services.identity.update_user(session.principal, user_id, role=role)))
+
+
+@command(group, "password", _user_id, help="Set a member's password, read from standard input.")
+async def set_password(session: Session, user_id: str) -> None:
+    password = click.get_text_stream("stdin").readline().rstrip("\n")
+    await session.services.identity.set_password(session.principal, user_id, password)
+    session.out.record({"user_id": user_id, "password": "set"})
+
+
+@command(group, "link", _user_id, help="Print a one-time link that signs a member in within the hour.")
+async def link(session: Session, user_id: str) -> None:
+    await session.services.identity.user(session.principal, user_id)
+    secret = await session.services.sign_in.new_link(user_id)
+    session.out.record({"user_id": user_id, "path": f"/sign-in?link={secret}"})
+
+
+@command(group, "remove", _user_id, help="End a membership and its sessions.")
+async def remove(session: Session, user_id: str) -> None:
+    await session.services.identity.remove_user(session.principal, user_id)
+    session.out.record({"user_id": user_id, "removed": True})
+
+
+def _row(user: User) -> dict[str, Any]:
+    return {
+        "user_id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "role": user.role,
+        "created_at": iso(user.created_at),
+    }

@@ -1,0 +1,50 @@
+"""Owns which surface serves which path; each is a plain ASGI application."""
+
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.surfaces.http.asgi import send_problem
+
+
+class MethodNotAllowed(HoldfastError):
+    """The path exists, but not for this method."""
+
+    code = "method_not_allowed"
+    status = 405
+
+
+class Site:
+    """Exact paths first, then prefixes in order, then the project paths `/{project_id}/…`."""
+
+    def __init__(
+        self,
+        *,
+        exact: dict[str, ASGIApp],
+        prefixes: Sequence[tuple[str, ASGIApp]],
+        projects: Sequence[tuple[str, ASGIApp]] = (),
+    ) -> None:
+        """`projects` maps what follows the project id (such as `/v1/mcp`) to who serves it."""
+        self._exact = exact
+        self._prefixes = tuple(prefixes)
+        self._projects = tuple(projects)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        target = self._exact.get(path) or self._find(path)
+        if target is None:
+            await send_problem(scope, send, NotFound("page", path[:200]))
+            return
+        await target(scope, receive, send)
+
+    def _find(self, path: str) -> ASGIApp | None:
+        for prefix, target in self._prefixes:
+            if path.startswith(prefix):
+                return target
+        if path.startswith("/proj_"):
+            rest = path[path.find("/", 1) :]
+            for suffix, target in self._projects:
+                if rest == suffix or rest.startswith(suffix + "/"):
+                    return target
+        return None
