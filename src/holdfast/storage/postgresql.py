@@ -1,6 +1,7 @@
 """Owns the scale-out store: the same transactions on PostgreSQL, through a pool of connections in threads."""
 
 import asyncio
+import logging
 import random
 import re
 import time
@@ -11,11 +12,12 @@ from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg.rows import dict_row
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
 from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 CONNECTIONS = 16
 ATTEMPTS = 6
@@ -99,13 +101,13 @@ class PostgresDatabase:
         for attempt in range(ATTEMPTS):
             try:
                 return self._once(work, begin)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as problem:
                 # The loser of a race starts again with fresh reads; the work has had no other effect.
                 if attempt == ATTEMPTS - 1:
-                    raise
+                    raise _refused(problem) from problem
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))
-            except (psycopg.errors.DiskFull, PoolTimeout, psycopg.OperationalError) as problem:
-                raise StorageFailed(f"PostgreSQL did not take the work ({type(problem).__name__}); try again.") from problem
+            except psycopg.OperationalError as problem:
+                raise _refused(problem) from problem
         raise AssertionError("unreachable")
 
     def _once(self, work: Callable[[PostgresTx], T], begin: str | None) -> T:
@@ -122,5 +124,15 @@ class PostgresDatabase:
                     connection.execute(b"ROLLBACK")
                 raise
         for callback in tx.callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # The write is durable whatever became of its announcement.
+                _LOG.exception("a callback after a commit failed")
         return result
+
+
+def _refused(problem: psycopg.Error) -> StorageFailed:
+    if isinstance(problem, psycopg.errors.DiskFull):
+        return StorageFailed("The disk of the PostgreSQL server is full; free some space and try again.")
+    return StorageFailed(f"PostgreSQL did not take the work ({type(problem).__name__}); try again.")

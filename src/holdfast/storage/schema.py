@@ -57,7 +57,7 @@ def migrations() -> list[Migration]:
 
 
 async def migrate(database: Database, *, up_to: int | None = None) -> list[Migration]:
-    """Bring the schema to the newest version (or `up_to`); what was applied now. Safe from several processes at once."""
+    """Bring the schema to the newest version (or `up_to`), safe from several processes at once; what was applied."""
     wanted = [migration for migration in migrations() if up_to is None or migration.version <= up_to]
     await database.write(_create_table)
     applied = []

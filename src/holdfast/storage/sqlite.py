@@ -1,7 +1,7 @@
 """Owns the embedded store: one writer thread with group commit, a few readers, WAL, nothing lost on kill -9."""
 
 import asyncio
-import os
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -18,6 +18,7 @@ except ImportError:  # No wheel for this platform.
     import sqlite3
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 GROUP = 64
 READERS = 4
@@ -59,11 +60,19 @@ class _Request:
     callbacks: list[Callable[[], None]] = field(default_factory=list)
 
 
+def _unusable(path: Path, problem: Exception) -> StartFailed:
+    return StartFailed(
+        f"The data directory {path.parent} cannot be used ({problem}); "
+        "make it writable, or choose another with --data-dir."
+    )
+
+
 def connect(path: Path, *, read_only: bool = False) -> Any:
     """A connection in autocommit mode with our pragmas; transactions are begun by hand."""
-    mode = "ro" if read_only else "rwc"
+    # A reader may still have to make the files that WAL needs, so it is kept from writing by a pragma instead.
+    mode = "rw" if read_only else "rwc"
     connection = sqlite3.connect(
-        f"file:{path}?mode={mode}",
+        f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
@@ -72,11 +81,12 @@ def connect(path: Path, *, read_only: bool = False) -> Any:
     )
     connection.row_factory = sqlite3.Row
     for pragma in (
-        "journal_mode=WAL" if not read_only else "query_only=ON",
+        "query_only=ON" if read_only else "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",
         "temp_store=MEMORY",
         "mmap_size=268435456",
+        "journal_size_limit=67108864",
         "cache_size=-32768",
     ):
         connection.execute(f"PRAGMA {pragma}")
@@ -93,11 +103,14 @@ class SqliteDatabase:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._writer_connection = connect(path)
-        except (OSError, sqlite3.Error) as problem:
+        except sqlite3.DatabaseError as problem:
+            if isinstance(problem, sqlite3.OperationalError):
+                raise _unusable(path, problem) from None
             raise StartFailed(
-                f"The data directory {path.parent} cannot be used ({problem}); "
-                "make it writable, or choose another with --data-dir."
+                f"{path} is not a Holdfast database ({problem}); restore a backup into its place."
             ) from None
+        except OSError as problem:
+            raise _unusable(path, problem) from None
         self._requests: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write_forever, name="holdfast-writer", daemon=True)
         self._writer.start()
@@ -134,7 +147,7 @@ class SqliteDatabase:
     def _read_now(self, work: Callable[[SqliteTx], T]) -> T:
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = connect(self.path)
+            connection = self._local.connection = connect(self.path, read_only=True)
             with self._opened_lock:
                 self._opened.append(connection)
         # A transaction that is only read from sees one snapshot, however many statements it runs.
@@ -144,18 +157,18 @@ class SqliteDatabase:
         except sqlite3.Error as problem:
             raise _translated(problem) from problem
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def _write_forever(self) -> None:
-        while True:
+        last = False
+        while not last:
             first = self._requests.get()
             if first is None:
                 return
             batch, last = self._gather(first)
             self._commit(batch)
             self._answer(batch)
-            if last:
-                return
 
     def _gather(self, first: _Request) -> tuple[list[_Request], bool]:
         batch = [first]
@@ -170,6 +183,18 @@ class SqliteDatabase:
         return batch, False
 
     def _commit(self, batch: list[_Request]) -> None:
+        problem = self._try_commit(batch)
+        if problem is None:
+            return
+        if len(batch) > 1 and "disk is full" in str(problem):
+            # What one of them asked for took the others down: each gets a chance of its own.
+            for request in batch:
+                self._commit([request])
+            return
+        for request in batch:
+            request.error, request.callbacks = _translated(problem), []
+
+    def _try_commit(self, batch: list[_Request]) -> BaseException | None:
         connection = self._writer_connection
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -179,13 +204,13 @@ class SqliteDatabase:
         except sqlite3.Error as problem:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            for request in batch:
-                request.error = request.error or _translated(problem)
-                request.callbacks = []
+            return cast("BaseException", problem)
+        return None
 
     @staticmethod
     def _run(connection: Any, request: _Request) -> None:
         tx = SqliteTx(connection)
+        request.error, request.callbacks = None, []
         connection.execute("SAVEPOINT request")
         try:
             request.result = request.work(tx)
@@ -202,7 +227,11 @@ class SqliteDatabase:
     def _answer(batch: list[_Request]) -> None:
         for request in batch:
             for callback in request.callbacks:
-                callback()
+                try:
+                    callback()
+                except Exception:
+                    # The write is durable whatever became of its announcement, and the writer must go on.
+                    _LOG.exception("a callback after a commit failed")
         for loop in {request.loop for request in batch}:
             mine = [request for request in batch if request.loop is loop]
             if not loop.is_closed():
@@ -213,23 +242,31 @@ def _settle(requests: list[_Request]) -> None:
     for request in requests:
         if request.future.done():
             continue
-        if request.error is not None:
+        if isinstance(request.error, StopIteration):
+            # A future refuses to carry this one.
+            request.future.set_exception(RuntimeError("the work ran off the end of an iterator"))
+        elif request.error is not None:
             request.future.set_exception(request.error)
         else:
             request.future.set_result(request.result)
 
 
 def _translated(problem: BaseException) -> BaseException:
+    """SQLite's own troubles as one clear error; a constraint that was broken is the caller's affair."""
+    if not isinstance(problem, sqlite3.OperationalError):
+        return problem
     text = str(problem)
-    if "full" in text or "disk I/O error" in text:
+    if "disk is full" in text:
         return StorageFailed("The disk that holds the data directory is full; free some space and try again.")
-    if "locked" in text:
+    if "disk I/O error" in text:
+        return StorageFailed("The disk that holds the data directory is full or failing; free some space or check it.")
+    if "is locked" in text:
         return StorageFailed("The database is busy with another process; try again.")
-    if "readonly" in text:
+    if "readonly database" in text or "unable to open database file" in text:
         return StorageFailed("The data directory is not writable; make it writable and try again.")
-    return problem
+    return cast("BaseException", problem)
 
 
 def restrict(path: Path) -> None:
     """Keep the data directory to its owner: it holds what the team knows."""
-    os.chmod(path, 0o700)
+    path.chmod(0o700)
