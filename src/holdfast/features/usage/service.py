@@ -1,0 +1,209 @@
+"""Owns usage: what each key, project and user used by week, counted in memory and kept every second."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.core.clock import Clock, SystemClock
+from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
+from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import Principal
+from holdfast.features.usage import store
+from holdfast.features.usage.model import (
+    GROUPINGS,
+    WEEK_MILLIS,
+    Budget,
+    Grouping,
+    Taken,
+    UsageEntry,
+    UsageFilter,
+    UsageKind,
+    UsageRow,
+    day_of,
+    week_of,
+)
+from holdfast.storage.database import Database, Tx
+
+FLUSH_SECONDS = 1.0
+DEFAULT_GROUPING: tuple[Grouping, ...] = ("week", "actor", "project")
+ANY = UsageFilter()
+_TOKENS: tuple[UsageKind, ...] = ("tokens_in", "tokens_out")
+_KEY = ("organization_id", "week", "day", "actor", "project_id", "workspace_id", "source", "model", "kind")
+
+_Counter = tuple[str, int, int, str, str, str, str, str, str]
+_log = logging.getLogger(__name__)
+
+
+class Usage:
+    """Counters of every process on the store. A process that is killed loses at most its last second of counting."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+        self._counted: dict[_Counter, float] = {}
+        self._logged: list[UsageEntry] = []
+        self._flushing = asyncio.Lock()
+        self._stopping = asyncio.Event()
+
+    def count(
+        self,
+        principal: Principal,
+        kind: UsageKind,
+        amount: float = 1,
+        *,
+        source: str = "",
+        workspace_id: str | None = None,
+        project_id: str | None = None,
+        model: str = "",
+    ) -> None:
+        """Add to what the principal used this week; `source` is the way it came: `rest`, `mcp`, `chat`, `cli`."""
+        now = self._clock.now()
+        project = project_id or principal.project_id or ""
+        counter = (
+            principal.organization_id,
+            week_of(now),
+            day_of(now),
+            principal.actor,
+            project,
+            workspace_id or "",
+            source,
+            model,
+            kind,
+        )
+        self._counted[counter] = self._counted.get(counter, 0) + amount
+
+    def log(
+        self,
+        principal: Principal,
+        *,
+        source: str,
+        operation: str,
+        model: str,
+        tokens_in: int,
+        tokens_out: int,
+        cost: float = 0.0,
+        workspace_id: str | None = None,
+        project_id: str | None = None,
+    ) -> None:
+        """Keep one call that used a model, and count its tokens and cost."""
+        where = {"source": source, "workspace_id": workspace_id, "project_id": project_id, "model": model}
+        amounts: Mapping[UsageKind, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cost": cost}
+        for kind, amount in amounts.items():
+            if amount:
+                self.count(principal, kind, amount, **where)  # type: ignore[arg-type]
+        entry = UsageEntry(
+            id=new_id("use"),
+            organization_id=principal.organization_id,
+            at=self._clock.now(),
+            actor=principal.actor,
+            project_id=project_id or principal.project_id or "",
+            workspace_id=workspace_id or "",
+            source=source,
+            operation=operation,
+            model=model,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=cost,
+        )
+        self._logged.append(entry)
+
+    async def budget(self, principal: Principal, weekly_tokens: int) -> Budget:
+        """Where the principal stands with this week's tokens; other processes' last second is not in it yet."""
+        week = week_of(self._clock.now())
+        stored = await self._database.glance(
+            lambda tx: store.total(tx, principal.organization_id, week, principal.actor, _TOKENS)
+        )
+        unsaved = sum(
+            amount
+            for counter, amount in self._counted.items()
+            if counter[0] == principal.organization_id
+            and counter[1] == week
+            and counter[3] == principal.actor
+            and counter[8] in _TOKENS
+        )
+        return Budget(weekly_tokens, round(stored + unsaved), week + WEEK_MILLIS)
+
+    async def check_budget(self, principal: Principal, weekly_tokens: int) -> Budget:
+        """The same, or RateLimited when nothing is left of it."""
+        budget = await self.budget(principal, weekly_tokens)
+        if budget.remaining == 0:
+            wait = (budget.resets_at - self._clock.now()) / 1000
+            taken = Taken(False, weekly_tokens, 0, budget.resets_at, wait)
+            raise RateLimited(
+                f"This week's budget of {weekly_tokens} tokens is used up; it begins anew on Monday 00:00 UTC.",
+                code="budget_exceeded",
+                headers=taken.headers(),
+            )
+        return budget
+
+    async def report(
+        self, principal: Principal, wanted: UsageFilter = ANY, group_by: Sequence[Grouping] = DEFAULT_GROUPING
+    ) -> list[UsageRow]:
+        """Sums by kind and by the groupings, of what the principal may see."""
+        principal.require("management")
+        unknown = [grouping for grouping in group_by if grouping not in GROUPINGS]
+        if unknown:
+            problem = f"{unknown[0]!r} is none of {', '.join(GROUPINGS)}"
+            raise Invalid("Usage cannot be grouped that way.", fields=[FieldError("group_by", problem)])
+        await self.flush()
+        grouped = [*dict.fromkeys(group_by)]
+        grouped += [] if "kind" in grouped else ["kind"]
+        return await self._database.read(lambda tx: store.report(tx, principal, wanted, grouped))
+
+    async def entries(
+        self, principal: Principal, wanted: UsageFilter = ANY, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[UsageEntry]:
+        """The calls that used a model, newest first."""
+        principal.require("management")
+        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+        await self.flush()
+        rows = await self._database.read(lambda tx: store.entries(tx, principal, wanted, before, limit + 1))
+        return page_of(rows, limit, lambda entry: (entry.id,))
+
+    async def flush(self) -> None:
+        """Keep what was counted up to now."""
+        async with self._flushing:
+            counted, self._counted = self._counted, {}
+            logged, self._logged = self._logged, []
+            if not counted and not logged:
+                return
+            try:
+                await self._database.write(lambda tx: _keep(tx, counted, logged))
+            except HoldfastError:
+                # Nothing was kept: count it with what came meanwhile, and try again in a second.
+                for counter, amount in counted.items():
+                    self._counted[counter] = self._counted.get(counter, 0) + amount
+                self._logged[:0] = logged
+                raise
+
+    async def run(self) -> None:
+        """Flush every second until `stop`."""
+        while not self._stopping.is_set():
+            try:
+                await self.flush()
+            except HoldfastError as problem:
+                _log.warning("Usage could not be kept: %s", problem.message)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), FLUSH_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def stop(self) -> None:
+        """Keep the rest and end `run`."""
+        self._stopping.set()
+        await self.flush()
+
+
+def _keep(tx: Tx, counted: Mapping[_Counter, float], logged: Sequence[UsageEntry]) -> None:
+    # In one order everywhere, so that replicas never wait for each other in a circle.
+    rows: list[dict[str, Any]] = [
+        {**dict(zip(_KEY, counter, strict=True)), "amount": float(amount)}
+        for counter, amount in sorted(counted.items())
+    ]
+    if rows:
+        store.add(tx, rows)
+    if logged:
+        store.log(tx, [asdict(entry) for entry in logged])
