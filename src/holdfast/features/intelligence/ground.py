@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.errors import FieldError, Invalid, Unavailable, UpstreamFailed
 from holdfast.core.paging import decode_cursor
 from holdfast.core.principal import Principal
 from holdfast.core.secrets_scan import first_secret_kind
 from holdfast.engines.events import EventBus
-from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.engine import SearchEngine, embedded_text
 from holdfast.engines.search.model import Entry
 from holdfast.features.audit.service import Audit
 from holdfast.features.intelligence.model import MAX_TITLE
@@ -63,9 +63,12 @@ class Ground:
         )
         self.events.publish(tx, action, {"type": kind, "id": id}, workspace_id=workspace_id)
 
-    async def vectors(self, entry: Entry) -> NDArray[np.float32]:
-        """The entry's vector, computed before the transaction that keeps it."""
-        return await self.search.embed([f"{entry.title}\n{entry.text}"])
+    async def vectors(self, entry: Entry) -> NDArray[np.float32] | None:
+        """The entry's vector, computed before the transaction that keeps it; None leaves it to the background."""
+        try:
+            return await self.search.embed([embedded_text(entry.title, entry.text)])
+        except (UpstreamFailed, Unavailable):
+            return None
 
 
 def checked_title(text: str) -> str:
