@@ -106,7 +106,7 @@ async def open_local(settings: Settings) -> AsyncIterator[tuple[Services, Princi
 async def background(services: Services) -> AsyncIterator[None]:
     """Run what works beside the requests: sealing, flushing, jobs, events, embedding."""
     async with AsyncExitStack() as stack:
-        for name, run, stop in services.background():
+        for name, run, stop in services.background:
             task = asyncio.create_task(_forever(name, run), name=name)
             stack.push_async_callback(_end, task, stop)
         yield

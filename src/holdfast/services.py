@@ -1,22 +1,45 @@
-"""Owns the list of what the product can do: every service by name, built in app.py, called by surfaces."""
+"""Owns the list of what the product can do: every service by name, built in wiring.py, called by surfaces."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
+from holdfast.features.identity.tokens import Tokens
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.usage.limiter import Limiter
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
 
+Step = Callable[[], Awaitable[None]]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The product, below any surface."""
 
     database: Database
+    events: EventBus
+    jobs: JobEngine
+    search: SearchEngine
     audit: Audit
+    limiter: Limiter
     identity: Identity
     keys: Keys
     sign_in: SignIn
+    tokens: Tokens
+    idempotency: IdempotentRequests
     workspaces: Workspaces
+    memory: MemoryService
+    artifacts: ArtifactService
+    intelligence: IntelligenceService
+    background: tuple[tuple[str, Step, Step], ...]
+    """What works beside the requests: name, run, stop; stopped in reverse order."""

@@ -1,7 +1,6 @@
 """Owns what every command shares: the data directory, `--json`, who is asking, tables, and exit codes."""
 
 import asyncio
-import functools
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from holdfast.core.errors import HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
 from holdfast.services import Services
 
 FAILED = 1
@@ -26,6 +26,20 @@ class Opens(Protocol):
     """Opens a data directory (or the configured PostgreSQL) for one command."""
 
     def __call__(self, data_dir: Path | None) -> AbstractAsyncContextManager[tuple[Services, Principal]]: ...
+
+
+class Serves(Protocol):
+    """Serves until it is told to stop; calls back once when ready."""
+
+    async def __call__(self, settings: Settings, announce: Callable[[Any], None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the entry point hands the commands: surfaces build nothing themselves."""
+
+    opens: Opens
+    serves: Serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +116,12 @@ def command(
     """Add a command whose function is `async def f(session: Session, **options)`."""
 
     def decorate(function: Callable[..., Awaitable[None]]) -> click.Command:
-        @click.pass_context
-        @functools.wraps(function)
-        def run(context: click.Context, data_dir: Path | None, as_json: bool, **given: Any) -> None:
-            opens: Opens = context.find_root().obj
+        def run(data_dir: Path | None, as_json: bool, **given: Any) -> None:
+            context = click.get_current_context()
+            entry: Entry = context.find_root().obj
 
             async def work() -> None:
-                async with opens(data_dir) as (services, principal):
+                async with entry.opens(data_dir) as (services, principal):
                     await function(Session(services, principal, Out(as_json)), **given)
 
             with exits():

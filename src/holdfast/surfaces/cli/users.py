@@ -1,5 +1,6 @@
 """Owns `holdfast users`."""
 
+import sys
 from typing import Any
 
 import click
@@ -30,7 +31,7 @@ async def list_users(session: Session) -> None:
     help="Add a member.",
 )
 async def create(session: Session, email: str, name: str, role: Role, password_stdin: bool) -> None:
-    password = click.get_text_stream("stdin").readline().rstrip("\n") if password_stdin else None
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else None
     made = await session.services.identity.create_user(
         session.principal, email=email, name=name, role=role, password=password
     )
@@ -44,7 +45,7 @@ async def set_role(session: Session, user_id: str, role: Role) -> None:
 
 @command(group, "password", _user_id, help="Set a member's password, read from standard input.")
 async def set_password(session: Session, user_id: str) -> None:
-    password = click.get_text_stream("stdin").readline().rstrip("\n")
+    password = sys.stdin.readline().rstrip("\n")
     await session.services.identity.set_password(session.principal, user_id, password)
     session.out.record({"user_id": user_id, "password": "set"})
 

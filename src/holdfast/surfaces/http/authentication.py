@@ -12,7 +12,8 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.sign_in import SignIn, principal_of
 from holdfast.features.identity.tokens import Tokens
-from holdfast.features.usage.limits import Limit, Limiter
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.model import Limit
 from holdfast.surfaces.http.asgi import header
 
 COOKIE = "holdfast_session"
@@ -40,7 +41,9 @@ class Authenticator:
 
     async def limit(self, principal: Principal) -> Mapping[str, str]:
         """Count one request of the principal's; RateLimited beyond the minute's share."""
-        return (await self._limiter.demand(f"rest {principal.actor}", self._limit)).headers
+        taken = await self._limiter.take(f"rest {principal.actor}", self._limit)
+        taken.check()
+        return taken.headers()
 
     async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
         """Put a refusal into the audit log."""

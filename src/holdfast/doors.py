@@ -1,0 +1,87 @@
+"""Owns what is served where: the surfaces on their paths, behind one gate."""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.core.settings import Settings
+from holdfast.services import Services
+from holdfast.storage.database import Tx
+from holdfast.surfaces.http.asgi import send_bytes
+from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.http.gate import Gate
+from holdfast.surfaces.http.metrics import Metrics
+from holdfast.surfaces.http.operation import Readiness, health
+from holdfast.surfaces.http.site import Site
+from holdfast.surfaces.rest import artifacts, keys, memory, organizations, users, workspaces
+from holdfast.surfaces.rest.api import Api, Operation
+from holdfast.surfaces.rest.docs_page import docs_page, docs_script
+from holdfast.surfaces.rest.openapi import document
+
+
+def rest_operations(services: Services) -> Sequence[Operation]:
+    """The whole management API."""
+    return [
+        *organizations.operations(services.identity),
+        *workspaces.operations(services.workspaces),
+        *users.operations(services.identity),
+        *keys.operations(services.keys),
+        *memory.operations(services.memory),
+        *artifacts.operations(services.artifacts),
+    ]
+
+
+def build_gate(settings: Settings, services: Services) -> Gate:
+    """The ASGI application that uvicorn serves."""
+    metrics = Metrics()
+    authenticator = Authenticator(
+        services.keys,
+        services.sign_in,
+        services.tokens,
+        services.limiter,
+        services.audit,
+        settings.requests_per_minute,
+    )
+    operations = rest_operations(services)
+    api = Api(operations, authenticator, services.idempotency)
+    site = Site(
+        exact={
+            "/healthz": health,
+            "/readyz": Readiness({"storage": lambda: services.database.read(_answers)}),
+            "/metrics": metrics,
+            "/api/openapi.json": _fixed(orjson.dumps(document(operations)), b"application/json"),
+            "/api/docs": docs_page,
+            "/api/docs.js": docs_script,
+        },
+        prefixes=[("/api/", api)],
+    )
+    return Gate(
+        site,
+        metrics=metrics,
+        allowed_hosts=_hosts(settings),
+        allowed_origins=settings.allowed_origins,
+        request_timeout_seconds=settings.request_timeout_seconds,
+    )
+
+
+def _answers(tx: Tx) -> None:
+    tx.one("SELECT 1 AS one")
+
+
+def _fixed(body: bytes, content_type: bytes) -> ASGIApp:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_bytes(send, 200, body, content_type=content_type)
+
+    return serve
+
+
+def _hosts(settings: Settings) -> list[str]:
+    """Names this server goes by; an address that it listens on is its name too."""
+    hosts = [*settings.allowed_hosts]
+    if settings.host not in ("0.0.0.0", "::"):  # noqa: S104 – compared, not bound
+        hosts.append(settings.host)
+    if settings.public_url:
+        hosts.append(urlsplit(settings.public_url).hostname or "")
+    return hosts

@@ -1,0 +1,122 @@
+"""Owns the life of a server: lock, migrate, listen, say so, serve, drain, close."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import uvicorn
+
+from holdfast.app import Start, background, first_start, lock_data_directory, open_services
+from holdfast.core.settings import Settings
+from holdfast.doors import build_gate
+from holdfast.services import Services
+from holdfast.storage.database import StartFailed
+from holdfast.surfaces.http.gate import Gate
+from holdfast.surfaces.http.logs import configure_logs
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a started server says of itself."""
+
+    url: str
+    mcp_url: str
+    project_id: str
+    workspace_id: str
+    api_key: str | None
+    sign_in_url: str
+
+
+async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then let streams finish and close."""
+    configure_logs(settings.log_level)
+    listener = _listen(settings.host, settings.port)
+    with contextlib.closing(listener), _locked(settings):
+        async with open_services(settings) as services, background(services):
+            start = await first_start(services)
+            gate = build_gate(settings, services)
+            ready = await _ready(settings, services, start, listener)
+            await _run(settings, gate, listener, lambda: announce(ready))
+
+
+async def _ready(settings: Settings, services: Services, start: Start, listener: socket.socket) -> Ready:
+    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 – compared
+    shown = f"[{host}]" if ":" in host else host
+    url = (settings.public_url or f"http://{shown}:{listener.getsockname()[1]}").rstrip("/")
+    link = await services.sign_in.new_link(start.owner_id)
+    return Ready(
+        url=url,
+        mcp_url=f"{url}/{start.project_id}/v1/mcp",
+        project_id=start.project_id,
+        workspace_id=start.workspace_id,
+        api_key=start.api_key,
+        sign_in_url=f"{url}/sign-in?link={link}",
+    )
+
+
+async def _run(settings: Settings, gate: Gate, listener: socket.socket, announce: Callable[[], None]) -> None:
+    config = uvicorn.Config(
+        gate,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        http="httptools",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
+        server_header=False,
+        date_header=True,
+    )
+    await _Server(config, announce).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens, and ends on a signal without raising it again, so that we close in order."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as problem:
+        listener.close()
+        raise StartFailed(
+            f"Port {port} on {host} cannot be used ({problem.strerror}); free it, or choose another with --port."
+        ) from None
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+@contextlib.contextmanager
+def _locked(settings: Settings) -> Iterator[None]:
+    lock = lock_data_directory(settings)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()

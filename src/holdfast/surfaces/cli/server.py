@@ -1,0 +1,90 @@
+"""Owns `holdfast up` and `holdfast status`."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+import uvloop
+
+from holdfast.core.settings import Settings, load
+from holdfast.surfaces.cli.frame import Entry, Session, command, data_dir_option, exits, json_option
+
+
+@click.command("up", help="Start the server; the first start makes an organization, a project, a workspace and a key.")
+@data_dir_option
+@click.option("--host", help="Address to listen on (default: 127.0.0.1).")
+@click.option("--port", type=int, help="Port to listen on (default: 8787; 0 takes a free one).")
+@json_option
+@click.pass_context
+def up(context: click.Context, data_dir: Path | None, host: str | None, port: int | None, as_json: bool) -> None:
+    entry: Entry = context.find_root().obj
+    with exits():
+        settings = load(data_dir=data_dir, host=host, port=port)
+        uvloop.run(entry.serves(settings, lambda ready: _announce(ready, as_json, settings)))
+
+
+def _announce(ready: Any, as_json: bool, settings: Settings) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(ready)))
+        return
+    where = "PostgreSQL" if settings.database_url else str(settings.data_dir.expanduser())
+    click.echo(f"Holdfast is ready at {ready.url}  (data: {where})\n")
+    click.echo(f"  Sign in (once, within the hour):  {ready.sign_in_url}")
+    if ready.api_key:
+        click.echo(f"  API key (shown this once):        {ready.api_key}")
+    key = ready.api_key or "YOUR_KEY"
+    click.echo(f"  MCP endpoint:                     {ready.mcp_url}\n")
+    click.echo("Connect Claude Code:\n")
+    click.echo(
+        f"  claude mcp add --transport http holdfast {ready.mcp_url} \\\n"
+        f'    --header "Authorization: Bearer {key}" --header "X-Xerotier-Workspace: {ready.workspace_id}"\n'
+    )
+    click.echo("Other clients: holdfast mcp setup cursor|opencode|vscode|claude-desktop|codex\n")
+
+
+status_group = click.Group()
+
+
+@command(
+    status_group,
+    "status",
+    click.option("--url", help="Where the server runs."),
+    help="Show what is stored here and whether a server answers.",
+)
+async def status(session: Session, url: str | None) -> None:
+    services, principal = session.services, session.principal
+    projects = await services.identity.projects(principal, limit=200)
+    workspaces = await services.workspaces.list(principal, limit=200)
+    keys = await services.keys.list(principal, limit=200)
+    address = (url or _default_url()).rstrip("/")
+    session.out.record(
+        {
+            "url": address,
+            "running": await asyncio.to_thread(_answers, address),
+            "store": services.database.dialect,
+            "organization_id": principal.organization_id,
+            "projects": len(projects.items),
+            "workspaces": len(workspaces.items),
+            "active_keys": sum(key.revoked_at is None for key in keys.items),
+        }
+    )
+
+
+def _default_url() -> str:
+    settings = load()
+    return settings.public_url or f"http://{settings.host}:{settings.port}"
+
+
+def _answers(url: str) -> bool:
+    if not url.startswith(("http://", "https://")):
+        return False
+    try:
+        with urlopen(f"{url}/healthz", timeout=2) as answer:  # noqa: S310 – the scheme is checked above
+            return bool(answer.status == 200)
+    except (URLError, OSError, ValueError):
+        return False

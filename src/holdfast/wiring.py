@@ -1,0 +1,126 @@
+"""Owns how services are put together: which engine and which neighbour each is given."""
+
+from collections.abc import Sequence
+
+from holdfast.core.clock import Clock
+from holdfast.core.settings import Settings
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.upstream import UpstreamEmbedder
+from holdfast.features.artifacts import store as artifact_store
+from holdfast.features.artifacts.model import ArtifactReference
+from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.audit.service import Audit
+from holdfast.features.identity import store as identity_store
+from holdfast.features.identity.idempotency import IdempotentRequests
+from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.service import Identity
+from holdfast.features.identity.sign_in import SignIn
+from holdfast.features.identity.tokens import Tokens
+from holdfast.features.intelligence.model import Source
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory import store as memory_store
+from holdfast.features.memory.model import Filters
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.workspaces import store as workspace_store
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.services import Services
+from holdfast.storage.database import Database, Tx
+
+
+def build_services(settings: Settings, database: Database, clock: Clock, embedder: Embedder | None = None) -> Services:
+    """Every service on one database. Tests bring an embedder of their own."""
+    events = EventBus(database, clock)
+    jobs = JobEngine(database, events)
+    search = SearchEngine(database, embedder or build_embedder(settings), clock)
+    audit = Audit(database, clock)
+    limiter = Limiter(database, clock)
+    identity = Identity(database, audit, clock)
+    keys = Keys(database, audit, clock, _missing_workspace)
+    workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
+    intelligence = IntelligenceService(
+        database,
+        audit,
+        workspaces,
+        search,
+        events,
+        clock,
+        titles={"memory": _memory_title, "artifact": _artifact_title},
+        recent={"memory": _recent_memories, "artifact": _recent_artifacts},
+    )
+    memory = MemoryService(database, audit, workspaces, search, events, clock)
+    artifacts = ArtifactService(database, audit, workspaces, search, events, clock)
+    return Services(
+        database=database,
+        events=events,
+        jobs=jobs,
+        search=search,
+        audit=audit,
+        limiter=limiter,
+        identity=identity,
+        keys=keys,
+        sign_in=SignIn(database, audit, clock),
+        tokens=Tokens(
+            database,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            secret=settings.jwt_secret,
+            jwks_url=settings.jwt_jwks_url,
+        ),
+        idempotency=IdempotentRequests(database, clock),
+        workspaces=workspaces,
+        memory=memory,
+        artifacts=artifacts,
+        intelligence=intelligence,
+        background=(
+            ("audit", audit.run, audit.stop),
+            ("limits", limiter.run, limiter.stop),
+            ("events", events.run, events.stop),
+            ("search", search.run, search.stop),
+            ("jobs", jobs.run, jobs.stop),
+        ),
+    )
+
+
+def build_embedder(settings: Settings) -> Embedder:
+    """The configured embedder; the embedded one loads its model at the first text."""
+    if settings.embedder == "upstream" and settings.embeddings_url and settings.embeddings_model:
+        return UpstreamEmbedder(
+            settings.embeddings_url,
+            settings.embeddings_model,
+            settings.embeddings_dimensions,
+            api_key=settings.embeddings_key,
+        )
+    return MiniLmEmbedder()
+
+
+def _missing_workspace(tx: Tx, organization_id: str, project_id: str | None, ids: frozenset[str]) -> str | None:
+    for id in sorted(ids):
+        found = workspace_store.find(tx, organization_id, id)
+        if found is None or (project_id is not None and found.project_id != project_id):
+            return id
+    return None
+
+
+def _memory_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    found = memory_store.find(tx, workspace_id, id)
+    return found.title if found and found.id == id else None
+
+
+def _artifact_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    found = artifact_store.find(tx, workspace_id, ArtifactReference(artifact_id=id))
+    return found.title if found else None
+
+
+def _recent_memories(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
+    rows = memory_store.page(tx, workspace_id, Filters(), None, limit)
+    return [Source("memory", row.id, row.title, row.content, row.learned_at, row.category) for row in rows]
+
+
+def _recent_artifacts(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
+    rows = artifact_store.page(tx, workspace_id, chat_id=None, type=None, limit=limit)
+    return [Source("artifact", row.id, row.title, row.identifier, row.updated_at, row.type) for row in rows]
