@@ -9,7 +9,6 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.minilm import MiniLmEmbedder
-from holdfast.engines.search.upstream import UpstreamEmbedder
 from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
@@ -89,6 +88,9 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
 def build_embedder(settings: Settings) -> Embedder:
     """The configured embedder; the embedded one loads its model at the first text."""
     if settings.embedder == "upstream" and settings.embeddings_url and settings.embeddings_model:
+        # Imported only where it is used: the HTTP client costs start-up time and memory.
+        from holdfast.engines.search.upstream import UpstreamEmbedder
+
         return UpstreamEmbedder(
             settings.embeddings_url,
             settings.embeddings_model,

@@ -1,15 +1,15 @@
 """Owns JWT bearers from an issuer that the operator configured: by shared secret or by its published keys."""
 
 import asyncio
-from typing import Any
-
-import jwt
-from jwt import PyJWKClient
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import Unauthenticated, UpstreamFailed
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.identity import session_store, store
 from holdfast.storage.database import Database, Tx
+
+if TYPE_CHECKING:
+    from jwt import PyJWKClient
 
 _SHARED = ("HS256", "HS384", "HS512")
 _PUBLISHED = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -32,11 +32,12 @@ class Tokens:
         self._issuer = issuer
         self._audience = audience
         self._secret = secret
-        self._keys = PyJWKClient(jwks_url, cache_keys=True, lifespan=300, timeout=5) if jwks_url else None
+        self._jwks_url = jwks_url
+        self._keys: "PyJWKClient | None" = None
 
     async def authenticate(self, token: str) -> Principal:
         """The member whom the token names by subject or verified address; Unauthenticated otherwise."""
-        if len(token) > MAX_LENGTH or (self._secret is None and self._keys is None):
+        if len(token) > MAX_LENGTH or (self._secret is None and self._jwks_url is None):
             raise Unauthenticated
         claims = await self._claims(token)
         subject, email = claims.get("sub"), claims.get("email")
@@ -48,12 +49,15 @@ class Tokens:
         return found
 
     async def _claims(self, token: str) -> dict[str, Any]:
+        # Imported at the first token: most installations have none, and it costs start-up time.
+        import jwt
+
         try:
             if self._secret is not None:
                 return self._decode(token, self._secret, _SHARED)
-            keys = self._keys
-            assert keys is not None
-            key = await asyncio.to_thread(keys.get_signing_key_from_jwt, token)
+            if self._keys is None:
+                self._keys = jwt.PyJWKClient(self._jwks_url or "", cache_keys=True, lifespan=300, timeout=5)
+            key = await asyncio.to_thread(self._keys.get_signing_key_from_jwt, token)
             return self._decode(token, key.key, _PUBLISHED)
         except jwt.PyJWKClientConnectionError:
             raise UpstreamFailed("The issuer's keys cannot be fetched; check HOLDFAST_JWT_JWKS_URL.") from None
@@ -61,6 +65,8 @@ class Tokens:
             raise Unauthenticated from None
 
     def _decode(self, token: str, key: Any, algorithms: tuple[str, ...]) -> dict[str, Any]:
+        import jwt
+
         required = ["exp", "sub"] + (["iss"] if self._issuer else [])
         return jwt.decode(
             token,

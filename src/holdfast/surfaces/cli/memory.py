@@ -266,3 +266,5 @@ def _text(content: str) -> str:
 
 def _moment(text: str | None, field: str) -> int | None:
     return parse_time(text, field) if text else None
+
+search = group.commands["search"]
