@@ -97,6 +97,11 @@ class Exceptions:
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._entries = [_parse(entry) for entry in entries]
 
+    @property
+    def hold_networks(self) -> bool:
+        """Whether a local name could resolve into something that is allowed."""
+        return any(entry.network is not None and entry.network.num_addresses > 1 for entry in self._entries)
+
     def name_known(self, host: str, port: int) -> bool:
         """Whether the operator named this host (or wrote its literal address)."""
         literal = _literal(host)

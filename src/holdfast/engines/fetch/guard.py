@@ -141,7 +141,7 @@ class Guard:
     def _admit(self, url: Url) -> None:
         if self._exceptions.name_known(url.host, url.port):
             return
-        if url.is_local_name and not self._allow_private:
+        if url.is_local_name and not self._exceptions.hold_networks:
             raise Blocked(url.host, "a local name")
         if url.port_is_closed:
             raise BadUrl(str(url), f"port {url.port} is not one that the web uses")
@@ -168,6 +168,8 @@ class Guard:
         async with sent as response:
             received = _headers(response.headers)
             if response.status in _REDIRECTS:
+                # Nobody reads it, but a drained connection serves the next hop without another look-up.
+                await _body(response, Inflater("", 65_536))
                 return Reply(url, response.status, received, b"")
             body, truncated = await _body(response, Inflater(received.get("content-encoding", ""), limits.bytes))
             return Reply(url, response.status, received, body, truncated)

@@ -18,6 +18,8 @@ MAX_TEXT = 200_000
 _MAX_DEPTH = 150
 _LONGEST_CELL = 300
 _SPACE = re.compile(r"[ \t\r\n\f\v\u00a0]+")
+# Stands for <br> until the white space around it is collapsed; source text never means it.
+_BREAK = "\u2028"
 _ELEMENT, _TEXT = 1, 3
 
 
@@ -72,7 +74,7 @@ class _Renderer:
         if depth > _MAX_DEPTH:
             self._line.append(f" {node.text} ")
         elif tag == "br":
-            self._line.append("\n")
+            self._line.append(_BREAK)
         elif tag in ("code", "kbd"):
             text = collapse(node.text)
             self._line.append(f"`{text}`" if text else "")
@@ -118,8 +120,8 @@ class _Renderer:
         self._lead = "" if lead else self._lead
 
     def _flush(self) -> None:
-        lines = [collapse(line) for line in "".join(self._line).split("\n")] if "\n" in self._line else None
-        text = "\n".join(line for line in lines if line) if lines else collapse("".join(self._line))
+        lines = [collapse(line) for line in "".join(self._line).split(_BREAK)]
+        text = "\n".join(line for line in lines if line)
         self._line.clear()
         if text:
             self._add(self._lead + text)

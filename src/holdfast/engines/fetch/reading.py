@@ -10,8 +10,8 @@ from resiliparse.parse.encoding import detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 from holdfast.engines.fetch.charset import decode, load_codecs
+from holdfast.engines.fetch.job import Unreadable
 from holdfast.engines.fetch.markdown import MAX_TEXT, collapse, to_markdown
-from holdfast.engines.fetch.worker import Unreadable
 
 _MAX_LINKS = 300
 _MAX_PDF_PAGES = 300

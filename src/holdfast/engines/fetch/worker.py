@@ -10,16 +10,11 @@ import json
 import resource
 import signal
 import sys
-from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from holdfast.engines.fetch.job import Run, Unreadable
+
 _PR_SET_PDEATHSIG = 1
-
-Run = Callable[[str, dict[str, Any], list[bytes]], Any]
-
-
-class Unreadable(Exception):
-    """A job's way to say in words why the content can't be read."""
 
 
 def main() -> None:

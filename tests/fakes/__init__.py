@@ -1,0 +1,1 @@
+"""Servers that speak other people's protocols, strictly."""
