@@ -1,39 +1,320 @@
 """Owns the proof of the search engine's rules, on both stores."""
 
-from holdfast.engines.search import Query
+import pytest
+
+from holdfast.core.errors import Invalid
+from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.storage.database import Database
+from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
 from tests.support.clock import MovableClock
 
+DAY = 86_400_000
 
-async def test_an_entry_is_found_by_its_words(database: Database, clock: MovableClock) -> None:
-    search = engine(database, clock)
-    here = await database.write(lambda tx: workspace(tx, "a"))
+
+@pytest.fixture
+def search(database: Database, clock: MovableClock) -> SearchEngine:
+    return engine(database, clock)
+
+
+@pytest.fixture
+async def here(database: Database) -> str:
+    return await database.write(lambda tx: workspace(tx, "here"))
+
+
+def ids(hits: list[Hit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+async def test_an_entry_is_found_by_its_words_and_shows_where_it_came_from(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    deploys = entry(here, "m1", "We deploy every Tuesday from the release branch.", meta={"slug": "deploys"})
+    await put(search, database, [deploys, entry(here, "m2", "The office plants are watered by Kim.")])
+
+    hit = (await search.search(Query(here, "when do we deploy?")))[0]
+
+    assert hit.id == "m1"
+    assert hit.snippet == "We **deploy** every Tuesday from the release branch."
+    assert hit.meta == {"slug": "deploys"}
+    assert (hit.type, hit.part, hit.learned_at) == ("memory", 0, NOW - 1000)
+
+
+async def test_a_title_is_searched_with_its_text(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "d1", "Chosen for its extensions.", title="PostgreSQL over MySQL")])
+
+    assert ids(await search.search(Query(here, "mysql"))) == ["d1"]
+
+
+async def test_what_has_nothing_to_do_with_the_query_scores_below_what_answers_it(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    texts = {
+        "m1": "Invoices are sent on the first of the month.",
+        "m2": "Kim waters the plants.",
+        "m3": "The cat sleeps.",
+    }
+    await put(search, database, [entry(here, id, text) for id, text in texts.items()])
+
+    hits = await search.search(Query(here, "when are invoices sent"))
+
+    assert hits[0].id == "m1" and hits[0].score > 0.6
+    assert all(hit.score < 0.3 for hit in hits[1:])
+
+
+async def test_putting_again_replaces(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "m1", "The port is 8080.")])
+    await put(search, database, [entry(here, "m1", "The address is 10.0.0.7.")])
+
+    assert await search.check() == []
+    assert ids(await search.search(Query(here, "address"))) == ["m1"]
+    assert "8080" not in (await search.search(Query(here, "port 8080")))[0].text
+
+
+async def test_the_same_entry_twice_in_one_put_keeps_the_last(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    await put(search, database, [entry(here, "m1", "first words"), entry(here, "m1", "second words")])
+
+    assert [hit.text for hit in await search.search(Query(here, "words"))] == ["second words"]
+
+
+async def test_removing_takes_every_part_out(database: Database, search: SearchEngine, here: str) -> None:
+    parts = [entry(here, "doc", f"chapter {part} about whales", part=part) for part in range(3)]
+    await put(search, database, [*parts, entry(here, "m1", "about whales")])
+    assert len(await search.search(Query(here, "whales"))) == 4
+
+    await database.write(lambda tx: search.remove(tx, here, "memory", "doc"))
+
+    assert ids(await search.search(Query(here, "whales"))) == ["m1"]
+    assert await search.check() == []
+
+
+async def test_what_rolls_back_is_not_found(database: Database, search: SearchEngine, here: str) -> None:
+    def fail(tx: object) -> None:
+        search.put(tx, [entry(here, "m1", "never happened")])  # type: ignore[arg-type]
+        raise Invalid("no")
+
+    with pytest.raises(Invalid):
+        await database.write(fail)
+
+    assert await search.search(Query(here, "never happened")) == []
+    assert await search.check() == []
+
+
+async def test_expired_knowledge_is_out_of_present_answers_and_found_as_of_then(
+    database: Database, search: SearchEngine, here: str, clock: MovableClock
+) -> None:
+    clock.millis = NOW
+    await put(search, database, [entry(here, "old", "The lead is Ana.", learned_at=NOW - 10 * DAY)])
+    await put(search, database, [entry(here, "new", "The lead is Bo.", learned_at=NOW - 2 * DAY)])
+    assert set(ids(await search.search(Query(here, "lead")))) == {"old", "new"}
+
+    await database.write(lambda tx: search.expire(tx, here, "memory", "old", NOW - 2 * DAY))
+
+    assert ids(await search.search(Query(here, "who is the lead"))) == ["new"]
+    assert ids(await search.search(Query(here, "who is the lead", as_of=NOW - 5 * DAY))) == ["old"]
+    assert await search.search(Query(here, "who is the lead", as_of=NOW - 11 * DAY)) == []
+    vector = (await search.embed(["The lead is Ana."]))[0]
+    assert [id for id, _ in await search.nearest(here, None, vector, 5)] == ["new"]
+
+
+async def test_types_meta_and_ids_narrow_the_search(database: Database, search: SearchEngine, here: str) -> None:
     await put(
         search,
         database,
         [
-            entry(here, "m1", "We deploy every Tuesday from the release branch.", meta={"slug": "deploys"}),
-            entry(here, "m2", "The office plants are watered by Kim."),
+            entry(
+                here, "m1", "river crossing", meta={"category": "fact", "stores": ["vs_1", "vs_2"], "n": 3, "ok": True}
+            ),
+            entry(here, "m2", "river fishing", meta={"category": "habit", "n": 4, "ok": False}),
+            entry(here, "d1", "river map", type="document", meta={"category": "fact", "stores": ["vs_3"]}),
         ],
     )
 
-    hits = await search.search(Query(here, "when do we deploy?"))
+    async def found(**narrow: object) -> set[str]:
+        return set(ids(await search.search(Query(here, "river", **narrow))))  # type: ignore[arg-type]
 
-    assert hits[0].id == "m1"
-    assert hits[0].snippet == "We **deploy** every Tuesday from the release branch."
-    assert hits[0].meta == {"slug": "deploys"}
-    assert NOW > hits[0].learned_at
+    assert await found() == {"m1", "m2", "d1"}
+    assert await found(types=frozenset({"document"})) == {"d1"}
+    assert await found(types=frozenset()) == set()
+    assert await found(meta={"category": "fact"}) == {"m1", "d1"}
+    assert await found(meta={"category": frozenset({"habit", "other"})}) == {"m2"}
+    assert await found(meta={"stores": "vs_2"}) == {"m1"}
+    assert await found(meta={"stores": None}) == {"m2"}
+    assert await found(meta={"n": 4}) == {"m2"}
+    assert await found(meta={"ok": True}) == {"m1"}
+    assert await found(ids=frozenset({"m2", "d1"})) == {"m2", "d1"}
+    assert await found(ids=frozenset({"m2", "d1"}), types=frozenset({"memory"})) == {"m2"}
+    with pytest.raises(Invalid):
+        await found(meta={"a'; DROP TABLE": "x"})
 
 
-async def test_the_nearest_entity_comes_with_its_cosine(database: Database, clock: MovableClock) -> None:
-    search = engine(database, clock)
-    here = await database.write(lambda tx: workspace(tx, "a"))
-    await put(search, database, [entry(here, "m1", "green tea"), entry(here, "m2", "black coffee")])
+async def test_code_is_found_by_its_parts_and_whole(database: Database, search: SearchEngine, here: str) -> None:
+    code = "def parse_header(self): ...  # parseHeader of HTTPReader in src/net/reader.py since v2.10.3"
+    others = [entry(here, f"m{number}", f"note {number} on cooking rice") for number in range(20)]
+    await put(search, database, [*others, entry(here, "code", code)])
 
+    for query in (
+        "parse_header",
+        "parseHeader",
+        "header",
+        "src/net/reader.py",
+        "reader.py",
+        "v2.10.3",
+        "HTTPReader",
+        "reader",
+    ):
+        assert (await search.search(Query(here, query)))[0].id == "code", query
+
+
+async def test_words_without_spaces_between_them_are_found(database: Database, search: SearchEngine, here: str) -> None:
+    await put(
+        search, database, [entry(here, "m1", "会議は東京都庁で行います"), entry(here, "m2", "café crème à Genève")]
+    )
+
+    assert (await search.search(Query(here, "東京")))[0].id == "m1"
+    assert (await search.search(Query(here, "CAFE geneve")))[0].id == "m2"
+
+
+async def test_a_date_in_the_query_prefers_what_happened_then(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    day = 1_683_417_600_000  # 2023-05-07
+    await put(
+        search,
+        database,
+        [entry(here, f"m{month}", "We met the client.", occurred_at=day + month * 31 * DAY) for month in range(-4, 5)],
+    )
+
+    assert (await search.search(Query(here, "the client on 7 May 2023")))[0].id == "m0"
+    assert (await search.search(Query(here, "client in June 2023")))[0].id == "m1"
+    assert (await search.search(Query(here, "client meeting 2023-03")))[0].id == "m-2"
+
+
+async def test_recent_words_prefer_the_newest(
+    database: Database, search: SearchEngine, here: str, clock: MovableClock
+) -> None:
+    clock.millis = NOW
+    await put(
+        search,
+        database,
+        [entry(here, f"m{age}", "Release notes.", learned_at=NOW - age * 30 * DAY) for age in range(9)],
+    )
+
+    assert (await search.search(Query(here, "latest release notes")))[0].id == "m0"
+    assert (await search.search(Query(here, "release notes of today")))[0].id == "m0"
+
+
+async def test_naming_someone_prefers_their_words(database: Database, search: SearchEngine, here: str) -> None:
+    await put(
+        search,
+        database,
+        [
+            entry(here, "m1", "I like hiking in the hills.", author="Caroline"),
+            entry(here, "m2", "I like hiking in the hills.", author="Melanie"),
+        ],
+    )
+
+    assert (await search.search(Query(here, "Does Melanie like hiking?")))[0].id == "m2"
+    assert (await search.search(Query(here, "Does Caroline like hiking?")))[0].id == "m1"
+
+
+async def test_a_neighbour_in_the_same_source_lends_its_words(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    await put(
+        search,
+        database,
+        [
+            entry(here, "q", "Which database did you pick for billing?", source="s1", position=1),
+            entry(here, "a", "The one with row locks.", source="s1", position=2),
+            entry(here, "x", "The one with red stripes.", source="s2", position=2),
+        ],
+    )
+
+    assert ids(await search.search(Query(here, "billing database picked")))[:2] == ["q", "a"]
+
+
+async def test_entries_without_vectors_are_found_by_word_at_once_and_by_likeness_later(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    await put(search, database, [entry(here, "m1", "green tea")], embedded=False)
     vector = (await search.embed(["green tea"]))[0]
-    found = await search.nearest(here, frozenset({"memory"}), vector, 2)
 
-    assert found[0][0] == "m1"
-    assert found[0][1] > 0.99
-    assert len(found) == 2
+    assert ids(await search.search(Query(here, "tea"))) == ["m1"]
+    assert await search.nearest(here, None, vector, 1) == []
+    assert (await search.progress()).pending == 1
+
+    assert await search.tend() == 1
+
+    assert (await search.progress()).pending == 0
+    assert [id for id, _ in await search.nearest(here, None, vector, 1)] == ["m1"]
+    assert await search.check() == []
+
+
+async def test_a_second_process_sees_every_change(
+    open_database: OpenDatabase, database: Database, search: SearchEngine, here: str, clock: MovableClock
+) -> None:
+    other_database = open_database()
+    other = engine(other_database, clock)
+    vector = (await search.embed(["owl"]))[0]
+    try:
+        await put(search, database, [entry(here, "m1", "owl"), entry(here, "m2", "owl nest")])
+        assert [id for id, _ in await other.nearest(here, None, vector, 5)] == ["m1", "m2"]
+
+        await put(search, database, [entry(here, "m3", "owl owl fox"), entry(here, "m2", "quite different")])
+        await database.write(lambda tx: search.remove(tx, here, "memory", "m1"))
+
+        assert [id for id, _ in await other.nearest(here, None, vector, 1)] == ["m3"]
+        assert ids(await other.search(Query(here, "owl")))[0] == "m3"
+        assert "m1" not in ids(await other.search(Query(here, "owl")))
+    finally:
+        await other_database.close()
+
+
+async def test_a_workspace_that_ends_leaves_nothing_in_the_index(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    other = await database.write(lambda tx: workspace(tx, "other"))
+    await put(search, database, [entry(here, "m1", "shared words"), entry(other, "m2", "shared words")])
+    await search.search(Query(here, "shared words"))
+
+    await database.write(lambda tx: tx.execute("DELETE FROM workspace WHERE id = :id", {"id": here}))
+
+    assert await search.search(Query(here, "shared words")) == []
+    assert ids(await search.search(Query(other, "shared words"))) == ["m2"]
+    assert await search.check() == []
+    left = await database.read(lambda tx: tx.all("SELECT number FROM search_text"))
+    assert len(left) == 1
+
+
+async def test_check_finds_a_row_whose_text_is_gone(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "m1", "some words"), entry(here, "m2", "more words")])
+    await database.write(lambda tx: tx.execute("DELETE FROM search_text WHERE title = '' AND text = 'some words'"))
+
+    assert await search.check() == ["1 entries without text"]
+    assert await search.check(here) == ["1 entries without text"]
+    assert await search.check("ws_elsewhere") == []
+
+
+async def test_check_finds_postings_that_disagree(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "m1", "some words")])
+    if database.dialect == "sqlite":
+        await database.write(lambda tx: tx.execute("DROP TRIGGER search_text_changed"))
+    await database.write(lambda tx: tx.execute("UPDATE search_text SET words = '  other  words '"))
+
+    assert len(await search.check()) == 1
+
+
+async def test_any_query_is_answered(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "m1", "plain words\0 with a zero \\ and 'quotes'")])
+
+    for text in ("", "   ", "\n", "the of and", "?!…", '"', "' OR 1=1 --", "a AND b NOT (c", "~", "*", "\0", "\\"):
+        hits = await search.search(Query(here, text))
+        assert all(0 <= hit.score <= 1 for hit in hits), text
+
+
+async def test_an_empty_workspace_answers_nothing(search: SearchEngine, here: str) -> None:
+    assert await search.search(Query(here, "anything")) == []
+    assert await search.nearest(here, None, (await search.embed(["x"]))[0], 3) == []

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from holdfast.core.clock import Clock
 from holdfast.engines.search import analyser, ranking
 from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
 from holdfast.engines.search.moments import moments
 from holdfast.engines.search.postgres_store import PostgresStore
@@ -27,16 +28,27 @@ MOST_MATCHES = 20_000
 MOST_QUERY_WORDS = 32
 REMEMBERED_TEXTS = 2048
 LONGEST_QUERY = 4000
+INDEX_ABOVE = 12_000
+"""On PostgreSQL a workspace with more entries gets an HNSW index; below it comparing every vector is quick enough."""
 
 
 class SearchEngine:
     """Lexical and vector search over the entries of each workspace, fused."""
 
-    def __init__(self, database: Database, embedder: Embedder, clock: Clock, *, shelves: Shelves | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        clock: Clock,
+        *,
+        shelves: Shelves | None = None,
+        index_above: int = INDEX_ABOVE,
+    ) -> None:
         self._database = database
         self._embedder = embedder
         self._clock = clock
         self._store: Store = SqliteStore(shelves or Shelves()) if database.dialect == "sqlite" else PostgresStore()
+        self._keeper = Keeper(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     def put(self, tx: Tx, entries: Sequence[Entry], vectors: NDArray[np.float32] | None = None) -> None:
@@ -56,6 +68,8 @@ class SearchEngine:
             prepared = [_prepared(entries[index]) for index in chosen]
             self._store.put(tx, shelf, prepared, None if vectors is None else vectors[chosen], embedder)
             self._store.add_authors(tx, shelf, {entries[index].author for index in chosen if entries[index].author})
+        if vectors is None:
+            tx.after_commit(self._keeper.wake)
 
     def remove(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
         """Take every part of an entity out."""
@@ -97,6 +111,37 @@ class SearchEngine:
     ) -> list[tuple[str, float]]:
         """The entities nearest to a vector with their cosine, nearest first: for near-duplicates."""
         return await self._database.read(lambda tx: self._nearest(tx, workspace_id, types, vector, limit))
+
+    async def tend(self) -> int:
+        """Embed every entry that has no vector of the present embedder; how many got one."""
+        return await self._keeper.tend()
+
+    async def run(self) -> None:
+        """Keep vectors and indexes up to date until `stop`; for a task of the server's."""
+        await self._keeper.run()
+
+    async def stop(self) -> None:
+        """End `run` after the step at hand and let go of the embedder."""
+        self._keeper.stop()
+        await self._embedder.close()
+
+    async def index(self) -> list[str]:
+        """Build big workspaces' vector indexes now instead of soon; their names. SQLite needs none."""
+        return await self._keeper.index()
+
+    async def progress(self) -> Progress:
+        """How many entries there are and how many still wait for a vector."""
+        return await self._keeper.progress()
+
+    async def check(self, workspace_id: str | None = None) -> list[str]:
+        """Every disagreement between entries and index, in words; none is the proof that they agree."""
+        return await self._database.write(lambda tx: self._store.check(tx, self._shelf_of(tx, workspace_id)))
+
+    def _shelf_of(self, tx: Tx, workspace_id: str | None) -> int | None:
+        if workspace_id is None:
+            return None
+        number = self._store.shelf(tx, workspace_id)
+        return -1 if number is None else number
 
     def _named(self, tx: Tx, workspace_id: str, text: str) -> frozenset[str] | None:
         """The authors the query names; None for a workspace without entries."""
@@ -175,11 +220,6 @@ def _prepared(entry: Entry) -> Prepared:
         words += _names(entry.author)
     kept = replace(entry, title=title, text=text)
     return Prepared(kept, tuple(words), json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True))
-
-
-def embedded_text(title: str, text: str) -> str:
-    """What is searched of an entry: its title before its text, unless the text begins with it anyway."""
-    return text if not title or text.startswith(title.rstrip("….")) else f"{title}\n{text}"
 
 
 def _names(author: str) -> list[str]:

@@ -47,6 +47,17 @@ FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :m
 ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
     meta = excluded.meta
 """
+_ON_SHELF = "(:shelf::bigint IS NULL OR e.shelf = :shelf)"
+_CHECKS = {
+    "entries without text": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_text t ON t.number = e.number "
+    f"WHERE t.number IS NULL AND {_ON_SHELF}",
+    "entries whose vector is missing": "SELECT COUNT(*) AS bad FROM search_entry e "
+    f"WHERE (e.embedder <> 0) <> (e.vector IS NOT NULL) AND {_ON_SHELF}",
+    "entries whose postings disagree with their words": "SELECT COUNT(*) AS bad FROM search_entry e "
+    "JOIN search_text t ON t.number = e.number WHERE e.lexemes <> array_to_tsvector(ARRAY(SELECT DISTINCT "
+    "e.shelf || '~' || w FROM unnest(string_to_array(t.words, ' ')) w WHERE w <> '')) "
+    f"AND {_ON_SHELF}",
+}
 
 
 class PostgresStore(Store):
@@ -204,8 +215,8 @@ class PostgresStore(Store):
             },
         )
 
-    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
-        raise NotImplementedError
+    def check(self, tx: Tx, shelf: int | None) -> list[str]:
+        return self.findings(tx, _CHECKS, shelf)
 
 
 def _key(item: Prepared) -> tuple[str, str, int]:

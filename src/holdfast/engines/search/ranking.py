@@ -141,11 +141,12 @@ def _bm25(counts: Scores, lengths: Scores, question: Question, recipe: Recipe, e
 
 
 def _scaled(values: Scores) -> Scores:
-    """From the least to the most: 0–1."""
+    """From the least to the most: 0–1. Values that hardly differ stay close, or rounding errors would decide."""
     least, most = float(values.min()), float(values.max())
-    if most - least < 1e-12:
-        return np.zeros_like(values) if most <= 0 else np.ones_like(values)
-    return (values - least) / (most - least)
+    if most <= 0:
+        return np.zeros_like(values)
+    spread = max(most - least, 0.1 * most)
+    return 1.0 - (most - values) / spread
 
 
 def _dates(candidates: Sequence[Candidate], moments: Moments) -> Scores:

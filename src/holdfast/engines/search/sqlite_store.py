@@ -40,6 +40,21 @@ _PUT_VECTOR = """
 INSERT INTO search_vector (shelf, number, embedder, vector) VALUES (:shelf, :number, :embedder, :vector)
 ON CONFLICT (shelf, number) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector
 """
+_ON_SHELF = "(:shelf IS NULL OR e.shelf = :shelf)"
+_CHECKS = {
+    "entries without text": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_text t ON t.number = e.number "
+    f"WHERE t.number IS NULL AND {_ON_SHELF}",
+    "texts without an entry": "SELECT COUNT(*) AS bad FROM search_text e LEFT JOIN search_entry o "
+    f"ON o.number = e.number WHERE o.number IS NULL AND {_ON_SHELF}",
+    "entries whose vector is missing": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_vector v "
+    "ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = e.embedder "
+    f"WHERE e.embedder <> 0 AND v.number IS NULL AND {_ON_SHELF}",
+    "vectors without an entry": "SELECT COUNT(*) AS bad FROM search_vector e LEFT JOIN search_entry o "
+    f"ON o.number = e.number WHERE o.number IS NULL AND {_ON_SHELF}",
+    "workspaces whose counts are wrong": "SELECT COUNT(*) AS bad FROM search_shelf s WHERE "
+    "(:shelf IS NULL OR s.number = :shelf) AND (s.entries, s.length) <> "
+    "(SELECT COUNT(*), COALESCE(SUM(e.length), 0) FROM search_entry e WHERE e.shelf = s.number)",
+}
 
 
 class SqliteStore(Store):
@@ -172,8 +187,16 @@ class SqliteStore(Store):
             done += 1
         return done
 
-    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
-        raise NotImplementedError
+    def check(self, tx: Tx, shelf: int | None) -> list[str]:
+        found = self.findings(tx, _CHECKS, shelf)
+        try:
+            # FTS5 reads every posting and every row's words and compares them; it complains by failing.
+            tx.execute("INSERT INTO search_word (search_word, rank) VALUES ('integrity-check', 1)")
+        except Exception as problem:
+            if "malformed" not in str(problem):
+                raise
+            found.append("or more postings that disagree with the words of their rows")
+        return found
 
     def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> Shelf:
         """The shelf in memory, brought to this transaction's state."""

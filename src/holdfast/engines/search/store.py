@@ -196,6 +196,11 @@ class Store(ABC):
         )
         return int(row["entries"]) if row else 0
 
+    def entry_count(self, tx: Tx) -> int:
+        """How many entries there are."""
+        row = tx.one("SELECT COUNT(*) AS entries FROM search_entry")
+        return int(row["entries"]) if row else 0
+
     def shown(self, tx: Tx, numbers: Sequence[int]) -> dict[int, Row]:
         """What hits show, by number."""
         rows = tx.all(
@@ -258,8 +263,18 @@ class Store(ABC):
         """Store vectors of entries that have not changed since; how many."""
 
     @abstractmethod
-    def check(self, tx: Tx, embedder: int, shelf: int | None) -> list[str]:
-        """Every disagreement between rows and index, in words."""
+    def check(self, tx: Tx, shelf: int | None) -> list[str]:
+        """Every disagreement between rows and index, in words; of one shelf or of all."""
+
+    def findings(self, tx: Tx, checks: Mapping[str, str], shelf: int | None) -> list[str]:
+        """Run queries that count what must not be; each complaint whose count is not zero, with it."""
+        found = []
+        for complaint, query in checks.items():
+            row = tx.one(query, {"shelf": shelf})
+            count = int(row["bad"]) if row else 0
+            if count:
+                found.append(f"{count} {complaint}")
+        return found
 
 
 def candidate(row: Row, cosine: float | None) -> Candidate:

@@ -1,0 +1,116 @@
+"""Owns the work behind search: vectors for entries that wait for one, and big workspaces' indexes on PostgreSQL."""
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from holdfast.core.errors import UpstreamFailed
+from holdfast.engines.search import hnsw
+from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search.store import Pending, Store
+from holdfast.storage.database import Database, StorageFailed
+
+log = logging.getLogger(__name__)
+
+BATCH = 32
+IDLE_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = 60.0
+INDEX_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the vectors are: entries in all, and those that wait for one of the present embedder."""
+
+    entries: int
+    pending: int
+    embedder: str
+
+
+class Keeper:
+    """Finds what waits and does it in small steps, so that searches and writes go on meanwhile."""
+
+    def __init__(self, database: Database, store: Store, embedder: Embedder, *, index_above: int) -> None:
+        self._database = database
+        self._store = store
+        self._embedder = embedder
+        self._index_above = index_above
+        self._woken: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = False
+        self._indexed_at = float("-inf")
+
+    def wake(self) -> None:
+        """Say that something waits; from any thread."""
+        loop, woken = self._loop, self._woken
+        if loop is not None and woken is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(woken.set)
+
+    async def run(self) -> None:
+        """Work until stopped. A failing upstream is asked again later, ever more rarely."""
+        self._loop, self._woken, self._stopped = asyncio.get_running_loop(), asyncio.Event(), False
+        pause = 1.0
+        while not self._stopped:
+            try:
+                await self.tend()
+                await self._index_now_and_then()
+                pause, wait = 1.0, IDLE_SECONDS
+            except (UpstreamFailed, StorageFailed) as problem:
+                log.warning("Search could not embed what waits: %s", problem.message)
+                wait, pause = pause, min(pause * 2, LONGEST_PAUSE_SECONDS)
+                self._woken.clear()
+            if not self._stopped:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), wait)
+            self._woken.clear()
+
+    def stop(self) -> None:
+        """Finish the step at hand, then end `run`."""
+        self._stopped = True
+        self.wake()
+
+    async def tend(self) -> int:
+        """Embed everything that waits now; how many entries got a vector."""
+        done = 0
+        number = await self._database.write(
+            lambda tx: self._store.embedder(tx, self._embedder.id, self._embedder.dimensions)
+        )
+        while not self._stopped:
+            waiting = await self._database.read(lambda tx: self._store.pending(tx, number, BATCH))
+            if not waiting:
+                break
+            done += await self._embed(waiting, number)
+        return done
+
+    async def index(self) -> list[str]:
+        """Build and drop big workspaces' indexes where the store has such; what was done."""
+        if self._database.dialect != "postgresql":
+            return []
+        number = await self._database.glance(lambda tx: self._store.embedder_number(tx, self._embedder.id))
+        return await hnsw.keep(self._database, number, self._embedder.dimensions, self._index_above)
+
+    async def progress(self) -> Progress:
+        """How many entries there are and how many wait."""
+        return await self._database.read(
+            lambda tx: Progress(
+                self._store.entry_count(tx),
+                self._store.pending_count(tx, self._store.embedder_number(tx, self._embedder.id)),
+                self._embedder.id,
+            )
+        )
+
+    async def _embed(self, waiting: list[Pending], number: int) -> int:
+        vectors = await self._embedder.embed([embedded_text(one.title, one.text) for one in waiting])
+        return await self._database.write(lambda tx: self._store.set_vectors(tx, waiting, vectors, number))
+
+    async def _index_now_and_then(self) -> None:
+        if time.monotonic() - self._indexed_at >= INDEX_SECONDS:
+            self._indexed_at = time.monotonic()
+            await self.index()
+
+
+def embedded_text(title: str, text: str) -> str:
+    """What is searched of an entry: its title before its text, unless the text begins with it anyway."""
+    return text if not title or text.startswith(title.rstrip("….")) else f"{title}\n{text}"
