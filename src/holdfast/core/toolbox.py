@@ -1,13 +1,14 @@
 """Owns how a Tool is run for whoever asks: who sees it, arguments and results checked, large results set aside."""
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
 from pydantic import ValidationError
 
+from holdfast.core import jsontext
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.principal import Principal
@@ -166,12 +167,12 @@ class Toolbox:
 
     async def _outcome(self, call: ToolCall, tool: AnyTool, result: Any) -> Outcome:
         data: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
-        raw = orjson.dumps(data)
+        raw = jsontext.dumps(data)
         text = tool.text(result) if tool.text is not None else raw.decode()
         large = max(len(raw), len(text)) > self._max_result_bytes
         if not large or self._spill is None or call.workspace_id is None or tool.name in self._whole:
             return Outcome(text, data)
-        spilled = await self._spill(call, tool.name, orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
+        spilled = await self._spill(call, tool.name, json.dumps(data, indent=2, ensure_ascii=False))
         return Outcome(text[:PREVIEW_CHARACTERS], shortened(data, self._max_result_bytes // 4), spilled)
 
 
@@ -179,7 +180,7 @@ def shortened(data: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     """The same shape with long texts and lists cut, so that it fits and still follows its schema."""
     characters, items = 2_000, 50
     cut = _cut(data, characters, items)
-    while len(orjson.dumps(cut)) > max_bytes and characters > 16:
+    while len(jsontext.dumps(cut)) > max_bytes and characters > 16:
         characters, items = characters // 2, max(1, items // 2)
         cut = _cut(data, characters, items)
     return dict(cut)

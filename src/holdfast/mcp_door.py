@@ -1,0 +1,226 @@
+"""Owns how the MCP endpoint is put together: its tools, its view of a workspace's knowledge, and what it is told of."""
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from starlette.types import Scope
+
+from holdfast.core.clock import Clock, SystemClock
+from holdfast.core.errors import HoldfastError
+from holdfast.core.paging import Page
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.core.tool import AnyTool, ToolCall
+from holdfast.core.toolbox import Observe, Spilled, Toolbox
+from holdfast.engines.events.model import Event
+from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
+from holdfast.features.clients.service import Clients
+from holdfast.features.identity import store as identity_store
+from holdfast.features.intelligence.model import Decision, DecisionFilter
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.model import Limit
+from holdfast.services import Services
+from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.mcp.knowledge import Document, Entry
+from holdfast.surfaces.mcp.live import Change
+from holdfast.surfaces.mcp.resources import BRIEF, DECISIONS, artifact_uri, memory_uri
+from holdfast.surfaces.mcp.server import Annex
+from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
+
+TOPICS = ("memory.changed", "artifact.*", "decision.*", "milestone.*", "relation.*")
+ONBOARD_TOKENS = 3_000
+WHOLE = frozenset({"xerotier.artifact.read"})
+"""Tools whose large results are the point of calling them."""
+
+
+def build_toolbox(services: Services, tools: Sequence[AnyTool], observe: Observe | None = None) -> Toolbox:
+    """The tools that every surface runs: refusals audited, large results kept as artifacts."""
+
+    async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
+        await services.audit.record_denied(
+            call.principal,
+            "tool.call",
+            resource="tool",
+            resource_id=name[:200],
+            workspace_id=call.workspace_id,
+            reason=error.message,
+        )
+
+    async def spill(call: ToolCall, name: str, text: str) -> Spilled:
+        size = len(text.encode())
+        fits = size <= WORKSPACE_BYTES
+        kept = text if fits else text.encode()[:WORKSPACE_BYTES].decode(errors="ignore")
+        new = NewArtifact(
+            identifier=f"result-{time.time_ns():x}",
+            title=f"Result of {name}",
+            type="application/json" if fits else "text/plain",
+            content=kept,
+        )
+        made = await services.artifacts.create(call.principal, call.workspace(), new)
+        return Spilled(made.id, artifact_uri(made.id), size)
+
+    if observe is None:
+        return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE)
+    return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE, observe=observe)
+
+
+def build_mcp(
+    settings: Settings,
+    services: Services,
+    authenticator: Authenticator,
+    toolbox: Toolbox,
+    clients: Clients,
+    *,
+    clock: Clock | None = None,
+    annex: Annex | None = None,
+    recheck_seconds: float = 5.0,
+) -> McpSurface:
+    """The endpoint for agents."""
+
+    async def project_exists(principal: Principal, project_id: str) -> bool:
+        return await services.database.glance(
+            lambda tx: identity_store.project_exists(tx, principal.organization_id, project_id)
+        )
+
+    return McpSurface(
+        gate=McpGate(authenticator, services.limiter, settings.mcp_calls_per_minute),
+        workspaces=services.workspaces,
+        project_exists=project_exists,
+        toolbox=toolbox,
+        knowledge=WorkspaceKnowledge(services),
+        clients=clients,
+        clock=clock or SystemClock(),
+        changes=lambda: changes(services),
+        settings=McpSettings(
+            enabled=settings.mcp_enabled,
+            transport="legacy" if settings.mcp_transport == "legacy" else "streamable",
+            allowed_origins=(*settings.allowed_origins, *([settings.public_url] if settings.public_url else [])),
+            recheck_seconds=recheck_seconds,
+            with_tracing=settings.otlp_endpoint is not None,
+        ),
+        annex=annex,
+    )
+
+
+class McpGate:
+    """The same credentials as everywhere, with the limit of MCP calls."""
+
+    def __init__(self, authenticator: Authenticator, limiter: Limiter, calls_per_minute: int) -> None:
+        self._authenticator = authenticator
+        self._limiter = limiter
+        self._limit = Limit(calls_per_minute, 60)
+
+    async def authenticate(self, scope: Scope) -> Principal:
+        """Who sent this request."""
+        return await self._authenticator.authenticate(scope)
+
+    async def limit(self, principal: Principal) -> Mapping[str, str]:
+        """Count one request; RateLimited beyond the minute's share."""
+        taken = await self._limiter.take(f"mcp {principal.actor}", self._limit)
+        taken.check()
+        return taken.headers()
+
+    async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
+        """Put a refusal into the audit log."""
+        await self._authenticator.denied(principal, action, error)
+
+
+async def changes(services: Services) -> AsyncIterator[Change]:
+    """What the event bus tells, as the resources that it concerns."""
+    async with services.events.subscribe(TOPICS, capacity=4096) as events:
+        async for event in events:
+            change = change_of(event)
+            if change is not None:
+                yield change
+
+
+def change_of(event: Event) -> Change | None:
+    """The resources that read otherwise after an event."""
+    if event.workspace_id is None:
+        return None
+    kind, _, action = event.topic.partition(".")
+    if kind == "memory":
+        uris = (memory_uri(str(event.payload["slug"])), BRIEF)
+        return Change(event.workspace_id, uris, lists=event.payload.get("action") != "edit")
+    if kind == "artifact":
+        uris = (artifact_uri(str(event.payload["artifact_id"])), BRIEF)
+        return Change(event.workspace_id, uris, lists=action in ("create", "delete"))
+    return Change(event.workspace_id, (DECISIONS, BRIEF) if kind == "decision" else (BRIEF,))
+
+
+class WorkspaceKnowledge:
+    """What prompts and resources show, read through the services."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def brief(self, principal: Principal, workspace_id: str) -> str:
+        """The state of the project."""
+        return (await self._services.intelligence.brief(principal, workspace_id)).markdown
+
+    async def recent_decisions(self, principal: Principal, workspace_id: str, *, since: int | None, limit: int) -> str:
+        """Decisions, newest first."""
+        wanted = DecisionFilter(since=since)
+        page = await self._services.intelligence.decisions.page(principal, workspace_id, wanted, limit=limit)
+        return "\n".join(_decision_line(decision) for decision in page.items) or "No decisions on record yet."
+
+    async def onboard(self, principal: Principal, workspace_id: str, topic: str) -> str:
+        """What the workspace knows about a topic, with its sources."""
+        intelligence = self._services.intelligence
+        found = await intelligence.analyze(principal, workspace_id, topic=topic[:1000], budget_tokens=ONBOARD_TOKENS)
+        brief = await intelligence.brief(principal, workspace_id, focus=topic[:1000])
+        return f"# What we know about {topic[:200]}\n\n{found.markdown}\n\n{brief.markdown}"
+
+    async def memory(self, principal: Principal, workspace_id: str, slug: str) -> Document:
+        """One memory."""
+        found = await self._services.memory.get(principal, workspace_id, slug)
+        state = "" if found.status == "current" else f"**{found.status}** {found.status_note}\n\n"
+        tags = f"\nTags: {', '.join(found.tags)}" if found.tags else ""
+        source = f"\nSource: {found.source}" if found.source else ""
+        head = f"# {found.title}\n\n{state}{found.content}\n\n"
+        author = found.author_name or found.author
+        facts = f"Category: {found.category}. By {author}, {_day(found.true_from)}.{tags}{source}"
+        return Document(head + facts, found.updated_at)
+
+    async def artifact(self, principal: Principal, workspace_id: str, artifact_id: str) -> Document:
+        """One artifact, newest version; its facts alone where it is too long to hand over."""
+        found = await self._services.artifacts.read(principal, workspace_id, artifact_id)
+        if found.content is not None:
+            return Document(found.content, found.artifact.updated_at)
+        text = (
+            f"# {found.artifact.title}\n\nType {found.artifact.type}, version {found.version.version}, "
+            f"{found.version.size_bytes} bytes: too long to read here."
+        )
+        return Document(text, found.artifact.updated_at)
+
+    async def memories(self, principal: Principal, workspace_id: str, *, limit: int, cursor: str | None) -> Page[Entry]:
+        """Current memories, the last learned first."""
+        page = await self._services.memory.list(principal, workspace_id, limit=limit, cursor=cursor)
+        return page.map(lambda row: Entry(row.slug, row.title, row.category, row.updated_at, len(row.content.encode())))
+
+    async def artifacts(
+        self, principal: Principal, workspace_id: str, *, limit: int, cursor: str | None
+    ) -> Page[Entry]:
+        """Artifacts, the last changed first."""
+        page = await self._services.artifacts.page(principal, workspace_id, limit=limit, cursor=cursor)
+        return page.map(lambda row: Entry(row.id, row.title, row.type, row.updated_at, row.size_bytes))
+
+    async def slugs(self, principal: Principal, workspace_id: str, prefix: str, limit: int) -> Sequence[str]:
+        """Slugs that begin so."""
+        return await self._services.memory.slugs(principal, workspace_id, prefix, limit)
+
+    async def artifact_ids(self, principal: Principal, workspace_id: str, prefix: str, limit: int) -> Sequence[str]:
+        """Ids that begin so, of the artifacts changed last."""
+        page = await self._services.artifacts.page(principal, workspace_id, limit=200)
+        return [row.id for row in page.items if row.id.startswith(prefix)][:limit]
+
+
+def _decision_line(decision: Decision) -> str:
+    why = " ".join(decision.rationale.split())
+    reason = f": {why}" if why else ""
+    return f"- {_day(decision.decided_at)} **{decision.title}** ({decision.status}, {decision.id}){reason}"
+
+
+def _day(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, UTC).date().isoformat()

@@ -1,0 +1,218 @@
+"""Owns the SDK's low-level server: our handlers, and the middleware that every request of both eras goes through."""
+
+from typing import Any, Protocol
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    GetPromptRequestParams,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+    PromptReference,
+    ReadResourceRequestParams,
+    SubscribeRequestParams,
+    UnsubscribeRequestParams,
+)
+
+import holdfast
+from holdfast.core.errors import Forbidden
+from holdfast.features.clients.service import Clients
+from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
+from holdfast.surfaces.mcp.asking import STATE_SECONDS
+from holdfast.surfaces.mcp.exchange import AnyServer
+from holdfast.surfaces.mcp.listening import Listening
+from holdfast.surfaces.mcp.prompts import MorePrompts, PromptHandlers, PromptRefused
+from holdfast.surfaces.mcp.resources import MoreResources, ResourceHandlers, ResourceRefused
+from holdfast.surfaces.mcp.tools import Context, MoreTools, ToolHandlers
+
+INSTRUCTIONS = (
+    "Holdfast is this project's shared memory: what people and agents decided, learned and made. "
+    "Before you ask the user about the project, look: xerotier.memory.search for anything, "
+    "xerotier.intelligence.brief for the state of things. When something is decided or learned that the next "
+    "session needs, save it with xerotier.memory.save or xerotier.intelligence.track_decision. "
+    "If a tool says that no workspace is bound, call xerotier.session.init."
+)
+MAX_URI = 2_000
+MAX_COMPLETIONS = 100
+
+
+class Annex(MoreTools, MorePrompts, MoreResources, Protocol):
+    """A second catalog in the SDK's own words, through the same door: how tests bring the conformance fixtures."""
+
+    def install(self, server: AnyServer) -> None:
+        """Add handlers for methods that the product does not serve."""
+        ...
+
+    async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult | None:
+        """None: not one of these."""
+        ...
+
+
+class Handlers:
+    """Every method we serve."""
+
+    def __init__(
+        self,
+        tools: ToolHandlers,
+        prompts: PromptHandlers,
+        resources: ResourceHandlers,
+        clients: Clients,
+        doorkeeper: Doorkeeper,
+        annex: Annex | None,
+    ) -> None:
+        self._tools = tools
+        self._prompts = prompts
+        self._resources = resources
+        self._clients = clients
+        self._doorkeeper = doorkeeper
+        self._annex = annex
+
+    async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return self._tools.listed(_admitted(ctx).principal)
+
+    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Any:
+        return await self._tools.call(ctx, params)
+
+    async def list_prompts(self, ctx: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        _refuse_cursor(params)
+        return ListPromptsResult(prompts=self._prompts.listed(_admitted(ctx).principal))
+
+    async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> Any:
+        try:
+            return await self._prompts.get(ctx, params)
+        except PromptRefused as refused:
+            await self._tell_denied(ctx, f"prompts/get {params.name[:80]}", refused)
+            raise
+
+    async def list_resources(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return await self._resources.listed(_admitted(ctx), params.cursor if params else None)
+
+    async def list_templates(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        _refuse_cursor(params)
+        return ListResourceTemplatesResult(resource_templates=self._resources.templates(_admitted(ctx).principal))
+
+    async def read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> Any:
+        try:
+            return await self._resources.read(ctx, params)
+        except ResourceRefused as refused:
+            await self._tell_denied(ctx, f"resources/read {str(params.uri)[:200]}", refused)
+            raise
+
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        admitted, uri = _admitted(ctx), str(params.uri)
+        if admitted.session is None:
+            raise MCPError(code=INVALID_REQUEST, message="Subscriptions need a session.")
+        if len(uri) > MAX_URI or not self._resources.watchable(admitted.principal, uri):
+            raise MCPError(code=INVALID_PARAMS, message=f"Resource not found: {uri[:200]}")
+        await self._clients.subscribe(admitted.session.id, uri)
+        return EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        admitted = _admitted(ctx)
+        if admitted.session is not None:
+            await self._clients.unsubscribe(admitted.session.id, str(params.uri))
+        return EmptyResult()
+
+    async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
+        if self._annex is not None:
+            other = await self._annex.complete(ctx, params)
+            if other is not None:
+                return other
+        reference = params.ref.name if isinstance(params.ref, PromptReference) else str(params.ref.uri)
+        argument = params.argument
+        found = await self._resources.completed(_admitted(ctx), reference, argument.name, argument.value)
+        return CompleteResult(completion=Completion(values=list(found)[:MAX_COMPLETIONS], total=len(found)))
+
+    async def _tell_denied(self, ctx: Context, action: str, error: MCPError) -> None:
+        await self._doorkeeper.denied(_admitted(ctx).principal, action, Forbidden(error.error.message))
+
+
+class ListingCache:
+    """Keeps the wire form of tools/list: it is the largest answer, the same for every key of a kind."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], dict[str, Any]] = {}
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method != "tools/list" or ctx.request_id is None or (ctx.params or {}).get("cursor") is not None:
+            return await call_next(ctx)
+        principal = _admitted(ctx).principal
+        key = (ctx.protocol_version, principal.tier, principal.scopes, principal.catalog_search)
+        kept = self._kept.get(key)
+        if kept is None:
+            result = await call_next(ctx)
+            if not isinstance(result, dict):
+                return result
+            kept = self._kept[key] = result
+        return kept
+
+
+def build_server(
+    handlers: Handlers, listening: Listening, state_key: bytes, annex: Annex | None, *, with_tracing: bool
+) -> AnyServer:
+    """The server that both eras run requests through."""
+    hint = CacheHint(ttl_ms=60_000, scope="private")
+    server: Server[Any] = _DecidedServer(
+        "holdfast",
+        version=holdfast.__version__,
+        title="Holdfast",
+        instructions=INSTRUCTIONS,
+        cache_hints={"tools/list": hint, "prompts/list": hint, "resources/templates/list": hint},
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_subscribe_resource=handlers.subscribe,
+        on_unsubscribe_resource=handlers.unsubscribe,
+        on_subscriptions_listen=listening,
+        on_completion=handlers.complete,
+    )
+    if not with_tracing:
+        server.middleware.clear()
+    security = RequestStateSecurity(keys=[state_key], ttl=STATE_SECONDS, bind_principal=_bound_to)
+    server.middleware.append(RequestStateBoundary(security, default_audience="holdfast"))
+    server.middleware.append(ListingCache())
+    if annex is not None:
+        annex.install(server)
+    return server
+
+
+class _DecidedServer(Server[Any]):
+    """Tells at the handshake, too, that lists change: a key's tier can."""
+
+    def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs.setdefault("notification_options", NotificationOptions(True, True, True))
+        return super().create_initialization_options(*args, **kwargs)
+
+
+def _bound_to(ctx: ServerRequestContext[Any, Any]) -> str:
+    """A request state is good only for the credential and the workspace that it was made for."""
+    admitted = _admitted(ctx)
+    return f"{admitted.principal.actor} {admitted.project_id} {admitted.workspace_id}"
+
+
+def _admitted(ctx: ServerRequestContext[Any, Any]) -> Admitted:
+    if not isinstance(ctx.request, Admitted):
+        raise AssertionError("every request was admitted")
+    return ctx.request
+
+
+def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    if params is not None and params.cursor is not None:
+        raise MCPError(code=INVALID_PARAMS, message="This list has one page; leave the cursor out.")

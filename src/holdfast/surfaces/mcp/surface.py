@@ -1,0 +1,194 @@
+"""Owns the MCP endpoint: admits a request, tells the eras apart, and hands it to the right one."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.toolbox import Toolbox
+from holdfast.features.clients.service import Clients
+from holdfast.surfaces.http.asgi import ClientGone, header, read_body, send_bytes
+from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper, Gate, ProjectCheck, WorkspaceFinder
+from holdfast.surfaces.mcp.handshake import HandshakeEra, serves
+from holdfast.surfaces.mcp.knowledge import Knowledge
+from holdfast.surfaces.mcp.listening import Listening
+from holdfast.surfaces.mcp.live import Changes, Live
+from holdfast.surfaces.mcp.prompts import PromptHandlers
+from holdfast.surfaces.mcp.resources import ResourceHandlers
+from holdfast.surfaces.mcp.server import Annex, Handlers, build_server
+from holdfast.surfaces.mcp.sse import EventTransport
+from holdfast.surfaces.mcp.stateless import StatelessEra
+from holdfast.surfaces.mcp.streams import RECHECK_SECONDS, Streams
+from holdfast.surfaces.mcp.tools import ToolHandlers
+from holdfast.surfaces.mcp.wire import (
+    MAX_BODY_BYTES,
+    Message,
+    WireError,
+    error_message,
+    parse,
+    send_message,
+    send_refusal,
+)
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSettings:
+    """How the operator wants the endpoint."""
+
+    enabled: bool = True
+    transport: Literal["streamable", "legacy"] = "streamable"
+    allowed_origins: Sequence[str] = ()
+    recheck_seconds: float = RECHECK_SECONDS
+    with_tracing: bool = False
+
+
+class McpSurface:
+    """An ASGI application for `/{project_id}/v1/mcp`. Enter `running()` while it serves."""
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        workspaces: WorkspaceFinder,
+        project_exists: ProjectCheck,
+        toolbox: Toolbox,
+        knowledge: Knowledge,
+        clients: Clients,
+        clock: Clock,
+        changes: Changes | None = None,
+        settings: McpSettings | None = None,
+        annex: Annex | None = None,
+    ) -> None:
+        self._settings = settings = settings or McpSettings()
+        self._clients = clients
+        self._doorkeeper = Doorkeeper(gate, workspaces, project_exists, settings.allowed_origins)
+        self._live = Live(clients, changes)
+        self._tools = ToolHandlers(toolbox, clients, annex)
+        self._resources = ResourceHandlers(knowledge, clock, annex)
+        self._prompts = PromptHandlers(knowledge, toolbox, annex)
+        self._annex = annex
+        self._streams = Streams(clients, self._doorkeeper, self._live, recheck_seconds=settings.recheck_seconds)
+        self._eras: tuple[StatelessEra, HandshakeEra] | None = None
+        self._events: EventTransport | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve while entered: fetch the shared key, follow changes, sweep what expired."""
+        handlers = Handlers(self._tools, self._prompts, self._resources, self._clients, self._doorkeeper, self._annex)
+        recheck = self._settings.recheck_seconds
+        listening = Listening(self._live, self._doorkeeper, self._resources, recheck_seconds=recheck)
+        key = await self._clients.state_key()
+        server = build_server(handlers, listening, key, self._annex, with_tracing=self._settings.with_tracing)
+        handshake = HandshakeEra(server, self._clients)
+        self._eras = (StatelessEra(server, self._clients, self._tools.param_schema), handshake)
+        self._events = EventTransport(handshake, self._streams, self._clients)
+        tasks = [asyncio.create_task(self._live.run()), asyncio.create_task(self._sweep())]
+        try:
+            yield
+        finally:
+            self._live.closing.set()
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    def stop(self) -> None:
+        """End open streams, so that a shutdown need not wait for clients to hang up."""
+        self._live.closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._settings.enabled:
+            await send_refusal(send, NotFound("page", scope["path"][:200]))
+            return
+        try:
+            admitted = await self._doorkeeper.admit(scope, _project_id(scope))
+            await self._serve(admitted, receive, send)
+        except HoldfastError as error:
+            await send_refusal(send, error)
+        except MCPError as error:
+            raw = error_message(None, error.error.code, error.error.message)
+            await send_message(send, raw, status=400)
+        except WireError as error:
+            await send_message(send, error_message(None, error.code, error.message), status=400)
+        except ClientGone:
+            return
+
+    async def _serve(self, admitted: Admitted, receive: Receive, send: Send) -> None:
+        if self._eras is None or self._events is None:
+            raise RuntimeError("McpSurface serves only while running() is entered")
+        method = admitted.scope["method"]
+        if self._settings.transport == "legacy":
+            await self._serve_events(admitted, self._events, method, receive, send)
+        elif method == "POST":
+            message = await _read(admitted.scope, receive)
+            stateless, handshake = self._eras
+            era = handshake if _is_handshake(admitted.scope, message) else stateless
+            await era.post(admitted, message, receive, send)
+        elif method in ("GET", "DELETE") and serves(header(admitted.scope, b"mcp-protocol-version")):
+            await self._serve_session(admitted, self._eras[1], method, receive, send)
+        else:
+            allowed = "GET, POST, DELETE" if serves(header(admitted.scope, b"mcp-protocol-version")) else "POST"
+            await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": allowed})
+
+    async def _serve_session(
+        self, admitted: Admitted, handshake: HandshakeEra, method: str, receive: Receive, send: Send
+    ) -> None:
+        session = await handshake.session(admitted)
+        if method == "DELETE":
+            await self._clients.end(session)
+            await send_bytes(send, 200, b"", headers=admitted.headers)
+        else:
+            await self._streams.get(admitted, session, receive, send)
+
+    @staticmethod
+    async def _serve_events(
+        admitted: Admitted, events: EventTransport, method: str, receive: Receive, send: Send
+    ) -> None:
+        if method == "GET":
+            await events.open(admitted, receive, send)
+        elif method == "POST" and b"session_id=" in admitted.scope.get("query_string", b""):
+            await events.post(admitted, await _read(admitted.scope, receive), send)
+        else:
+            await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": "GET"})
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self._clients.sweep()
+            except HoldfastError:
+                logger.exception("expired MCP sessions could not be removed; trying again soon")
+
+
+async def _read(scope: Scope, receive: Receive) -> Message:
+    content_type = (header(scope, b"content-type") or "").split(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise WireError(-32600, "Content-Type must be application/json.")
+    return parse(await read_body(scope, receive, MAX_BODY_BYTES))
+
+
+def _is_handshake(scope: Scope, message: Message) -> bool:
+    version = header(scope, b"mcp-protocol-version")
+    if version is not None:
+        return serves(version)
+    # Gemini CLI sends no version after initialize, so no header is the older era; a stateless envelope is not.
+    meta = (message.params or {}).get("_meta")
+    return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta and message.method != "initialize")
+
+
+def _project_id(scope: Scope) -> str:
+    named = scope.get("path_params", {}).get("project_id")
+    return str(named) if named else str(scope["path"]).strip("/").split("/")[0]

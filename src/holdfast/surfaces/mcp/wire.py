@@ -1,0 +1,198 @@
+"""Owns JSON-RPC on HTTP: one message read from a body, one message written as JSON or as a server-sent event."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from pydantic import ValidationError
+from starlette.types import Scope, Send
+
+from holdfast.core import jsontext
+from holdfast.core.errors import FieldError, HoldfastError
+from holdfast.surfaces.http.asgi import send_bytes
+
+logger = logging.getLogger(__name__)
+
+RequestId = str | int
+Kind = Literal["request", "notification", "reply"]
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+SSE_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+PING = b": ping\n\n"
+
+NOT_FOUND = -32002
+"""What the handshake revisions answer for a resource that is not there."""
+REQUEST_CANCELLED = -32800
+"""What the SDK answers a cancelled request of the handshake era, so that its stream ends."""
+REFUSED = -32003
+
+_CODES = {"not_found": NOT_FOUND, "invalid": INVALID_PARAMS, "forbidden": REFUSED, "conflict": INVALID_REQUEST}
+
+
+class WireError(Exception):
+    """The body is not a message we serve."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A JSON-RPC message: `id` is None for a notification, `body` is the whole of it."""
+
+    kind: Kind
+    id: RequestId | None
+    method: str
+    params: dict[str, Any] | None
+    body: dict[str, Any]
+
+
+def parse(raw: bytes) -> Message:
+    """The one message of a body; WireError says what is wrong with it."""
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as problem:
+        raise WireError(PARSE_ERROR, f"Parse error: {problem}") from None
+    if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
+        raise WireError(INVALID_REQUEST, "Send one JSON-RPC 2.0 object; batches are not served.")
+    if "method" not in body:
+        return _reply(body)
+    method, params = body["method"], body.get("params")
+    if not isinstance(method, str):
+        raise WireError(INVALID_REQUEST, "method must be a string.")
+    if params is not None and not isinstance(params, dict):
+        raise WireError(INVALID_PARAMS, "params must be an object.")
+    if "id" not in body:
+        return Message("notification", None, method, params, body)
+    return Message("request", _checked_id(body["id"]), method, params, body)
+
+
+def _reply(body: dict[str, Any]) -> Message:
+    if ("result" in body) == ("error" in body) or not isinstance(body.get("result", body.get("error")), dict):
+        raise WireError(INVALID_REQUEST, "A message has a method, or a result, or an error.")
+    return Message("reply", _checked_id(body.get("id")), "", None, body)
+
+
+def _checked_id(id: Any) -> RequestId:
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise WireError(INVALID_REQUEST, "id must be a string or an integer.")
+    return id
+
+
+def result_message(id: RequestId, result: Mapping[str, Any]) -> bytes:
+    """A JSON-RPC response."""
+    return jsontext.dumps({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def error_message(id: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
+    """A JSON-RPC error; `id` is null where the request's was not readable."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return jsontext.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes:
+    """A JSON-RPC notification."""
+    body: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        body["params"] = params
+    return jsontext.dumps(body)
+
+
+def explain(error: Exception) -> tuple[int, str, Any]:
+    """Code, message and data for whatever a handler raised; what we did not foresee is logged and not told."""
+    if isinstance(error, MCPError):
+        return error.error.code, error.error.message, error.error.data
+    if isinstance(error, ValidationError):
+        where = "; ".join(
+            f"{'.'.join(str(step) for step in found['loc'])}: {found['msg']}" for found in error.errors()[:3]
+        )
+        return INVALID_PARAMS, f"Invalid request parameters: {where}"[:500], None
+    if isinstance(error, HoldfastError) and error.status < 500:
+        code = next((code for name, code in _CODES.items() if _is(error, name)), INVALID_REQUEST)
+        return code, error.message, details(error)
+    if isinstance(error, HoldfastError):
+        return INTERNAL_ERROR, error.message, details(error)
+    logger.error("an MCP handler failed", exc_info=error)
+    return INTERNAL_ERROR, "Internal error", None
+
+
+def _is(error: HoldfastError, name: str) -> bool:
+    return any(getattr(kind, "code", None) == name for kind in type(error).__mro__)
+
+
+def details(error: HoldfastError) -> dict[str, Any]:
+    """What a program can read of an error of ours."""
+    found: dict[str, Any] = {"code": error.code}
+    if error.fields:
+        found["fields"] = [_field(field) for field in error.fields]
+    return found
+
+
+def _field(field: FieldError) -> dict[str, str]:
+    return {"field": field.field, "message": field.message}
+
+
+async def send_message(send: Send, raw: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+    """A message as the whole response."""
+    await send_bytes(send, status, raw, headers=headers)
+
+
+async def send_refusal(send: Send, error: HoldfastError, id: RequestId | None = None) -> None:
+    """Refuse a request before any protocol work, in words that both HTTP and MCP clients show."""
+    code = REFUSED if error.status in (401, 403) else INVALID_REQUEST if error.status < 500 else INTERNAL_ERROR
+    raw = error_message(id, code, error.message, details(error))
+    await send_bytes(send, error.status, raw, headers=error.headers)
+
+
+def http_status(code: int) -> int:
+    """The HTTP status that the stateless revision gives a JSON-RPC error code."""
+    return ERROR_CODE_HTTP_STATUS.get(code, 200)
+
+
+async def start_events(send: Send, headers: Mapping[str, str] | None = None) -> None:
+    """Begin a stream of events."""
+    extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+    await send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *extra]})
+
+
+async def send_event(send: Send, raw: bytes, event_id: int | None = None, *, retry_millis: int | None = None) -> None:
+    """One event; a message without text only marks a place to resume from."""
+    head = b"" if event_id is None else b"id: %d\n" % event_id
+    if retry_millis is not None:
+        head += b"retry: %d\n" % retry_millis
+    kind = b"event: message\n" if raw else b""
+    await send({"type": "http.response.body", "body": head + kind + b"data: " + raw + b"\n\n", "more_body": True})
+
+
+async def send_ping(send: Send) -> None:
+    """A comment that keeps proxies from closing a quiet stream."""
+    await send({"type": "http.response.body", "body": PING, "more_body": True})
+
+
+async def end_events(send: Send) -> None:
+    """End a stream of events."""
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def accepts(scope: Scope) -> tuple[bool, bool]:
+    """Whether the client takes JSON, and whether it takes events."""
+    given = b",".join(value for key, value in scope["headers"] if key == b"accept").decode("latin-1").lower()
+    types = {part.split(";")[0].strip() for part in given.split(",")}
+    everything = "*/*" in types
+    return (
+        everything or bool(types & {"application/json", "application/*"}),
+        everything or bool(types & {"text/event-stream", "text/*"}),
+    )
