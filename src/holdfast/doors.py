@@ -7,8 +7,11 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
+from holdfast.engines.oidc import OidcClient
 from holdfast.services import Services
 from holdfast.storage.database import Tx
+from holdfast.surfaces.dashboard.home import Home
+from holdfast.surfaces.dashboard.sign_in import SignInPages
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.gate import Gate
@@ -33,7 +36,7 @@ def rest_operations(services: Services) -> Sequence[Operation]:
     ]
 
 
-def build_gate(settings: Settings, services: Services) -> Gate:
+def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
     """The ASGI application that uvicorn serves."""
     metrics = Metrics()
     authenticator = Authenticator(
@@ -46,11 +49,22 @@ def build_gate(settings: Settings, services: Services) -> Gate:
     )
     operations = rest_operations(services)
     api = Api(operations, authenticator, services.idempotency)
+    secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
+    sign_in = SignInPages(
+        services.sign_in,
+        services.limiter,
+        public_url=public_url,
+        secure_cookies=secure,
+        attempts_per_minute=settings.sign_ins_per_minute,
+        oidc=_oidc(settings),
+    )
     site = Site(
         exact={
             "/healthz": health,
             "/readyz": Readiness({"storage": lambda: services.database.read(_answers)}),
             "/metrics": metrics,
+            "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
+            **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(orjson.dumps(document(operations)), b"application/json"),
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
@@ -64,6 +78,12 @@ def build_gate(settings: Settings, services: Services) -> Gate:
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
     )
+
+
+def _oidc(settings: Settings) -> "OidcClient | None":
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    return OidcClient(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
 
 
 def _answers(tx: Tx) -> None:

@@ -37,8 +37,8 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     with contextlib.closing(listener), _locked(settings):
         async with open_services(settings) as services, background(services):
             start = await first_start(services)
-            gate = build_gate(settings, services)
             ready = await _ready(settings, services, start, listener)
+            gate = build_gate(settings, services, ready.url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
