@@ -1,13 +1,13 @@
 """Owns what is served where: the surfaces on their paths, behind one gate."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
-from holdfast.engines.oidc import OidcClient
 from holdfast.services import Services
 from holdfast.storage.database import Tx
 from holdfast.surfaces.dashboard.home import Home
@@ -22,6 +22,9 @@ from holdfast.surfaces.rest import artifacts, keys, memory, organizations, users
 from holdfast.surfaces.rest.api import Api, Operation
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
+
+if TYPE_CHECKING:
+    from holdfast.engines.oidc import OidcClient
 
 
 def rest_operations(services: Services) -> Sequence[Operation]:
@@ -83,6 +86,9 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
 def _oidc(settings: Settings) -> "OidcClient | None":
     if settings.oidc_issuer is None or settings.oidc_client_id is None:
         return None
+    # Imported only where it is configured: its HTTP client costs start-up time and memory.
+    from holdfast.engines.oidc import OidcClient
+
     return OidcClient(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
 
 

@@ -50,7 +50,7 @@ class Home:
         body = (
             f"<header><h1>{escape(organization.name)}</h1>"
             '<form method="post" action="/sign-out"><button>Sign out</button></form></header>'
-            f'<p class="quiet">Signed in as {escape(session.name)} ({escape(session.email)}), {escape(session.role)}.</p>'
+            f'<p class="quiet">Signed in as {escape(session.name)} ({escape(session.email)}), {session.role}.</p>'
             f"<h2>Workspaces</h2>{_workspace_table(workspaces)}<h2>Keys</h2>{_key_table(keys)}"
             f"<h2>Connect a client</h2><pre>holdfast mcp setup claude-code</pre>{self._by_hand(workspaces)}"
             '<p><a href="/api/docs">API documentation</a></p>'

@@ -11,7 +11,8 @@ form{display:grid;gap:.8rem;max-width:22rem;margin:1.2rem 0}label{display:grid;g
 input{font:inherit;padding:.5rem;border:1px solid var(--soft);border-radius:.4rem;background:transparent;color:inherit}
 button,.button{font:inherit;padding:.55rem 1rem;border:0;border-radius:.4rem;background:var(--accent);color:#fff;
 cursor:pointer;text-decoration:none;text-align:center}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--soft)}
+table{border-collapse:collapse;width:100%}
+td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--soft)}
 code,pre{font:14px ui-monospace,monospace}pre{background:var(--soft);padding:.8rem;border-radius:.4rem;overflow:auto}
 .error{color:#b3261e}.quiet{opacity:.7}header{display:flex;justify-content:space-between;align-items:center}
 """

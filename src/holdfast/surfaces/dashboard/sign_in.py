@@ -1,11 +1,11 @@
 """Owns `/sign-in` and `/sign-out`: links, passwords and OIDC from a browser, ending in a session cookie."""
 
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.engines.oidc import OidcClient
 from holdfast.features.identity.sign_in import SESSION_MILLIS, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
@@ -13,6 +13,9 @@ from holdfast.surfaces.dashboard.pages import CSP, sign_in_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
 from holdfast.surfaces.http.authentication import COOKIE, session_cookie
 from holdfast.surfaces.http.site import MethodNotAllowed
+
+if TYPE_CHECKING:
+    from holdfast.engines.oidc import OidcClient
 
 MAX_FORM_BYTES = 16 * 1024
 _WRONG = "That did not work. Check the address and the password, or ask for a new link."
@@ -29,7 +32,7 @@ class SignInPages:
         public_url: str,
         secure_cookies: bool,
         attempts_per_minute: int,
-        oidc: OidcClient | None,
+        oidc: "OidcClient | None",
     ) -> None:
         self._sign_in = sign_in
         self._limiter = limiter
@@ -81,12 +84,12 @@ class SignInPages:
                 "sign-in attempts"
             )
 
-    async def _depart(self, oidc: OidcClient, send: Send) -> None:
+    async def _depart(self, oidc: "OidcClient", send: Send) -> None:
         departure = await oidc.depart(self._redirect_uri)
         await self._sign_in.begin_attempt(departure.state, departure.verifier, departure.nonce)
         await _redirect(send, departure.url)
 
-    async def _arrive(self, oidc: OidcClient, scope: Scope, query: dict[str, list[str]], send: Send) -> None:
+    async def _arrive(self, oidc: "OidcClient", scope: Scope, query: dict[str, list[str]], send: Send) -> None:
         state, code = _first(query, "state"), _first(query, "code")
         try:
             await self._count(scope, None)
