@@ -13,6 +13,7 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.keeper import embedded_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory import likeness, store
@@ -72,13 +73,17 @@ class MemoryService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
+        *,
+        forgotten: Callable[[Tx, str, str], object] | None = None,
     ) -> None:
+        """`forgotten` is told the workspace and the id of a memory that goes, in the same transaction."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
         self._search = search
         self._events = events
         self._clock = clock
+        self._forgotten = forgotten
         self._finding = Finding(workspaces, search)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
@@ -87,7 +92,7 @@ class MemoryService:
         checked = draft(new)
         if isinstance(checked, Refusal):
             return await self._refuse(principal, workspace_id, checked)
-        vector = await self._vector(checked.content)
+        vector = await self._vector(checked.title, checked.content)
         if vector is None:
             near = []
         else:
@@ -180,7 +185,6 @@ class MemoryService:
     ) -> Memory:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")
-        vector = await self._vector(change.content) if change.content and not _refused(change) else None
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
@@ -197,7 +201,8 @@ class MemoryService:
                 raise Conflict(f"The memory {same.slug!r} says this already; retract one of the two.")
             store.insert_revisions(tx, [revision_of(found, principal.actor)])
             store.replace(tx, edited)
-            self._search.put(tx, [entry_of(edited)], None if vector is None else vector[None, :])
+            # Its vector follows from the background: what the text will be is known only here.
+            self._search.put(tx, [entry_of(edited)])
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
 
@@ -231,6 +236,8 @@ class MemoryService:
             found = self._found(tx, principal, workspace_id, key, store.lock)
             store.delete(tx, found.workspace_id, found.id)
             self._search.remove(tx, found.workspace_id, ENTITY, found.id)
+            if self._forgotten is not None:
+                self._forgotten(tx, found.workspace_id, found.id)
             self._record(tx, principal, "memory.forget", found)
 
         await self._database.write(work)
@@ -300,10 +307,10 @@ class MemoryService:
 
         return await self._database.write(work)
 
-    async def _vector(self, content: str) -> Vector | None:
+    async def _vector(self, title: str, content: str) -> Vector | None:
         """The text's vector; None while the embedder is away, when the index makes it later."""
         try:
-            vectors = await self._search.embed([content])
+            vectors = await self._search.embed([embedded_text(title, content)])
         except (UpstreamFailed, Unavailable):
             return None
         return np.asarray(vectors[0], dtype=np.float32)
@@ -392,8 +399,3 @@ def _require_current(memory: Memory) -> None:
         raise Conflict(f"The memory {memory.slug!r} is superseded by {memory.superseded_by}; change that one.")
     if memory.status == "retracted":
         raise Conflict(f"The memory {memory.slug!r} was retracted; save a new one.")
-
-
-def _refused(change: Change) -> bool:
-    """Whether a credential keeps the new text from the embedder too: it may be another company's server."""
-    return isinstance(draft(NewMemory(change.content or "")), Refusal)

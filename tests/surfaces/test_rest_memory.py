@@ -1,0 +1,133 @@
+"""Proves memories and search over REST, through the whole server: keys, gate, models, errors."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast.app import first_start
+from holdfast.core.clock import SystemClock
+from holdfast.core.settings import Settings
+from holdfast.doors import build_gate
+from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.wiring import build_services
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A client with a key, and where its memories live."""
+
+    client: httpx.AsyncClient
+    base: str
+
+    async def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return await self.client.request(method, self.base + path, **options)
+
+    async def save(self, content: str, **fields: Any) -> dict[str, Any]:
+        answer = await self.call("POST", "/memories", json={"content": content, **fields})
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json())
+
+
+@pytest.fixture
+async def rest(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[Rest]:
+    settings = Settings(data_dir=tmp_path)
+    services = build_services(settings, sqlite_database, SystemClock(), WordEmbedder())
+    start = await first_start(services)
+    transport = httpx.ASGITransport(app=build_gate(settings, services, "http://localhost"))
+    headers = {"Authorization": f"Bearer {start.api_key}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+        yield Rest(client, f"/api/workspaces/{start.workspace_id}")
+
+
+async def test_a_memory_is_saved_read_edited_retracted_and_removed(rest: Rest) -> None:
+    saved = await rest.save("The queue is RabbitMQ", tags=["infra"], occurred_at="2026-01-05")
+    assert (saved["status"], saved["slug"], saved["category"]) == ("saved", "the-queue-is-rabbitmq", "fact")
+    by_slug = (await rest.call("GET", "/memories/the-queue-is-rabbitmq")).json()
+    by_id = (await rest.call("GET", f"/memories/{saved['memory_id']}")).json()
+    assert by_slug == by_id
+    assert by_slug["occurred_at"] == "2026-01-05T00:00:00.000Z"
+    assert (by_slug["trust"], by_slug["tags"], by_slug["revision"]) == ("agent", ["infra"], 1)
+    edited = await rest.call("PATCH", "/memories/the-queue-is-rabbitmq", json={"content": "The queue is NATS"})
+    assert (edited.status_code, edited.json()["revision"]) == (200, 2)
+    history = (await rest.call("GET", "/memories/the-queue-is-rabbitmq/history")).json()
+    assert [each["content"] for each in history["revisions"]] == ["The queue is RabbitMQ"]
+    gone = await rest.call("POST", "/memories/the-queue-is-rabbitmq/retract", json={"note": "replaced"})
+    assert (gone.json()["status"], gone.json()["status_note"]) == ("retracted", "replaced")
+    assert (await rest.call("GET", "/memories")).json() == {"items": [], "next_cursor": None}
+    assert len((await rest.call("GET", "/memories", params={"status": "any"})).json()["items"]) == 1
+    assert (await rest.call("DELETE", "/memories/the-queue-is-rabbitmq")).status_code == 204
+    assert (await rest.call("GET", "/memories/the-queue-is-rabbitmq")).status_code == 404
+
+
+async def test_a_repetition_answers_with_the_existing_memory(rest: Rest) -> None:
+    first = await rest.save("Standup is at nine")
+    second = await rest.save("standup is at nine.")
+    assert (second["status"], second["memory_id"]) == ("duplicate", first["memory_id"])
+
+
+async def test_what_is_refused_says_why_and_does_not_repeat_a_credential(rest: Rest) -> None:
+    secret = "AKIA" + "IOSFODNN7EXAMPLE"
+    answer = await rest.call("POST", "/memories", json={"content": f"use {secret}"})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "memory_rejected"
+    assert "AWS" in answer.json()["error"]["message"]
+    assert secret not in answer.text
+    long = await rest.call("POST", "/memories", json={"content": "many words " * 5_000})
+    assert long.status_code == 422
+    assert "2,000 words" in long.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "field"),
+    [
+        ("POST", "/memories", {"json": {}}, "content"),
+        ("POST", "/memories", {"json": {"content": "x y z", "occurred_at": "yesterday"}}, "occurred_at"),
+        ("POST", "/memories", {"json": {"content": "x y z", "colour": "red"}}, "colour"),
+        ("GET", "/memories", {"params": {"limit": "0"}}, "limit"),
+        ("GET", "/memories", {"params": {"cursor": "nonsense"}}, "cursor"),
+        ("GET", "/search", {}, "q"),
+        ("GET", "/search", {"params": {"q": "x", "types": "poems"}}, "types"),
+    ],
+)
+async def test_a_wrong_field_is_named(rest: Rest, method: str, path: str, options: dict[str, Any], field: str) -> None:
+    answer = await rest.call(method, path, **options)
+    assert answer.status_code == 422
+    assert [wrong["field"] for wrong in answer.json()["error"]["fields"]] == [field]
+
+
+async def test_recall_and_search_find_what_was_saved(rest: Rest) -> None:
+    old = await rest.save("The office is in Berlin", occurred_at="2024-01-01")
+    await rest.save("The office moved to Munich", occurred_at="2025-06-01", supersedes=old["slug"])
+    now = (await rest.call("POST", "/memories/recall", json={"query": "where is the office"})).json()["memories"]
+    assert [each["content"] for each in now] == ["The office moved to Munich"]
+    assert 0 <= now[0]["relevance"] <= 1
+    body = {"query": "where is the office", "as_of": "2024-07-01"}
+    then = (await rest.call("POST", "/memories/recall", json=body)).json()["memories"]
+    assert [each["content"] for each in then] == ["The office is in Berlin"]
+    found = (await rest.call("GET", "/search", params={"q": "office", "types": "memory,decision", "limit": "5"})).json()
+    assert [(each["type"], each["slug"]) for each in found["results"]] == [("memory", "the-office-moved-to-munich")]
+    then = (await rest.call("GET", "/search", params={"q": "office", "as_of": "2024-07-01"})).json()["results"]
+    assert [each["slug"] for each in then] == [old["slug"]]
+
+
+async def test_a_list_goes_on_where_its_cursor_points(rest: Rest) -> None:
+    for number in range(3):
+        await rest.save(f"Host {number} runs Debian")
+    first = (await rest.call("GET", "/memories", params={"limit": "2"})).json()
+    second = (await rest.call("GET", "/memories", params={"limit": "2", "cursor": first["next_cursor"]})).json()
+    assert len({each["id"] for each in first["items"] + second["items"]}) == 3
+    assert second["next_cursor"] is None
+
+
+async def test_another_workspace_and_no_key_see_nothing(rest: Rest) -> None:
+    saved = await rest.save("The plan is simple enough")
+    elsewhere = "/api/workspaces/ws_" + "0" * 32
+    answer = await rest.client.get(f"{elsewhere}/memories/{saved['memory_id']}")
+    assert answer.status_code == 404
+    answer = await rest.call("GET", "/memories", headers={"Authorization": "Bearer nonsense"})
+    assert answer.status_code == 401
