@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed
+from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
 
 try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
     import pysqlite3 as sqlite3
 except ImportError:  # No wheel for this platform.
     import sqlite3
 
+SqliteError: type[Exception] = sqlite3.DatabaseError
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
+SQLITE_VERSION: str = sqlite3.sqlite_version
 GROUP = 64
 READERS = 4
 BUSY_SECONDS = 15.0
@@ -93,6 +95,13 @@ def connect(path: Path, *, read_only: bool = False) -> Any:
     return connection
 
 
+def connect_copy(path: Path) -> Any:
+    """A connection to a finished file that nobody writes, wherever it lies."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
 class SqliteDatabase:
     """The `Database` in one file."""
 
@@ -156,6 +165,8 @@ class SqliteDatabase:
             return work(SqliteTx(connection))
         except sqlite3.Error as problem:
             raise _translated(problem) from problem
+        except StopIteration as problem:
+            raise ended_early(problem) from problem
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -216,7 +227,7 @@ class SqliteDatabase:
             request.result = request.work(tx)
             request.callbacks = tx.callbacks
         except BaseException as problem:
-            request.error = _translated(problem) if isinstance(problem, sqlite3.Error) else problem
+            request.error = _translated(problem)
             if not connection.in_transaction:
                 # SQLite itself gave up the whole transaction (disk full): the others in it are lost too.
                 raise sqlite3.OperationalError(str(problem)) from problem
@@ -242,10 +253,7 @@ def _settle(requests: list[_Request]) -> None:
     for request in requests:
         if request.future.done():
             continue
-        if isinstance(request.error, StopIteration):
-            # A future refuses to carry this one.
-            request.future.set_exception(RuntimeError("the work ran off the end of an iterator"))
-        elif request.error is not None:
+        if request.error is not None:
             request.future.set_exception(request.error)
         else:
             request.future.set_result(request.result)
@@ -253,6 +261,8 @@ def _settle(requests: list[_Request]) -> None:
 
 def _translated(problem: BaseException) -> BaseException:
     """SQLite's own troubles as one clear error; a constraint that was broken is the caller's affair."""
+    if isinstance(problem, StopIteration):
+        return ended_early(problem)
     if not isinstance(problem, sqlite3.OperationalError):
         return problem
     text = str(problem)

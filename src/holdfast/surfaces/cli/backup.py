@@ -1,0 +1,37 @@
+"""Owns `holdfast backup` and `holdfast restore`."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from holdfast.core.settings import load
+from holdfast.storage import backup as backups
+from holdfast.surfaces.cli.frame import Out, Session, command, data_dir_option, exits, json_option
+
+_group = click.Group()
+
+
+@command(
+    _group,
+    "backup",
+    click.argument("file", type=click.Path(path_type=Path, dir_okay=False)),
+    help="Write everything to one file; the server may go on serving.",
+)
+async def backup(session: Session, file: Path) -> None:
+    made = await backups.backup(session.services.database, file)
+    session.out.record({"file": str(made.file), "bytes": made.bytes, "schema_version": made.schema_version})
+
+
+@click.command("restore", help="Bring a backup into an empty data directory or database; stop the server first.")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--replace", is_flag=True, help="Overwrite what is there.")
+@data_dir_option
+@json_option
+def restore(file: Path, replace: bool, data_dir: Path | None, as_json: bool) -> None:
+    with exits():
+        settings = load(data_dir=data_dir)
+        target: Path | str = settings.database_url or settings.data_dir.expanduser() / "holdfast.db"
+        done = asyncio.run(backups.restore(file, target, replace=replace))
+        where = "the database" if settings.database_url else str(target)
+        Out(as_json).record({"restored": where, "schema_version": done.schema_version})

@@ -1,0 +1,137 @@
+"""Owns `holdfast doctor`: checks of the machine and of the data, each with what to do."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import Settings, load
+from holdfast.storage.sqlite import SQLITE_VERSION
+from holdfast.surfaces.cli.frame import FAILED, Entry, Out, data_dir_option, exits, json_option
+
+LOW_DISK_BYTES = 1024**3
+_YEAR_2026 = 1_767_225_600
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: how it went, and what to do about it."""
+
+    check: str
+    state: Literal["ok", "warning", "problem"]
+    finding: str
+    remedy: str = ""
+
+
+@click.command("doctor", help="Check this machine and the data, and say what to do.")
+@click.option("--search", is_flag=True, help="Also prove that every row and its search index agree.")
+@data_dir_option
+@json_option
+@click.pass_context
+def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json: bool) -> None:
+    with exits():
+        settings = load(data_dir=data_dir)
+        findings = [check(settings) for check in _MACHINE]
+        findings += asyncio.run(_data(context.find_root().obj, data_dir, search))
+    Out(as_json).table([asdict(finding) for finding in findings], ["check", "state", "finding", "remedy"])
+    if any(finding.state == "problem" for finding in findings):
+        raise SystemExit(FAILED)
+
+
+async def _data(entry: Entry, data_dir: Path | None, search: bool) -> list[Finding]:
+    """Open the store as any command does, and look at what is in it."""
+    try:
+        async with entry.opens(data_dir) as (services, principal):
+            found = [Finding("storage", "ok", f"{services.database.dialect} opens and is migrated")]
+            problems = await services.audit.verify(principal.organization_id)
+            count = len(problems.problems)
+            found.append(
+                Finding("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
+                if count
+                else Finding("audit", "ok", "the chain is whole")
+            )
+            if search:
+                found += _search_findings(await services.search.check())
+            return found
+    except HoldfastError as error:
+        return [Finding("storage", "problem", error.message)]
+
+
+def _search_findings(problems: Iterable[str]) -> list[Finding]:
+    remedy = "restore a backup, or export and import the workspace"
+    found = [Finding("search", "problem", problem, remedy) for problem in problems]
+    return found or [Finding("search", "ok", "every row and its index agree")]
+
+
+def _python(settings: Settings) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", "ok", version)
+
+
+def _sqlite(settings: Settings) -> Finding:
+    version = SQLITE_VERSION
+    if tuple(map(int, version.split("."))) < (3, 51, 3):
+        remedy = "install the pysqlite3 package: older SQLite can damage a WAL file when it is reset"
+        return Finding("sqlite", "warning", version, remedy)
+    return Finding("sqlite", "ok", version)
+
+
+def _disk(settings: Settings) -> Finding:
+    directory = settings.data_dir.expanduser()
+    while not directory.exists():
+        directory = directory.parent
+    free = shutil.disk_usage(directory).free
+    if free < LOW_DISK_BYTES:
+        return Finding("disk", "warning", f"{free // 1024**2} MiB free", f"free some space under {directory}")
+    return Finding("disk", "ok", f"{free // 1024**3} GiB free")
+
+
+def _clock(settings: Settings) -> Finding:
+    if time.time() < _YEAR_2026:
+        return Finding("clock", "problem", time.strftime("%Y-%m-%d"), "set the clock: keys and sessions expire by it")
+    return Finding("clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def _sandbox(settings: Settings) -> Finding:
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        remedy = "apt-get install bubblewrap: sandboxed sessions need it"
+        return Finding("sandbox", "warning", "bwrap is not installed", remedy)
+    command = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
+    tried = subprocess.run(command, capture_output=True, timeout=10, check=False)  # noqa: S603 – fixed arguments
+    if tried.returncode:
+        remedy = "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
+        return Finding("sandbox", "warning", "bwrap cannot make a sandbox", remedy)
+    return Finding("sandbox", "ok", "bwrap works")
+
+
+def _postgresql(settings: Settings) -> Finding:
+    if settings.database_url is None:
+        return Finding("postgresql", "ok", "not configured; the embedded store is used")
+    import psycopg
+
+    try:
+        with psycopg.connect(settings.database_url, connect_timeout=5) as connection:
+            row = connection.execute(
+                "SELECT installed_version FROM pg_available_extensions WHERE name = 'vector'"
+            ).fetchone()
+            server = connection.info.server_version // 10_000
+    except psycopg.Error as problem:
+        first = str(problem).strip().splitlines()[0]
+        return Finding("postgresql", "problem", first, "check HOLDFAST_DATABASE_URL and that the server runs")
+    if row is None:
+        return Finding(
+            "postgresql", "problem", f"{server} without pgvector", "install the pgvector extension on the server"
+        )
+    return Finding("postgresql", "ok", f"{server} with pgvector")
+
+
+_MACHINE: tuple[Callable[[Settings], Finding], ...] = (_python, _sqlite, _disk, _clock, _sandbox, _postgresql)
