@@ -1,8 +1,9 @@
 """Owns chunking source code: a function or class stays whole where it fits, and carries its name."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tree_sitter
 import tree_sitter_bash
@@ -41,11 +42,16 @@ _GRAMMARS: dict[str, Callable[[], object]] = {
 }
 _DEFINITION = re.compile(
     r"(function|method|class|interface|struct|enum|trait|impl|module|namespace|constructor|protocol|object|type)"
-    r"(_?(definition|declaration|item|specifier|spec|clause))?|decorated_definition|export_statement|singleton_method"
+    r"_(definition|declaration|item|specifier|spec|clause)|decorated_definition|export_statement"
+    # Ruby names them plainly.
+    r"|class|module|method|singleton_method"
 )
+_WRAPPERS = ("decorated_definition", "export_statement")
 _OWN_TOKENS = 40
 """A definition of at least so many tokens is a passage of its own; smaller neighbours share one."""
 _MAX_DEPTH = 40
+_MAX_BYTES = 2_000_000
+"""Longer files are generated; they are cut at lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +59,28 @@ class _Unit:
     start: int
     end: int
     path: tuple[str, ...]
-    is_definition: bool
+    tokens: int
+    is_definition: bool = False
+    opens: bool = False
+    """Whether it is the first piece of a definition too large for one passage."""
 
 
 def chunk_code(text: str, language: str | None) -> Iterator[Chunk]:
     """Source code in passages; without a grammar for the language it is cut at lines."""
     grammar = _GRAMMARS.get(language or "")
-    if grammar is None:
+    source = text.encode()
+    if grammar is None or len(source) > _MAX_BYTES:
         yield from (Chunk(passage) for passage in pack(_blocks(text)))
         return
-    source = text.encode()
     tree = tree_sitter.Parser(tree_sitter.Language(grammar())).parse(source)
     held: list[_Unit] = []
+    size = 0
     for unit in _units(tree.root_node, source, (), 0):
-        if held and not _joins(held, unit, source):
+        if held and not _joins(held, size, unit):
             yield from _passages(held, source)
-            held = []
+            held, size = [], 0
         held.append(unit)
+        size += unit.tokens
     if held:
         yield from _passages(held, source)
 
@@ -86,61 +97,68 @@ def _units(node: tree_sitter.Node, source: bytes, path: tuple[str, ...], depth: 
             # A comment belongs to what it stands above.
             comments = start
             continue
-        is_definition = _DEFINITION.fullmatch(child.type) is not None
+        is_definition = child.is_named and _DEFINITION.fullmatch(child.type) is not None
         inner = (*path, name) if is_definition and (name := _name(child)) else path
-        large = end - start > 4 * MAX_TOKENS and count_tokens(source[start:end].decode(errors="replace")) > MAX_TOKENS
-        if large and child.child_count and depth < _MAX_DEPTH:
-            yield from _opened(child, source, inner, depth, start, end)
+        tokens = count_tokens(source[start:end].decode(errors="replace"))
+        if tokens > MAX_TOKENS and child.child_count and depth < _MAX_DEPTH:
+            within = path if child.type in _WRAPPERS else inner
+            pieces = _units(child, source, within, depth + 1)
+            yield from _stretched(pieces, start, end, opens=is_definition)
         else:
-            yield _Unit(start, end, inner, is_definition)
+            yield _Unit(start, end, inner, tokens, is_definition)
 
 
-def _opened(
-    child: tree_sitter.Node, source: bytes, path: tuple[str, ...], depth: int, start: int, end: int
-) -> Iterator[_Unit]:
-    pieces = list(_units(child, source, path, depth + 1))
-    for number, piece in enumerate(pieces):
-        yield _Unit(
-            start if number == 0 else piece.start,
-            end if number == len(pieces) - 1 else piece.end,
-            piece.path,
-            piece.is_definition,
-        )
+def _stretched(pieces: Iterator[_Unit], start: int, end: int, *, opens: bool) -> Iterator[_Unit]:
+    """The pieces of a node, the first and the last reaching as far as the node with what stands around it."""
+    last: _Unit | None = None
+    for piece in pieces:
+        if last is not None:
+            yield last
+        last = piece if last is not None else replace(piece, start=start, opens=opens or piece.opens)
+    if last is not None:
+        yield replace(last, end=end)
 
 
-def _joins(held: list[_Unit], unit: _Unit, source: bytes) -> bool:
+def _joins(held: list[_Unit], size: int, unit: _Unit) -> bool:
     """Whether a unit shares the passage of those before it."""
-    if unit.path[: len(held[0].path)] != held[0].path and held[0].path[: len(unit.path)] != unit.path:
-        same_parent = unit.path[:-1] == held[0].path[:-1]
-        if not same_parent:
-            return False
-    for each in (held[-1], unit):
-        if each.is_definition and _tokens(source, each.start, each.end) >= _OWN_TOKENS:
-            return False
-    return _tokens(source, held[0].start, unit.end) <= MAX_TOKENS
+    head = held[0].path
+    is_head = bool(head or held[0].opens) and size < _OWN_TOKENS and unit.path[: len(head)] == head
+    if is_head and not unit.is_definition:
+        # A signature stays with the beginning of its body, however long that is.
+        return True
+    if unit.opens:
+        return is_head
+    if any(each.is_definition and each.tokens >= _OWN_TOKENS for each in (held[-1], unit)):
+        return False
+    return size + unit.tokens <= MAX_TOKENS
 
 
 def _passages(held: list[_Unit], source: bytes) -> Iterator[Chunk]:
-    paths = {unit.path for unit in held}
-    path = held[0].path if len(paths) == 1 else _shared([unit.path for unit in held])
     start, end = held[0].start, held[-1].end
     # From the beginning of the line, so that indentation shows what belongs to what.
     line = source.rfind(b"\n", 0, start) + 1
     text = source[line if not source[line:start].strip() else start : end].decode(errors="replace").strip("\n").rstrip()
     if not text.strip():
         return
-    heading = " › ".join(path)[:200]
+    heading = " › ".join(_heading(held))[:200]
     if count_tokens(text) <= MAX_TOKENS:
         yield Chunk(text, heading)
     else:
         yield from (Chunk(piece, heading) for piece in split(text))
 
 
-def _shared(paths: list[tuple[str, ...]]) -> tuple[str, ...]:
-    common = paths[0]
-    for path in paths[1:]:
-        length = next((n for n, (a, b) in enumerate(zip(common, path, strict=False)) if a != b), None)
-        common = common[: min(len(common), len(path)) if length is None else length]
+def _heading(held: list[_Unit]) -> tuple[str, ...]:
+    """The path of what fills most of the passage; where nothing does, what all of it is within."""
+    sizes: Counter[tuple[str, ...]] = Counter()
+    for unit in held:
+        sizes[unit.path] += unit.tokens
+    path, size = sizes.most_common(1)[0]
+    if 5 * size >= 3 * sizes.total():
+        return path
+    common = held[0].path
+    for unit in held[1:]:
+        same = [a == b for a, b in zip(common, unit.path, strict=False)]
+        common = common[: same.index(False) if False in same else len(same)]
     return common
 
 
@@ -171,13 +189,6 @@ def _name(node: tree_sitter.Node) -> str:
 def _words(node: tree_sitter.Node) -> str:
     text = (node.text or b"").decode(errors="replace")
     return " ".join(text.split())[:80]
-
-
-def _tokens(source: bytes, start: int, end: int) -> int:
-    # A token has at least one byte; beyond this it is surely too many, and counting is not worth it.
-    if end - start > 16 * MAX_TOKENS:
-        return MAX_TOKENS + 1
-    return count_tokens(source[start:end].decode(errors="replace"))
 
 
 def _blocks(text: str) -> Iterator[str]:
