@@ -1,0 +1,129 @@
+"""Owns a real server for tests: every service, behind the gate, on a free port of this machine."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from holdfast.app import Start, background, first_start
+from holdfast.core.clock import Clock, SystemClock
+from holdfast.core.principal import SCOPES, Principal, Scope, Tier
+from holdfast.core.settings import Settings
+from holdfast.doors import build_gate
+from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.features.identity.model import MintedKey, NewKey
+from holdfast.features.identity.service import local_principal
+from holdfast.services import Services
+from holdfast.storage.database import Database
+from holdfast.wiring import build_services
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """An organization of its own with a project, a workspace and keys."""
+
+    organization_id: str
+    project_id: str
+    workspace_id: str
+    owner: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class TestServer:
+    """A started server and its first tenant. `key` has every scope."""
+
+    __test__ = False
+
+    url: str
+    key: str
+    start: Start
+    services: Services
+
+    @property
+    def owner(self) -> Principal:
+        return local_principal(self.start.organization_id)
+
+    def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
+        """An HTTP client with a key (the first one where none is given)."""
+        headers.setdefault("Authorization", f"Bearer {key or self.key}")
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+
+    def stranger(self) -> httpx.AsyncClient:
+        """An HTTP client that has no credential."""
+        return httpx.AsyncClient(base_url=self.url, timeout=60, trust_env=False)
+
+    async def mint(
+        self,
+        *scopes: Scope,
+        tier: Tier = "all",
+        owner: Principal | None = None,
+        project_id: str | None = None,
+        workspace_ids: frozenset[str] | None = None,
+        **more: Any,
+    ) -> MintedKey:
+        """Another project key."""
+        new = NewKey(
+            name=more.pop("name", "test"),
+            project_id=project_id or self.start.project_id,
+            scopes=frozenset(scopes or SCOPES),
+            tier=tier,
+            workspace_ids=workspace_ids,
+            **more,
+        )
+        return await self.services.keys.create(owner or self.owner, new)
+
+    async def another_tenant(self, name: str = "Other") -> Tenant:
+        """A second organization, with nothing in common with the first."""
+        organization = await self.services.identity.create_organization(self.owner, name)
+        owner = local_principal(organization.id)
+        project = await self.services.identity.create_project(owner, name)
+        workspace = await self.services.workspaces.create(owner, project.id, name)
+        return Tenant(organization.id, project.id, workspace.id, owner)
+
+
+@asynccontextmanager
+async def serving(
+    database: Database, *, clock: Clock | None = None, data_dir: Path | None = None, **settings: Any
+) -> AsyncIterator[TestServer]:
+    """A server on this event loop, with a deterministic embedder; settings as an operator would set them."""
+    configured = Settings(data_dir=data_dir or Path("/nonexistent"), port=0, **settings)
+    services = build_services(configured, database, clock or SystemClock(), WordEmbedder())
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1024)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with background(services):
+            start = await first_start(services)
+            config = uvicorn.Config(
+                build_gate(configured, services, url), lifespan="off", log_config=None, timeout_graceful_shutdown=2
+            )
+            server = _QuietServer(config)
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+            await server.listening.wait()
+            try:
+                yield TestServer(url, start.api_key or "", start, services)
+            finally:
+                server.should_exit = True
+                await task
+
+
+class _QuietServer(uvicorn.Server):
+    """Leaves the process's signals alone, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
