@@ -8,6 +8,7 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
+from holdfast.mcp_door import build_mcp, build_toolbox, product_tools
 from holdfast.services import Services
 from holdfast.storage.database import Tx
 from holdfast.surfaces.dashboard.home import Home
@@ -61,6 +62,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         attempts_per_minute=settings.sign_ins_per_minute,
         oidc=_oidc(settings),
     )
+    mcp = build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
     site = Site(
         exact={
             "/healthz": health,
@@ -73,14 +75,17 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/api/docs.js": docs_script,
         },
         prefixes=[("/api/", api)],
+        projects=[("/v1/mcp", mcp)],
     )
-    return Gate(
+    gate = Gate(
         site,
         metrics=metrics,
         allowed_hosts=_hosts(settings),
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
     )
+    gate.on_stop.append(mcp.stop)
+    return gate
 
 
 def _oidc(settings: Settings) -> "OidcClient | None":

@@ -14,12 +14,15 @@ from holdfast.core.settings import Settings
 from holdfast.core.tool import AnyTool, ToolCall
 from holdfast.core.toolbox import Observe, Spilled, Toolbox
 from holdfast.engines.events.model import Event
+from holdfast.features.artifacts import tools as artifact_tools
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
-from holdfast.features.clients.service import Clients
 from holdfast.features.identity import store as identity_store
+from holdfast.features.intelligence import tools as intelligence_tools
 from holdfast.features.intelligence.model import Decision, DecisionFilter
+from holdfast.features.memory import tools as memory_tools
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
+from holdfast.features.workspaces import tools as workspace_tools
 from holdfast.services import Services
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.knowledge import Document, Entry
@@ -32,6 +35,16 @@ TOPICS = ("memory.changed", "artifact.*", "decision.*", "milestone.*", "relation
 ONBOARD_TOKENS = 3_000
 WHOLE = frozenset({"xerotier.artifact.read"})
 """Tools whose large results are the point of calling them."""
+
+
+def product_tools(services: Services) -> list[AnyTool]:
+    """Every tool of the product, in the order that clients see."""
+    return [
+        *memory_tools.tools(services.memory),
+        *workspace_tools.tools(services.workspaces),
+        *artifact_tools.tools(services.artifacts),
+        *intelligence_tools.tools(services.intelligence),
+    ]
 
 
 def build_toolbox(services: Services, tools: Sequence[AnyTool], observe: Observe | None = None) -> Toolbox:
@@ -70,7 +83,6 @@ def build_mcp(
     services: Services,
     authenticator: Authenticator,
     toolbox: Toolbox,
-    clients: Clients,
     *,
     clock: Clock | None = None,
     annex: Annex | None = None,
@@ -89,7 +101,7 @@ def build_mcp(
         project_exists=project_exists,
         toolbox=toolbox,
         knowledge=WorkspaceKnowledge(services),
-        clients=clients,
+        clients=services.clients,
         clock=clock or SystemClock(),
         changes=lambda: changes(services),
         settings=McpSettings(

@@ -8,6 +8,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.clients.service import Clients
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
@@ -41,5 +42,6 @@ class Services:
     memory: MemoryService
     artifacts: ArtifactService
     intelligence: IntelligenceService
+    clients: Clients
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

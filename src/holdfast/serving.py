@@ -69,20 +69,26 @@ async def _run(settings: Settings, gate: Gate, listener: socket.socket, announce
         server_header=False,
         date_header=True,
     )
-    await _Server(config, announce).serve(sockets=[listener])
+    await _Server(config, announce, gate).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
     """Says when it listens, and ends on a signal without raising it again, so that we close in order."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], gate: Gate) -> None:
         super().__init__(config)
         self._announce = announce
+        self._gate = gate
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for stop in self._gate.on_stop:
+            await stop()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.clients.service import Clients
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
@@ -75,6 +76,12 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         memory=memory,
         artifacts=artifacts,
         intelligence=intelligence,
+        clients=Clients(
+            database,
+            clock,
+            ttl_seconds=settings.mcp_session_ttl_seconds,
+            max_sessions=settings.mcp_max_sessions,
+        ),
         background=(
             ("audit", audit.run, audit.stop),
             ("limits", limiter.run, limiter.stop),

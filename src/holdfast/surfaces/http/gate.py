@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -45,6 +45,8 @@ class Gate:
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
         self._timeout_seconds = request_timeout_seconds
         self.draining = False
+        self.on_stop: list[Callable[[], Awaitable[None]]] = []
+        """Ends the streams of a surface, so that a shutdown need not wait for clients to hang up."""
         self.open_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

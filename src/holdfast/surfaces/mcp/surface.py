@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,7 +55,7 @@ class McpSettings:
 
 
 class McpSurface:
-    """An ASGI application for `/{project_id}/v1/mcp`. Enter `running()` while it serves."""
+    """An ASGI application for `/{project_id}/v1/mcp`."""
 
     def __init__(
         self,
@@ -80,34 +80,44 @@ class McpSurface:
         self._prompts = PromptHandlers(knowledge, toolbox, annex)
         self._annex = annex
         self._streams = Streams(clients, self._doorkeeper, self._live, recheck_seconds=settings.recheck_seconds)
-        self._eras: tuple[StatelessEra, HandshakeEra] | None = None
-        self._events: EventTransport | None = None
+        self._parts: tuple[StatelessEra, HandshakeEra, EventTransport] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._starting = asyncio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve while entered: fetch the shared key, follow changes, sweep what expired."""
+        """Serve while entered."""
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
+
+    async def start(self) -> tuple[StatelessEra, HandshakeEra, EventTransport]:
+        """Fetch the shared key, follow changes, sweep what expired. The first request does this where nobody did."""
+        async with self._starting:
+            if self._parts is None:
+                self._parts = await self._build()
+                self._tasks = [asyncio.create_task(self._live.run()), asyncio.create_task(self._sweep())]
+            return self._parts
+
+    async def stop(self) -> None:
+        """End open streams, so that a shutdown need not wait for clients to hang up."""
+        self._live.closing.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def _build(self) -> tuple[StatelessEra, HandshakeEra, EventTransport]:
         handlers = Handlers(self._tools, self._prompts, self._resources, self._clients, self._doorkeeper, self._annex)
         recheck = self._settings.recheck_seconds
         listening = Listening(self._live, self._doorkeeper, self._resources, recheck_seconds=recheck)
         key = await self._clients.state_key()
         server = build_server(handlers, listening, key, self._annex, with_tracing=self._settings.with_tracing)
         handshake = HandshakeEra(server, self._clients)
-        self._eras = (StatelessEra(server, self._clients, self._tools.param_schema), handshake)
-        self._events = EventTransport(handshake, self._streams, self._clients)
-        tasks = [asyncio.create_task(self._live.run()), asyncio.create_task(self._sweep())]
-        try:
-            yield
-        finally:
-            self._live.closing.set()
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-
-    def stop(self) -> None:
-        """End open streams, so that a shutdown need not wait for clients to hang up."""
-        self._live.closing.set()
+        events = EventTransport(handshake, self._streams, self._clients)
+        return StatelessEra(server, self._clients, self._tools.param_schema), handshake, events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._settings.enabled:
@@ -127,18 +137,16 @@ class McpSurface:
             return
 
     async def _serve(self, admitted: Admitted, receive: Receive, send: Send) -> None:
-        if self._eras is None or self._events is None:
-            raise RuntimeError("McpSurface serves only while running() is entered")
+        stateless, handshake, events = self._parts or await self.start()
         method = admitted.scope["method"]
         if self._settings.transport == "legacy":
-            await self._serve_events(admitted, self._events, method, receive, send)
+            await self._serve_events(admitted, events, method, receive, send)
         elif method == "POST":
             message = await _read(admitted.scope, receive)
-            stateless, handshake = self._eras
             era = handshake if _is_handshake(admitted.scope, message) else stateless
             await era.post(admitted, message, receive, send)
         elif method in ("GET", "DELETE") and serves(header(admitted.scope, b"mcp-protocol-version")):
-            await self._serve_session(admitted, self._eras[1], method, receive, send)
+            await self._serve_session(admitted, handshake, method, receive, send)
         else:
             allowed = "GET, POST, DELETE" if serves(header(admitted.scope, b"mcp-protocol-version")) else "POST"
             await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": allowed})

@@ -18,6 +18,8 @@ from holdfast.surfaces.mcp.asking import InputNeeded, asker
 
 FIND_TOOL = "find_tool"
 CALL_TOOL = "call_tool"
+COMPLETE = {"resultType": "complete"}
+"""What the stateless revision wants on every result; the older ones are served without it."""
 
 Context = ServerRequestContext[Any, Admitted]
 
@@ -46,9 +48,9 @@ class ToolHandlers:
     def listed(self, principal: Principal) -> dict[str, Any]:
         """The result of tools/list for this principal."""
         if principal.catalog_search:
-            return {"tools": _CATALOG}
+            return {"tools": _CATALOG, **COMPLETE}
         own = [self._wire[tool.name] for tool in self._toolbox.visible(principal)]
-        return {"tools": own + self._more_wire}
+        return {"tools": own + self._more_wire, **COMPLETE}
 
     def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool that mirrors arguments in headers, which only some of the others do."""
@@ -114,7 +116,7 @@ class ToolHandlers:
         ]
         lines = [f"{item['name']}: {item['description']}" for item in found]
         text = "\n\n".join(lines) or "No tool fits; try other words, or an empty query for all."
-        return {"content": [{"type": "text", "text": text}], "structuredContent": {"tools": found}}
+        return {"content": [{"type": "text", "text": text}], "structuredContent": {"tools": found}, **COMPLETE}
 
 
 def error_result(error: HoldfastError) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def _words(text: str) -> list[str]:
 
 def _result(outcome: Outcome) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": outcome.text}]
-    result: dict[str, Any] = {"content": content, "structuredContent": outcome.data, "isError": False}
+    result: dict[str, Any] = {"content": content, "structuredContent": outcome.data, **COMPLETE}
     if outcome.spilled is not None:
         spilled = outcome.spilled
         content[0]["text"] += f"\n\n[Shortened. The whole result, {spilled.bytes} bytes, is at {spilled.uri}]"
@@ -154,7 +156,7 @@ def _result(outcome: Outcome) -> dict[str, Any]:
 
 
 def _error_text(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+    return {"content": [{"type": "text", "text": text}], "isError": True, **COMPLETE}
 
 
 def _chosen(arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
