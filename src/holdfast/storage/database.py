@@ -71,3 +71,8 @@ class StartFailed(HoldfastError):
     """The server cannot start; the message is one line with the remedy."""
 
     code = "start_failed"
+
+
+def ended_early(problem: StopIteration) -> RuntimeError:
+    """The same mistake in a form that a future can carry: StopIteration itself would leave its caller waiting."""
+    return RuntimeError(f"the work ran off the end of an iterator ({problem!r})")

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
-from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed
+from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -108,6 +108,8 @@ class PostgresDatabase:
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))
             except psycopg.OperationalError as problem:
                 raise _refused(problem) from problem
+            except StopIteration as problem:
+                raise ended_early(problem) from problem
         raise AssertionError("unreachable")
 
     def _once(self, work: Callable[[PostgresTx], T], begin: str | None) -> T:
