@@ -110,8 +110,9 @@ def _group(source: Source) -> str:
 
 
 def _bullet(source: Source, number: int, words: set[str]) -> str:
-    said = _best_sentences(source.text, words)
-    title = clip(source.title, 160)
+    # A number in brackets inside a source would read as a citation of ours.
+    said = _CITATION.sub(r" (\1)", _best_sentences(source.text, words))
+    title = _CITATION.sub(r" (\1)", clip(source.title, 160))
     status = f" ({source.status})" if source.status and source.type == "decision" else ""
     if not said or said == title or source.type == "memory":
         return f"- {said or title}{status} [{number}]"
@@ -134,7 +135,8 @@ def _best_sentences(text: str, words: set[str]) -> str:
 
 
 def _reference(source: Source, number: int) -> str:
-    return f"[{number}] {source.type}: {clip(source.title, 100)} ({_day(source)}, `{source.id}`)"
+    title = _CITATION.sub(r" (\1)", clip(source.title, 100))
+    return f"[{number}] {source.type}: {title} ({_day(source)}, `{source.id}`)"
 
 
 def _day(source: Source) -> str:

@@ -12,7 +12,8 @@ from holdfast.core.paging import decode_cursor
 from holdfast.core.principal import Principal
 from holdfast.core.secrets_scan import first_secret_kind
 from holdfast.engines.events import EventBus
-from holdfast.engines.search.engine import SearchEngine, embedded_text
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.keeper import embedded_text
 from holdfast.engines.search.model import Entry
 from holdfast.features.audit.service import Audit
 from holdfast.features.intelligence.model import MAX_TITLE
