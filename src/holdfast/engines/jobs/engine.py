@@ -17,7 +17,7 @@ from holdfast.engines.jobs.model import Claim, Handler, Job, JobNotFound, JobSta
 from holdfast.storage.database import Database, Tx
 
 # A dead owner's job is taken over after at most lease + poll.
-LEASE_MILLIS = 2200
+LEASE_SECONDS = 2.2
 HEARTBEAT_SECONDS = 0.5
 POLL_SECONDS = 0.4
 TRIM_SECONDS = 3600
@@ -34,8 +34,9 @@ _log = logging.getLogger(__name__)
 class JobEngine:
     """The jobs of one installation, and the part of them that this process runs."""
 
-    def __init__(self, database: Database, events: EventBus) -> None:
+    def __init__(self, database: Database, events: EventBus, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._database = database
+        self._lease_millis = round(lease_seconds * 1000)
         self._events = events
         self._owner = new_id("run")
         self._kinds: dict[str, Kind] = {}
@@ -212,7 +213,7 @@ class JobEngine:
                 self._start(claim)
 
     def _claim(self, tx: Tx, kind: str, holding: Sequence[str], slots: int) -> Sequence[Claim]:
-        claims = store.claim(tx, kind, self._owner, holding, LEASE_MILLIS, slots)
+        claims = store.claim(tx, kind, self._owner, holding, self._lease_millis, slots)
         for claim in claims:
             self._publish(tx, claim.job)
         return claims
@@ -262,7 +263,7 @@ class JobEngine:
                 attempt.cancel()
 
     def _beat(self, tx: Tx, attempts: Mapping[str, Attempt]) -> dict[str, bool]:
-        kept = store.extend(tx, [attempt.fence for attempt in attempts.values()], LEASE_MILLIS)
+        kept = store.extend(tx, [attempt.fence for attempt in attempts.values()], self._lease_millis)
         for attempt in attempts.values():
             progress = attempt.save_progress(tx)
             if progress is not None:

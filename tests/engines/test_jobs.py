@@ -1,0 +1,455 @@
+"""Background work: run once, retried, cancelled, in order, by any process, with finished steps kept."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from holdfast.core.errors import Invalid, UpstreamFailed
+from holdfast.engines.events import EventBus
+from holdfast.engines.jobs import JobEngine, JobFailed, JobNotFound, JobRun
+from holdfast.engines.jobs import store as job_store
+from holdfast.storage.database import Database, Tx
+from tests.conftest import OpenDatabase
+
+WORKSPACES = ("ws_1", "ws_2")
+
+
+async def engine_on(database: Database) -> JobEngine:
+    def add(tx: Tx) -> None:
+        tx.execute("INSERT INTO organization (id, name, created_at) VALUES ('org_1', 'o', 0) ON CONFLICT DO NOTHING")
+        tx.execute(
+            "INSERT INTO project (id, organization_id, slug, name, created_at) "
+            "VALUES ('proj_1', 'org_1', 'p', 'p', 0) ON CONFLICT DO NOTHING"
+        )
+        for workspace_id in WORKSPACES:
+            tx.execute(
+                "INSERT INTO workspace (id, project_id, organization_id, slug, name, created_at) "
+                "VALUES (:id, 'proj_1', 'org_1', :id, 'w', 0) ON CONFLICT DO NOTHING",
+                {"id": workspace_id},
+            )
+
+    await database.write(add)
+    # Only what dies should lose its lease here, not what a busy machine holds up.
+    return JobEngine(database, EventBus(database), lease_seconds=120)
+
+
+@asynccontextmanager
+async def running(*engines: JobEngine) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(engine.run()) for engine in engines]
+    try:
+        yield
+    finally:
+        for engine in engines:
+            await engine.stop()
+        for task in tasks:
+            await task
+
+
+async def enqueue(database: Database, engine: JobEngine, kind: str = "work", **options: object) -> str:
+    return await database.write(lambda tx: engine.enqueue(tx, kind, {"n": 1}, **options))  # type: ignore[arg-type]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_job_runs_and_its_result_is_kept(database: Database) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        return {"twice": run.payload["n"] * 2, "where": run.workspace_id}
+
+    engine.handle("work", work)
+    async with running(engine):
+        job = await engine.wait(await enqueue(database, engine, workspace_id="ws_1"))
+    assert (job.state, job.result, job.attempts) == ("succeeded", {"twice": 2, "where": "ws_1"}, 1)
+    assert job.finished_at is not None and job.error is None
+
+
+async def test_a_job_that_was_rolled_back_never_runs(database: Database) -> None:
+    engine = await engine_on(database)
+
+    def fails(tx: Tx) -> None:
+        engine.enqueue(tx, "work", workspace_id="ws_1")
+        raise Invalid("No.")
+
+    with pytest.raises(Invalid):
+        await database.write(fails)
+    assert not (await engine.list("ws_1")).items
+
+
+async def test_a_failing_job_is_tried_again_from_its_last_finished_step(database: Database) -> None:
+    engine = await engine_on(database)
+    ran: list[str] = []
+
+    async def first() -> int:
+        ran.append("first")
+        return 41
+
+    def second(tx: Tx) -> int:
+        ran.append("second")
+        return 1
+
+    async def work(run: JobRun) -> object:
+        total = await run.step("first", first) + await run.commit("second", second)
+        ran.append(f"attempt {run.job.attempts}")
+        if run.job.attempts < 3:
+            raise UpstreamFailed("The other side is away.")
+        return total
+
+    engine.handle("work", work, backoff_seconds=0.01)
+    async with running(engine):
+        job = await engine.wait(await enqueue(database, engine))
+    assert (job.state, job.result, job.attempts) == ("succeeded", 42, 3)
+    assert ran == ["first", "second", "attempt 1", "attempt 2", "attempt 3"]
+
+
+async def test_a_job_fails_after_its_last_attempt_without_telling_internals(database: Database) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        raise RuntimeError("postgresql://user:hunter2@host")
+
+    engine.handle("work", work, backoff_seconds=0.01, max_attempts=2)
+    async with running(engine):
+        job = await engine.wait(await enqueue(database, engine))
+    assert (job.state, job.attempts) == ("failed", 2)
+    assert job.error is not None and "RuntimeError" in job.error and "hunter2" not in job.error
+
+
+@pytest.mark.parametrize("problem", [JobFailed("Not this way."), Invalid("Not this way.")])
+async def test_what_cannot_get_better_is_not_tried_again(database: Database, problem: Exception) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        raise problem
+
+    engine.handle("work", work)
+    async with running(engine):
+        job = await engine.wait(await enqueue(database, engine))
+    assert (job.state, job.attempts, job.error) == ("failed", 1, "Not this way.")
+
+
+async def test_a_commit_step_that_fails_leaves_nothing(database: Database) -> None:
+    engine = await engine_on(database)
+
+    def half(tx: Tx) -> None:
+        tx.execute("INSERT INTO organization (id, name, created_at) VALUES ('org_half', 'x', 0)")
+        raise JobFailed("Half way.")
+
+    async def work(run: JobRun) -> object:
+        return await run.commit("half", half)
+
+    engine.handle("work", work)
+    async with running(engine):
+        job = await engine.wait(await enqueue(database, engine))
+    assert job.state == "failed"
+    assert await database.read(lambda tx: tx.one("SELECT 1 AS x FROM organization WHERE id = 'org_half'")) is None
+
+
+async def test_a_queued_job_is_cancelled_at_once_and_a_running_one_soon(database: Database) -> None:
+    engine = await engine_on(database)
+    started, cleaned = asyncio.Event(), asyncio.Event()
+
+    async def work(run: JobRun) -> object:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+        return None
+
+    engine.handle("work", work)
+    later = await enqueue(database, engine, delay_seconds=3600)
+    assert (await database.write(lambda tx: engine.cancel(tx, later))).state == "cancelled"
+    async with running(engine):
+        job_id = await enqueue(database, engine)
+        async with asyncio.timeout(30):
+            await started.wait()
+        assert (await database.write(lambda tx: engine.cancel(tx, job_id))).state == "running"
+        assert (await engine.wait(job_id)).state == "cancelled"
+    assert cleaned.is_set()
+    assert (await database.write(lambda tx: engine.cancel(tx, job_id))).state == "cancelled"
+
+
+async def test_progress_is_seen_while_the_job_runs(database: Database) -> None:
+    engine = await engine_on(database)
+    go_on = asyncio.Event()
+
+    async def work(run: JobRun) -> object:
+        await run.progress(3, 10, "files")
+        await go_on.wait()
+        await run.progress(10, 10, "all files")
+        return None
+
+    engine.handle("work", work)
+    async with running(engine):
+        job_id = await enqueue(database, engine)
+
+        async def shown() -> bool:
+            job = await engine.get(job_id)
+            return (job.done, job.total, job.message) == (3, 10, "files")
+
+        await until(shown)
+        go_on.set()
+        job = await engine.wait(job_id)
+    assert (job.done, job.message) == (10, "all files")
+
+
+async def test_a_delayed_job_waits_for_its_time(database: Database) -> None:
+    engine = await engine_on(database)
+    ran: dict[str, bool] = {}
+
+    async def work(run: JobRun) -> object:
+        ran[run.job.id] = await database.read(job_store.now) >= run.job.run_at
+        return None
+
+    engine.handle("work", work)
+    async with running(engine):
+        later = await enqueue(database, engine, delay_seconds=0.3)
+        much_later = await enqueue(database, engine, delay_seconds=3600)
+        now = await enqueue(database, engine)
+        await engine.wait(now)
+        await engine.wait(later)
+        assert (await engine.get(much_later)).state == "queued"
+    assert ran == {now: True, later: True}
+
+
+async def test_keyed_work_is_queued_once_and_runs_one_after_another(database: Database) -> None:
+    engine = await engine_on(database)
+    at_once, most = 0, 0
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work(run: JobRun) -> object:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        started.set()
+        await go_on.wait()
+        at_once -= 1
+        return None
+
+    engine.handle("work", work, concurrency=4)
+    first = await enqueue(database, engine, key="same", workspace_id="ws_1")
+    assert await enqueue(database, engine, key="same", workspace_id="ws_1") == first
+    assert await enqueue(database, engine, key="same", workspace_id="ws_2") != first
+    async with running(engine):
+        async with asyncio.timeout(30):
+            await started.wait()
+
+        async def first_runs() -> bool:
+            return (await engine.get(first)).state == "running"
+
+        await until(first_runs)
+        # The running one may have passed what is new by now, so this is a job of its own, but after it.
+        second = await enqueue(database, engine, key="same", workspace_id="ws_1")
+        assert second != first
+        assert await enqueue(database, engine, key="same", workspace_id="ws_1") == second
+        go_on.set()
+        await engine.wait(second)
+    assert most <= 2  # One in each of the two workspaces.
+
+
+async def test_no_more_jobs_of_a_kind_run_at_once_than_allowed(database: Database) -> None:
+    engine = await engine_on(database)
+    at_once, most = 0, 0
+
+    async def work(run: JobRun) -> object:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return None
+
+    engine.handle("work", work, concurrency=2)
+    ids = [await enqueue(database, engine) for _ in range(8)]
+    async with running(engine):
+        for job_id in ids:
+            assert (await engine.wait(job_id)).state == "succeeded"
+    assert most == 2
+
+
+async def test_two_processes_share_the_work_and_run_no_job_twice(open_database: OpenDatabase) -> None:
+    databases = [open_database(), open_database()]
+    engines = [await engine_on(database) for database in databases]
+    ran: list[str] = []
+
+    async def work(run: JobRun) -> object:
+        ran.append(run.job.id)
+        await asyncio.sleep(0.005)
+        return None
+
+    for engine in engines:
+        engine.handle("work", work)
+    async with AsyncExitStack() as stack:
+        for database in databases:
+            stack.push_async_callback(database.close)
+        ids = [await enqueue(databases[0], engines[0]) for _ in range(40)]
+        async with running(*engines):
+            for job_id in ids:
+                assert (await engines[1].wait(job_id)).state == "succeeded"
+    assert sorted(ran) == sorted(ids)
+
+
+async def test_stopping_gives_a_running_job_back_to_the_queue(database: Database) -> None:
+    first, second = await engine_on(database), await engine_on(database)
+    started = asyncio.Event()
+    steps: list[str] = []
+
+    async def prepare() -> str:
+        steps.append("prepared")
+        return "ready"
+
+    async def hangs(run: JobRun) -> object:
+        await run.step("prepare", prepare)
+        started.set()
+        await asyncio.Event().wait()
+        return None
+
+    async def ends(run: JobRun) -> object:
+        return await run.step("prepare", prepare)
+
+    first.handle("work", hangs)
+    second.handle("work", ends)
+    async with running(first):
+        job_id = await enqueue(database, first)
+        async with asyncio.timeout(30):
+            await started.wait()
+    assert (await first.get(job_id)).state == "queued"
+    async with running(second):
+        job = await second.wait(job_id)
+    assert (job.state, job.result, steps) == ("succeeded", "ready", ["prepared"])
+
+
+async def test_who_lost_the_lease_leaves_no_trace(database: Database) -> None:
+    engine = await engine_on(database)
+    started, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work(run: JobRun) -> object:
+        if run.job.attempts > 1:
+            return "second"
+        started.set()
+        try:
+            await go_on.wait()
+            await run.commit("late", lambda tx: 1)
+        finally:
+            ended.set()
+        return "first"
+
+    engine.handle("work", work, concurrency=2)
+    thief = JobEngine(database, EventBus(database))
+    async with running(engine):
+        job_id = await enqueue(database, engine)
+        async with asyncio.timeout(30):
+            await started.wait()
+        # As if this process had slept through its lease: another one claims the job.
+        await database.write(
+            lambda tx: (
+                tx.execute("UPDATE job SET lease_until = 0"),
+                job_store.claim(tx, "work", "run_other", [], 600_000, 1),
+            )
+        )
+        go_on.set()
+        async with asyncio.timeout(30):
+            await ended.wait()
+    job = await thief.get(job_id)
+    assert (job.state, job.attempts) == ("running", 2)
+    assert await database.read(lambda tx: job_store.step(tx, job_id, "late")) is None
+
+
+async def test_a_job_that_keeps_killing_its_process_is_given_up(database: Database) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        raise AssertionError("It must not be tried again.")
+
+    engine.handle("work", work)
+    job_id = await enqueue(database, engine, max_attempts=2)
+    for _ in range(2):
+        await database.write(lambda tx: job_store.claim(tx, "work", "run_dead", [], -1, 1))
+    async with running(engine):
+        job = await engine.wait(job_id)
+    assert job.state == "failed" and job.error is not None and "2 times" in job.error
+
+
+async def test_periodic_work_is_queued_once_over_all_processes_and_again_after_each_turn(database: Database) -> None:
+    engines = [await engine_on(database), await engine_on(database)]
+    turns: list[str] = []
+
+    async def work(run: JobRun) -> object:
+        turns.append(run.job.id)
+        return None
+
+    for engine in engines:
+        engine.handle("sweep", work, every_seconds=0.05)
+
+    async def three() -> bool:
+        return len(turns) >= 3
+
+    async with running(*engines):
+        await until(three)
+    assert len(set(turns)) == len(turns)
+    waiting = await database.read(lambda tx: tx.all("SELECT id FROM job WHERE state IN ('queued', 'running')"))
+    assert len(waiting) == 1
+
+
+async def test_events_tell_how_a_job_goes(database: Database) -> None:
+    bus = EventBus(database)
+    await engine_on(database)
+    engine = JobEngine(database, bus)
+
+    async def work(run: JobRun) -> object:
+        return None
+
+    engine.handle("work", work)
+    async with running(engine), bus.subscribe(["job.*"], workspace_ids={"ws_1"}) as events:
+        job_id = await enqueue(database, engine, workspace_id="ws_1")
+        async with asyncio.timeout(30):
+            heard = [await events.get() for _ in range(3)]
+    assert [event.topic for event in heard] == ["job.queued", "job.running", "job.succeeded"]
+    assert {event.payload["id"] for event in heard} == {job_id}
+
+
+async def test_jobs_are_listed_for_one_workspace_only(database: Database) -> None:
+    engine = await engine_on(database)
+    ids = [await enqueue(database, engine, workspace_id="ws_1") for _ in range(3)]
+    other = await enqueue(database, engine, workspace_id="ws_2")
+    page = await engine.list("ws_1", limit=2)
+    rest = await engine.list("ws_1", cursor=page.next_cursor)
+    assert sorted(job.id for job in (*page.items, *rest.items)) == sorted(ids) and rest.next_cursor is None
+    assert not (await engine.list("ws_1", state="failed")).items
+    assert len((await engine.list("ws_1", kind="work", state="queued")).items) == 3
+    with pytest.raises(JobNotFound):
+        await engine.get(other, workspace_id="ws_1")
+    with pytest.raises(JobNotFound):
+        await database.write(lambda tx: engine.cancel(tx, other, workspace_id="ws_1"))
+
+
+async def test_finished_jobs_are_forgotten_after_a_while_with_their_steps(database: Database) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        return await run.commit("only", lambda tx: 1)
+
+    engine.handle("work", work)
+    async with running(engine):
+        job_id = await enqueue(database, engine)
+        await engine.wait(job_id)
+    assert await database.write(lambda tx: job_store.trim(tx, 2**62)) == 1
+    assert await database.read(lambda tx: job_store.step(tx, job_id, "only")) is None
+
+
+async def test_a_kind_has_one_handler(database: Database) -> None:
+    engine = await engine_on(database)
+
+    async def work(run: JobRun) -> object:
+        return None
+
+    engine.handle("work", work)
+    with pytest.raises(ValueError, match="already"):
+        engine.handle("work", work)
