@@ -1,23 +1,15 @@
 """Owns the event table, and waking replicas up through PostgreSQL."""
 
-import asyncio
 import json
-import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import psycopg
-
 from holdfast.engines.events.model import Event
 from holdfast.storage.database import Database, Row, Tx
-from holdfast.storage.postgresql import PostgresDatabase
 
 CHANNEL = "holdfast_event"
-RECONNECT_SECONDS = 1.0
 PAGE = 1000
 _COLUMNS = "number, at, origin, topic, workspace_id, payload"
-
-_log = logging.getLogger(__name__)
 
 
 def insert(tx: Tx, event: Event, origin: str) -> None:
@@ -78,18 +70,8 @@ async def tell_replicas(database: Database) -> None:
 
 async def listen(database: Database, wake: Callable[[], None]) -> None:
     """Call `wake` at each notice of a replica, until cancelled. SQLite has none: its one server polls."""
-    if not isinstance(database, PostgresDatabase):
-        return
-    while True:
-        try:
-            connection = await psycopg.AsyncConnection.connect(
-                database.url, autocommit=True, application_name="holdfast-events"
-            )
-            async with connection:
-                await connection.execute(f"LISTEN {CHANNEL}")
-                wake()
-                async for _ in connection.notifies():
-                    wake()
-        except psycopg.OperationalError as problem:
-            _log.warning("Listening for events was interrupted (%s); polling meanwhile.", type(problem).__name__)
-        await asyncio.sleep(RECONNECT_SECONDS)
+    if database.dialect == "postgresql":
+        # Imported only where it is used: the driver costs start-up time and memory.
+        from holdfast.engines.events.listener import listen_forever
+
+        await listen_forever(database, CHANNEL, wake)
