@@ -19,7 +19,18 @@ from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.metrics import Metrics
 from holdfast.surfaces.http.operation import Readiness, health
 from holdfast.surfaces.http.site import Site
-from holdfast.surfaces.rest import artifacts, keys, memory, organizations, users, workspaces
+from holdfast.surfaces.rest import (
+    artifacts,
+    brief,
+    decisions,
+    graph,
+    keys,
+    memory,
+    milestones,
+    organizations,
+    users,
+    workspaces,
+)
 from holdfast.surfaces.rest.api import Api, Operation
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
@@ -37,6 +48,10 @@ def rest_operations(services: Services) -> Sequence[Operation]:
         *keys.operations(services.keys),
         *memory.operations(services.memory),
         *artifacts.operations(services.artifacts),
+        *decisions.operations(services.intelligence),
+        *milestones.operations(services.intelligence),
+        *graph.operations(services.intelligence),
+        *brief.operations(services.intelligence),
     ]
 
 

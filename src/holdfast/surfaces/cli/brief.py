@@ -1,4 +1,4 @@
-"""Owns `holdfast brief` and `holdfast analyze`."""
+"""Owns `holdfast brief`, `holdfast analyze` and `holdfast timeline`."""
 
 import click
 
@@ -6,6 +6,9 @@ from holdfast.features.intelligence.brief import item_json
 from holdfast.features.intelligence.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.model import SECTIONS
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
+from holdfast.surfaces.cli.milestones import timeline
+
+__all__ = ["analyze", "brief", "timeline"]
 
 _tokens = click.option(
     "--tokens",
