@@ -1,16 +1,24 @@
 """Owns a small world for tests of documents and artifacts: an organization, workspaces, and the services on a store."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from holdfast.core.clock import Clock
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal, Scope
 from holdfast.engines.events import EventBus
+from holdfast.engines.extract.engine import ExtractEngine
+from holdfast.engines.extract.model import Limits
+from holdfast.engines.jobs import JobEngine
 from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.documents.ingest import KIND, Ingestion
+from holdfast.features.documents.model import MAX_BYTES, Document, Uploaded
+from holdfast.features.documents.service import DocumentService
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
@@ -28,13 +36,42 @@ class Library:
     workspaces: Workspaces
     search: SearchEngine
     events: EventBus
+    jobs: JobEngine
     artifacts: ArtifactService
+    documents: DocumentService
     principal: Principal
     workspace_id: str
 
     async def found(self, text: str, type: str) -> list[Hit]:
         """What search knows in the workspace."""
         return await self.search.search(Query(self.workspace_id, text, types=frozenset({type})))
+
+    async def upload(self, filename: str, content: bytes, *, chat_id: str | None = None) -> Uploaded:
+        """Upload a file as a client does."""
+        taking = await self.documents.upload(self.principal, self.workspace_id)
+        await taking.write(content)
+        return await taking.finish(filename, "", chat_id)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Run jobs meanwhile."""
+        task = asyncio.create_task(self.jobs.run())
+        try:
+            yield
+        finally:
+            await self.jobs.stop()
+            await task
+
+    async def read(self, document: Document) -> Document:
+        """The document once it has been read, which must be `working`."""
+        await self.jobs.wait(document.job_id, timeout_seconds=120)
+        return await self.documents.get(self.principal, self.workspace_id, document.id)
+
+    async def add(self, filename: str, content: bytes) -> Document:
+        """Upload a file and read it."""
+        kept = await self.upload(filename, content)
+        async with self.working():
+            return await self.read(kept.document)
 
     async def audited(self) -> list[str]:
         """The actions in the audit trail, oldest first."""
@@ -70,30 +107,39 @@ def settle(tx: Tx, name: str) -> tuple[str, str]:
     return organization, workspace
 
 
-def build(database: Database, clock: Clock, organization_id: str, workspace_id: str) -> Library:
+def build(
+    database: Database,
+    clock: Clock,
+    organization_id: str,
+    workspace_id: str,
+    *,
+    limits: Limits | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Library:
     """The services for a workspace that exists."""
     audit = Audit(database, clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True)
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)
+    jobs = JobEngine(database, events)
+    jobs.handle(KIND, Ingestion(database, search, events, ExtractEngine(limits), clock).run, concurrency=2)
     return Library(
         database=database,
         audit=audit,
         workspaces=workspaces,
         search=search,
         events=events,
+        jobs=jobs,
         artifacts=ArtifactService(database, audit, workspaces, search, events, clock),
+        documents=DocumentService(database, audit, workspaces, search, events, jobs, clock, max_bytes=max_bytes),
         principal=Principal(organization_id, "key_test", "key", False, ALL, name="Kim"),
         workspace_id=workspace_id,
     )
 
 
-async def library(database: Database, clock: Clock) -> Library:
+async def library(
+    database: Database, clock: Clock, *, limits: Limits | None = None, max_bytes: int = MAX_BYTES
+) -> Library:
     """A new workspace with its services."""
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "ours"))
-    return build(database, clock, organization_id, workspace_id)
-
-
-def samples() -> Path:
-    """Where the files that tests read are kept."""
-    return Path(__file__).parent / "documents" / "samples"
+    return build(database, clock, organization_id, workspace_id, limits=limits, max_bytes=max_bytes)
