@@ -52,7 +52,15 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         titles={"memory": _memory_title, "artifact": _artifact_title},
         recent={"memory": _recent_memories, "artifact": _recent_artifacts},
     )
-    memory = MemoryService(database, audit, workspaces, search, events, clock)
+    memory = MemoryService(
+        database,
+        audit,
+        workspaces,
+        search,
+        events,
+        clock,
+        forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "memory", id),
+    )
     artifacts = ArtifactService(database, audit, workspaces, search, events, clock)
     return Services(
         database=database,
@@ -84,6 +92,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         ),
         background=(
             ("audit", audit.run, audit.stop),
+            ("keys", keys.run, keys.stop),
             ("limits", limiter.run, limiter.stop),
             ("events", events.run, events.stop),
             ("search", search.run, search.stop),
