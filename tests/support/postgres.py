@@ -1,5 +1,6 @@
 """Owns a private PostgreSQL for one test session: started from a wheel, reached by a Unix socket, gone at the end."""
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -10,6 +11,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+import psutil
 import psycopg
 
 NOBODY = 65534
@@ -72,8 +74,13 @@ class PrivatePostgres:
 
     def kill(self) -> None:
         """Kill every process of the server at once, as a crash does."""
-        os.killpg(self._server.pid, signal.SIGKILL)
+        parent = psutil.Process(self._server.pid)
+        everyone = [parent, *parent.children(recursive=True)]
+        for process in everyone:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         self._server.wait()
+        psutil.wait_procs(everyone, timeout=15)
 
     def start_again(self) -> None:
         """Start on the data that a crash left behind."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import queue
+import re
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ except ImportError:  # No wheel for this platform.
 
 SqliteError: type[Exception] = sqlite3.DatabaseError
 T = TypeVar("T")
+# A file that cannot grow is reported as one or the other, depending on which file it was.
+_DISK = re.compile("disk is full|disk I/O error")
 _LOG = logging.getLogger(__name__)
 
 SQLITE_VERSION: str = sqlite3.sqlite_version
@@ -197,7 +200,7 @@ class SqliteDatabase:
         problem = self._try_commit(batch)
         if problem is None:
             return
-        if len(batch) > 1 and "disk is full" in str(problem):
+        if len(batch) > 1 and _DISK.search(str(problem)):
             # What one of them asked for took the others down: each gets a chance of its own.
             for request in batch:
                 self._commit([request])
@@ -266,10 +269,8 @@ def _translated(problem: BaseException) -> BaseException:
     if not isinstance(problem, sqlite3.OperationalError):
         return problem
     text = str(problem)
-    if "disk is full" in text:
-        return StorageFailed("The disk that holds the data directory is full; free some space and try again.")
-    if "disk I/O error" in text:
-        return StorageFailed("The disk that holds the data directory is full or failing; free some space or check it.")
+    if _DISK.search(text):
+        return StorageFailed(f"The data directory's disk is full or failing ({text}); free some space and try again.")
     if "is locked" in text:
         return StorageFailed("The database is busy with another process; try again.")
     if "readonly database" in text or "unable to open database file" in text:

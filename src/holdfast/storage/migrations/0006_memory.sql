@@ -44,3 +44,14 @@ CREATE TABLE memory_revision (
     editor TEXT NOT NULL,
     PRIMARY KEY (memory_id, revision)
 );
+
+-- Where imported things come from: `origin` is the id they had elsewhere, a name, or the hash of what they said.
+-- A second import finds them again, and an export writes the id that the first export had.
+CREATE TABLE imported (
+    workspace_id TEXT NOT NULL REFERENCES workspace(id) ON DELETE CASCADE,
+    type TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, type, origin)
+);
+CREATE INDEX imported_id ON imported (workspace_id, id);
