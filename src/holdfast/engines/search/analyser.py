@@ -58,7 +58,12 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The indexed words of a text, in order: stems of its parts, and identifiers whole as well."""
-    return [word.text for word in located(text)]
+    found: list[str] = []
+    for run in _RUN.finditer(text):
+        found += [word.text for word in _of_run(run.group())]
+        if len(found) >= MOST_WORDS:
+            break
+    return found
 
 
 def query_words(text: str) -> list[str]:
@@ -74,28 +79,29 @@ def located(text: str) -> Iterator[Word]:
     """The indexed words with their places in the text."""
     count = 0
     for run in _RUN.finditer(text):
-        for word in _of_run(run.group(), run.start()):
-            yield word
+        start = run.start()
+        for word in _of_run(run.group()):
+            yield Word(word.text, start + word.start, start + word.end)
             count += 1
         if count >= MOST_WORDS:
             return
 
 
-def _of_run(run: str, start: int) -> Iterator[Word]:
+# People repeat their words, so most of a text is looked up rather than taken apart.
+@lru_cache(maxsize=100_000)
+def _of_run(run: str) -> tuple[Word, ...]:
+    """The words of a run of characters, their places counted from its start."""
     if _IS_CJK.match(run):
-        yield from _bigrams(run, start)
-        return
+        return tuple(_bigrams(run))
     bare = _APOSTROPHE.sub("", run)
     if bare.isalpha() and (bare.islower() or bare.istitle() or bare.isupper()):
-        yield from _plain(bare, start, len(run))
-        return
-    pieces = 0
-    for piece in _PIECE.finditer(run):
-        pieces += 1
-        yield from _humps(piece.group(), start + piece.start())
+        return tuple(_plain(bare, 0, len(run)))
+    pieces = list(_PIECE.finditer(run))
+    found = [word for piece in pieces for word in _humps(piece.group(), piece.start())]
     whole = _WHOLE.sub("", _fold(bare))
-    if (pieces > 1 or whole.endswith(("+", "#"))) and _JOINT.search(whole) and len(whole) <= LONGEST_WORD:
-        yield Word(whole, start, start + len(run))
+    if (len(pieces) > 1 or whole.endswith(("+", "#"))) and _JOINT.search(whole) and len(whole) <= LONGEST_WORD:
+        found.append(Word(whole, 0, len(run)))
+    return tuple(found)
 
 
 def _plain(word: str, start: int, length: int) -> Iterator[Word]:
@@ -115,12 +121,12 @@ def _humps(piece: str, start: int) -> Iterator[Word]:
         yield Word(_fold(piece), start, start + len(piece))
 
 
-def _bigrams(run: str, start: int) -> Iterator[Word]:
+def _bigrams(run: str) -> Iterator[Word]:
     """Chinese, Japanese and Korean are written without spaces: every two neighbours are a word."""
     if len(run) == 1:
-        yield Word(run, start, start + 1)
+        yield Word(run, 0, 1)
     for offset in range(len(run) - 1):
-        yield Word(run[offset : offset + 2], start + offset, start + offset + 2)
+        yield Word(run[offset : offset + 2], offset, offset + 2)
 
 
 @lru_cache(maxsize=200_000)

@@ -1,6 +1,8 @@
 """Owns the search engine: what services write into it in their transactions and what they ask of it."""
 
+import asyncio
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
+from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.search import analyser, ranking
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
@@ -21,6 +24,8 @@ from holdfast.engines.search.sqlite_store import SqliteStore
 from holdfast.engines.search.store import Filter, Prepared, Store
 from holdfast.storage.database import Database, Tx
 
+log = logging.getLogger(__name__)
+
 FOUND_BY_WORDS = 120
 FOUND_BY_MEANING = 120
 MOST_MATCHES = 20_000
@@ -28,6 +33,7 @@ MOST_MATCHES = 20_000
 MOST_QUERY_WORDS = 32
 REMEMBERED_TEXTS = 2048
 LONGEST_QUERY = 4000
+QUERY_EMBEDDING_SECONDS = 20.0
 INDEX_ABOVE = 12_000
 """On PostgreSQL a workspace with more entries gets an HNSW index; below it comparing every vector is quick enough."""
 
@@ -103,8 +109,18 @@ class SearchEngine:
         named = await self._database.glance(lambda tx: self._named(tx, query.workspace_id, text))
         if named is None:
             return []
-        vector = (await self.embed([_without(text, named)]))[0]
+        vector = await self._query_vector(_without(text, named))
         return await self._database.read(lambda tx: self._search(tx, query, text, vector, named))
+
+    async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
+        """The query's vector; None while the embedder is away, when words alone must do."""
+        try:
+            async with asyncio.timeout(QUERY_EMBEDDING_SECONDS):
+                vectors = await self.embed([text])
+        except (UpstreamFailed, TimeoutError) as problem:
+            log.warning("A query was answered by words alone: %s", problem or "the embedder took too long")
+            return None
+        return np.asarray(vectors[0], np.float32)
 
     async def nearest(
         self, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
@@ -153,7 +169,9 @@ class SearchEngine:
             author for author in self._store.authors(tx, shelf) if _names(author) and _names(author)[0] in present
         )
 
-    def _search(self, tx: Tx, query: Query, text: str, vector: NDArray[np.float32], named: frozenset[str]) -> list[Hit]:
+    def _search(
+        self, tx: Tx, query: Query, text: str, vector: NDArray[np.float32] | None, named: frozenset[str]
+    ) -> list[Hit]:
         shelf = self._store.shelf(tx, query.workspace_id)
         if shelf is None:
             return []
@@ -166,7 +184,8 @@ class SearchEngine:
             word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
         }
         numbers = self._store.lexical(tx, filter, _finders(weights, statistics.frequencies), FOUND_BY_WORDS)
-        numbers += self._store.nearest(tx, filter, vector, embedder, FOUND_BY_MEANING)
+        if vector is not None:
+            numbers += self._store.nearest(tx, filter, vector, embedder, FOUND_BY_MEANING)
         numbers += self._store.neighbours(tx, list(dict.fromkeys(numbers)), filter)
         candidates = self._store.candidates(tx, sorted(set(numbers)), vector, embedder)
         question = ranking.Question(weights, statistics.mean_length, moments(text, now), named)

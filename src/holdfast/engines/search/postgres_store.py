@@ -17,7 +17,6 @@ from holdfast.engines.search.store import (
     Statistics,
     Store,
     Vector,
-    candidate,
 )
 from holdfast.storage.database import Tx
 
@@ -196,11 +195,11 @@ class PostgresStore(Store):
                 f"THEN 1 - ((e.vector::halfvec({size})) <=> :vector::halfvec({size})) END"
             )
         rows = tx.all(
-            f"SELECT {COLUMNS}, t.words, {cosine} AS cosine FROM search_entry e "
+            f"SELECT {COLUMNS}, {cosine} AS cosine FROM search_entry e "
             f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among} ORDER BY e.number",
             params,
         )
-        return [candidate(row, row["cosine"]) for row in rows]
+        return [Candidate(*row.values()) for row in rows]
 
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         return tx.execute(

@@ -17,7 +17,6 @@ from holdfast.engines.search.store import (
     Statistics,
     Store,
     Vector,
-    candidate,
 )
 from holdfast.storage.database import Tx
 
@@ -154,18 +153,20 @@ class SqliteStore(Store):
     def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
         params: dict[str, Any] = {"numbers": self.numbers(numbers), "embedder": embedder}
         rows = tx.all(
-            f"SELECT {COLUMNS}, t.words, v.vector FROM search_entry e JOIN search_text t ON t.number = e.number "
+            f"SELECT {COLUMNS}, v.vector FROM search_entry e JOIN search_text t ON t.number = e.number "
             "LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder "
             f"WHERE e.number {self.among} ORDER BY e.number",
             params,
         )
-        cosines: dict[int, float] = {}
+        # Rows in the order of the fields: hundreds are made for each query.
+        values: list[tuple[Any, ...]] = [tuple(row) for row in rows]
+        found = [Candidate(*one[:-1]) for one in values]
         if vector is not None:
-            known = [row for row in rows if row["vector"] is not None]
-            matrix = np.frombuffer(b"".join(row["vector"] for row in known), np.float16).astype(np.float32)
-            likeness = matrix.reshape(len(known), len(vector)) @ vector
-            cosines = {int(row["number"]): float(value) for row, value in zip(known, likeness, strict=True)}
-        return [candidate(row, cosines.get(int(row["number"]))) for row in rows]
+            known = [index for index, one in enumerate(values) if one[-1] is not None]
+            matrix = np.frombuffer(b"".join(values[index][-1] for index in known), np.float16).astype(np.float32)
+            for index, value in zip(known, matrix.reshape(len(known), len(vector)) @ vector, strict=True):
+                found[index].cosine = float(value)
+        return found
 
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         changes: dict[int, int] = {}

@@ -16,7 +16,10 @@ from holdfast.storage.database import Row, Tx
 Vector = NDArray[np.float32]
 
 _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
-COLUMNS = "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position"
+COLUMNS = (
+    "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position, t.words"
+)
+"""A candidate's columns, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,24 +278,6 @@ class Store(ABC):
             if count:
                 found.append(f"{count} {complaint}")
         return found
-
-
-def candidate(row: Row, cosine: float | None) -> Candidate:
-    """A candidate from a row of `COLUMNS` and words."""
-    return Candidate(
-        int(row["number"]),
-        row["type"],
-        row["id"],
-        int(row["part"]),
-        int(row["length"]),
-        int(row["learned_at"]),
-        row["occurred_at"],
-        row["author"],
-        row["source"],
-        int(row["position"]),
-        row["words"],
-        cosine,
-    )
 
 
 def _one_of(column: str, name: str, values: Sequence[str], params: dict[str, Any]) -> str:

@@ -1,0 +1,87 @@
+"""Owns the proof that no query finds another workspace's entries, or any that its filter leaves out."""
+
+from itertools import count
+from typing import cast
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.engines.search import Entry, Query
+from holdfast.storage.database import Database
+from tests.engines.search.corpus import NOW, engine, entry, put, workspace
+from tests.support.clock import MovableClock
+
+_names = count()
+_words = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "snake_case", "東京"]), min_size=1, max_size=5)
+_types = st.sampled_from(["memory", "document", "decision"])
+_moments = st.integers(NOW - 50, NOW + 50)
+
+
+@st.composite
+def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
+    one = st.fixed_dictionaries(
+        {
+            "tenant": st.integers(0, 2),
+            "text": _words.map(" ".join),
+            "type": _types,
+            "learned_at": _moments,
+            "valid_until": st.none() | _moments,
+            "source": st.sampled_from(["", "s"]),
+            "position": st.integers(0, 4),
+            "meta": st.fixed_dictionaries({"kind": st.sampled_from(["x", "y"])}),
+        }
+    )
+    return [(cast("int", item.pop("tenant")), item) for item in draw(st.lists(one, min_size=1, max_size=25))]
+
+
+@given(
+    drawn=_entries(),
+    asked=_words.map(" ".join),
+    types=st.none() | st.frozensets(_types, max_size=2),
+    as_of=st.none() | _moments,
+    kind=st.none() | st.sampled_from(["x", "y"]),
+)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
+    database: Database,
+    clock: MovableClock,
+    drawn: list[tuple[int, dict[str, object]]],
+    asked: str,
+    types: frozenset[str] | None,
+    as_of: int | None,
+    kind: str | None,
+) -> None:
+    clock.millis = NOW
+    search = engine(database, clock)
+    turn = next(_names)
+    tenants = [await database.write(lambda tx, n=n: workspace(tx, f"t{turn}x{n}")) for n in range(3)]  # type: ignore[misc]
+    entries = [
+        entry(tenants[tenant], f"{tenant}-{number}", **fields)  # type: ignore[arg-type]
+        for number, (tenant, fields) in enumerate(drawn)
+    ]
+    await put(search, database, entries)
+
+    def allowed(one: Entry, tenant: str) -> bool:
+        at = NOW if as_of is None else as_of
+        return (
+            one.workspace_id == tenant
+            and (types is None or one.type in types)
+            and (as_of is None or one.learned_at <= as_of)
+            and (one.valid_until is None or one.valid_until > at)
+            and (kind is None or one.meta["kind"] == kind)
+        )
+
+    for tenant in tenants:
+        query = Query(tenant, asked, types=types, as_of=as_of, limit=100, meta={} if kind is None else {"kind": kind})
+        hits = await search.search(query)
+        expected = {one.id for one in entries if allowed(one, tenant)}
+        # So few entries are all candidates, so everything that is allowed is also found.
+        assert {hit.id for hit in hits} == expected
+        assert all(0 <= hit.score <= 1 for hit in hits)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
