@@ -21,13 +21,16 @@ from holdfast.surfaces.http.operation import Readiness, health
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.rest import (
     artifacts,
+    audit,
     brief,
     decisions,
     graph,
+    jobs,
     keys,
     memory,
     milestones,
     organizations,
+    usage,
     users,
     workspaces,
 )
@@ -46,6 +49,9 @@ def rest_operations(services: Services) -> Sequence[Operation]:
         *workspaces.operations(services.workspaces),
         *users.operations(services.identity),
         *keys.operations(services.keys),
+        *audit.operations(services.audit),
+        *usage.operations(services.usage),
+        *jobs.operations(services.workspace_jobs),
         *memory.operations(services.memory),
         *artifacts.operations(services.artifacts),
         *decisions.operations(services.intelligence),
@@ -65,6 +71,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         services.limiter,
         services.audit,
         settings.requests_per_minute,
+        usage=services.usage,
     )
     operations = rest_operations(services)
     api = Api(operations, authenticator, services.idempotency)

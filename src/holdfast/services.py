@@ -15,8 +15,10 @@ from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
 from holdfast.features.identity.tokens import Tokens
 from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
 
@@ -33,12 +35,14 @@ class Services:
     search: SearchEngine
     audit: Audit
     limiter: Limiter
+    usage: Usage
     identity: Identity
     keys: Keys
     sign_in: SignIn
     tokens: Tokens
     idempotency: IdempotentRequests
     workspaces: Workspaces
+    workspace_jobs: JobService
     memory: MemoryService
     artifacts: ArtifactService
     intelligence: IntelligenceService

@@ -22,10 +22,12 @@ from holdfast.features.identity.sign_in import SignIn
 from holdfast.features.identity.tokens import Tokens
 from holdfast.features.intelligence.model import Source
 from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.services import Services
@@ -39,6 +41,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     search = SearchEngine(database, embedder or build_embedder(settings), clock)
     audit = Audit(database, clock)
     limiter = Limiter(database, clock)
+    usage = Usage(database, clock)
     identity = Identity(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
@@ -69,6 +72,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         search=search,
         audit=audit,
         limiter=limiter,
+        usage=usage,
         identity=identity,
         keys=keys,
         sign_in=SignIn(database, audit, clock),
@@ -81,6 +85,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         ),
         idempotency=IdempotentRequests(database, clock),
         workspaces=workspaces,
+        workspace_jobs=JobService(database, audit, workspaces, jobs),
         memory=memory,
         artifacts=artifacts,
         intelligence=intelligence,
@@ -94,6 +99,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             ("audit", audit.run, audit.stop),
             ("keys", keys.run, keys.stop),
             ("limits", limiter.run, limiter.stop),
+            ("usage", usage.run, usage.stop),
             ("events", events.run, events.stop),
             ("search", search.run, search.stop),
             ("jobs", jobs.run, jobs.stop),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.ids import is_id
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -49,6 +50,18 @@ def decode_cursor(cursor: str, *kinds: type) -> list[str | int]:
         values = None
     right = isinstance(values, list) and [type(value) for value in values] == list(kinds)
     if not right or any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
-        problem = "not a cursor from this list; leave it out to start from the beginning"
-        raise Invalid("The cursor could not be read.", fields=[FieldError("cursor", problem)])
+        raise _unreadable()
     return list(values)
+
+
+def id_in_cursor(cursor: str, prefix: str) -> str:
+    """The id at which the last page ended; Invalid unless it is a cursor with an id of this prefix."""
+    found = str(decode_cursor(cursor, str)[0])
+    if not is_id(prefix, found):
+        raise _unreadable()
+    return found
+
+
+def _unreadable() -> Invalid:
+    problem = "not a cursor from this list; leave it out to start from the beginning"
+    return Invalid("The cursor could not be read.", fields=[FieldError("cursor", problem)])

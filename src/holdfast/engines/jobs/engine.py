@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import new_id
-from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import store
 from holdfast.engines.jobs.attempt import Attempt
@@ -125,10 +125,16 @@ class JobEngine:
         limit: int = 50,
     ) -> Page[Job]:
         """A workspace's jobs, newest first."""
-        before = str(decode_cursor(cursor, str)[0]) if cursor else None
-        jobs = await self._database.read(
-            lambda tx: store.page(tx, workspace_id, state=state, kind=kind, before=before, limit=limit + 1)
+        return await self._database.read(
+            lambda tx: self.page(tx, workspace_id, state=state, kind=kind, cursor=cursor, limit=limit)
         )
+
+    def page(
+        self, tx: Tx, workspace_id: str, *, state: JobState | None, kind: str | None, cursor: str | None, limit: int
+    ) -> Page[Job]:
+        """Like `list`, within a transaction."""
+        before = id_in_cursor(cursor, "job") if cursor else None
+        jobs = store.page(tx, workspace_id, state=state, kind=kind, before=before, limit=limit + 1)
         return page_of(jobs, limit, lambda job: (job.id,))
 
     def cancel(self, tx: Tx, job_id: str, *, workspace_id: str | None = None) -> Job:

@@ -163,7 +163,9 @@ class Limiter:
         busy = elapsed < HOLD_SECONDS and need > 0
         held.spare = min(MAX_SPARE, max(1, held.spare * 2)) if busy else 0
         given_back, held.tokens = held.tokens, 0
-        return Want(key, held.limit, need, held.spare, given_back, self._clock.now(), elapsed + SLACK_SECONDS)
+        return Want(
+            _storable(key), held.limit, need, held.spare, given_back, self._clock.now(), elapsed + SLACK_SECONDS
+        )
 
     def _refuse(self, held: _Held, n: int) -> None:
         wait = min(REFUSE_SECONDS, _seconds_until(held, n))
@@ -182,3 +184,8 @@ def _seconds_until(held: _Held, n: int) -> float:
     """How long until `n` tokens are there, if nobody else takes any."""
     limit = held.limit
     return max(0.0, (min(n, limit.count) - held.tokens - held.left) / limit.count * limit.per_seconds)
+
+
+def _storable(key: str) -> str:
+    """A key that both stores take: it may hold what a stranger typed."""
+    return key.replace("\x00", "�").encode("utf-8", "replace").decode()[:400]

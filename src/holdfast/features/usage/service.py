@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
 from holdfast.core.ids import new_id
-from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.features.usage import store
 from holdfast.features.usage.model import (
@@ -158,7 +158,7 @@ class Usage:
     ) -> Page[UsageEntry]:
         """The calls that used a model, newest first."""
         principal.require("management")
-        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+        before = id_in_cursor(cursor, "use") if cursor else None
         await self.flush()
         rows = await self._database.read(lambda tx: store.entries(tx, principal, wanted, before, limit + 1))
         return page_of(rows, limit, lambda entry: (entry.id,))

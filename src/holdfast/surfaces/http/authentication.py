@@ -13,7 +13,8 @@ from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.sign_in import SignIn, principal_of
 from holdfast.features.identity.tokens import Tokens
 from holdfast.features.usage.limiter import Limiter
-from holdfast.features.usage.model import Limit
+from holdfast.features.usage.model import Limit, UsageKind
+from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.asgi import header
 
 COOKIE = "holdfast_session"
@@ -24,13 +25,21 @@ class Authenticator:
     """Says who asks, counts their requests, and records refusals."""
 
     def __init__(
-        self, keys: Keys, sign_in: SignIn, tokens: Tokens, limiter: Limiter, audit: Audit, requests_per_minute: int
+        self,
+        keys: Keys,
+        sign_in: SignIn,
+        tokens: Tokens,
+        limiter: Limiter,
+        audit: Audit,
+        requests_per_minute: int,
+        usage: Usage | None = None,
     ) -> None:
         self._keys = keys
         self._sign_in = sign_in
         self._tokens = tokens
         self._limiter = limiter
         self._audit = audit
+        self._usage = usage
         self._limit = Limit(requests_per_minute, 60)
 
     async def authenticate(self, scope: Scope) -> Principal:
@@ -43,7 +52,13 @@ class Authenticator:
         """Count one request of the principal's; RateLimited beyond the minute's share."""
         taken = await self._limiter.take(f"rest {principal.actor}", self._limit)
         taken.check()
+        self.count(principal, "requests", source="rest")
         return taken.headers()
+
+    def count(self, principal: Principal, kind: UsageKind, *, source: str) -> None:
+        """Count one towards what the principal used this week."""
+        if self._usage is not None:
+            self._usage.count(principal, kind, source=source)
 
     async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
         """Put a refusal into the audit log."""
