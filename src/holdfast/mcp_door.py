@@ -130,8 +130,8 @@ class McpGate:
     async def limit(self, principal: Principal) -> Mapping[str, str]:
         """Count one request; RateLimited beyond the minute's share."""
         taken = await self._limiter.take(f"mcp {principal.actor}", self._limit)
-        taken.check("tool calls")
-        self._authenticator.count(principal, "tool_calls", source="mcp")
+        taken.check()
+        self._authenticator.count(principal, "requests", source="mcp")
         return taken.headers()
 
     async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
