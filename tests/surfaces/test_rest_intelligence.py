@@ -95,6 +95,14 @@ async def test_a_project_is_recorded_and_read_back(rest: Rest) -> None:
     assert [each["relation"] for each in left["items"]] == ["supersedes"]
 
 
+async def test_a_memory_that_is_removed_takes_its_relations(small: Rest) -> None:
+    decision = await small.decide("Use queues")
+    memory = (await small.call("POST", "/memories", 201, json={"content": "Rabbits are fast"}))["memory_id"]
+    await small.relate(("memory", memory), "supports", ("decision", decision["id"]))
+    await small.call("DELETE", f"/memories/{memory}", 204)
+    assert (await small.call("GET", "/relations"))["items"] == []
+
+
 async def test_pages_follow_the_cursor(small: Rest) -> None:
     for number in range(5):
         await small.decide(f"Decision {number}", decided_at=f"2026-01-0{number + 1}")
