@@ -1,5 +1,7 @@
 """Owns API keys: minting, checking, changing, rotating and revoking them."""
 
+import asyncio
+import contextlib
 import hashlib
 import re
 import secrets
@@ -21,6 +23,7 @@ MAX_KEY_LENGTH = 200
 MAX_NAME = 120
 _SHAPE = re.compile(r"xero_[0-9a-f]{32}_[A-Za-z0-9_-]{43}|ks_live_[0-9a-f]{64}")
 _TOUCH_MILLIS = 60_000
+FLUSH_SECONDS = 5
 
 
 def digest(secret: str) -> bytes:
@@ -44,6 +47,7 @@ class Keys:
         self._clock = clock
         self._workspaces_exist = workspaces_exist
         self._used: dict[str, int] = {}
+        self._stopping = asyncio.Event()
 
     async def authenticate(self, secret: str) -> Principal:
         """Who holds this key; Unauthenticated with one text for every way a key can be wrong."""
@@ -63,6 +67,17 @@ class Keys:
         if found is None or found.revoked_at is not None or (found.expires_at or 2**62) <= self._clock.now():
             raise Unauthenticated
         return principal_of(found)
+
+    async def run(self) -> None:
+        """Write down now and then when keys were last used, until `stop`."""
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), FLUSH_SECONDS)
+            await self.flush_last_used()
+
+    async def stop(self) -> None:
+        """End `run` after a last flush."""
+        self._stopping.set()
 
     async def flush_last_used(self) -> None:
         """Write down when keys were last used; called now and then, not per request."""

@@ -1,0 +1,5 @@
+"""`python -m holdfast`."""
+
+from holdfast.main import main
+
+main()

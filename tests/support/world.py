@@ -1,0 +1,33 @@
+"""Owns every service on a test's database, with one founded organization."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.app import Start, first_start
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.features.identity.service import local_principal
+from holdfast.services import Services
+from holdfast.storage.database import Database
+from holdfast.wiring import build_services
+from tests.support.clock import MovableClock
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The services and who owns the first organization."""
+
+    services: Services
+    start: Start
+    clock: MovableClock
+
+    @property
+    def owner(self) -> Principal:
+        return local_principal(self.start.organization_id)
+
+
+async def new_world(database: Database, clock: MovableClock) -> World:
+    """Services as the server builds them, without background work."""
+    services = build_services(Settings(data_dir=Path("/nonexistent")), database, clock, WordEmbedder())
+    return World(services, await first_start(services), clock)
