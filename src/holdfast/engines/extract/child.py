@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.engines.extract.model import ExtractionFailed, Limits
 
 _DEATH_SIGNAL = 1
+_SPARE_SECONDS = 5
 
 
 def bind(limits: Limits) -> None:
@@ -30,7 +31,9 @@ def bind(limits: Limits) -> None:
     ):
         hard = resource.getrlimit(kind)[1]
         value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (value, value))
+        # The soft limit of work ends the process by a signal that says so; at the hard one it would just be killed.
+        spare = _SPARE_SECONDS if kind == resource.RLIMIT_CPU else 0
+        resource.setrlimit(kind, (value, value + spare if hard == resource.RLIM_INFINITY else min(value + spare, hard)))
     os.nice(5)
 
 

@@ -88,7 +88,7 @@ def chunk_code(text: str, language: str | None) -> Iterator[Chunk]:
 def _units(node: tree_sitter.Node, source: bytes, path: tuple[str, ...], depth: int) -> Iterator[_Unit]:
     """Pieces that cover the node without a gap: each child up to where the next begins, large ones opened further."""
     children = node.children
-    ends = [child.start_byte for child in children[1:]] + [node.end_byte]
+    ends = [*(child.start_byte for child in children[1:]), node.end_byte][: len(children)]
     comments = None
     for number, (child, end) in enumerate(zip(children, ends, strict=True)):
         start = comments if comments is not None else (child.start_byte if number or depth else node.start_byte)

@@ -275,7 +275,7 @@ class DocumentService:
 
     def _known(self, tx: Tx, upload: Upload, chat_id: str | None) -> Uploaded:
         """The same bytes again: the document that has them, read anew if that failed before."""
-        store.delete_blob(tx, upload.document_id)
+        store.abandon_blob(tx, upload.document_id)
         known = store.find_by_hash(tx, upload.workspace_id, upload.sha256)
         if known is None:
             raise DocumentNotFound(upload.document_id)

@@ -70,6 +70,11 @@ def delete_blob(tx: Tx, id: str) -> None:
     tx.execute("DELETE FROM document_blob WHERE id = :id", {"id": id})
 
 
+def abandon_blob(tx: Tx, id: str) -> None:
+    """Remove the bytes of an upload unless it became a document after all."""
+    tx.execute("DELETE FROM document_blob WHERE id = :id AND complete = 0", {"id": id})
+
+
 def delete_abandoned_blobs(tx: Tx, before: int) -> int:
     """Remove what uploads left that nobody has written to since; how many."""
     return tx.execute("DELETE FROM document_blob WHERE complete = 0 AND touched_at < :before", {"before": before})

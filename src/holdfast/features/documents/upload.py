@@ -64,7 +64,7 @@ class Upload:
 
     async def abandon(self) -> None:
         """Forget what was written."""
-        await self._database.write(lambda tx: store.delete_blob(tx, self.document_id))
+        await self._database.write(lambda tx: store.abandon_blob(tx, self.document_id))
 
     async def _keep(self, part: bytes) -> None:
         await asyncio.to_thread(self._digest.update, part)
