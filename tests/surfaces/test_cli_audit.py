@@ -1,0 +1,91 @@
+"""Audit and usage on the command line: tables for people, JSON and exit codes for scripts."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.app import open_local
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.services import Services
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
+from holdfast.surfaces.cli.root import cli
+
+
+class Cli:
+    """Runs commands on one data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.settings = Settings(data_dir=directory)
+
+    def run(self, *words: str) -> Result:
+        return CliRunner().invoke(cli, [*words], obj=Entry(self._opens, _never), catch_exceptions=False)
+
+    def json(self, *words: str) -> Any:
+        result = self.run(*words, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    @asynccontextmanager
+    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+        async with open_local(self.settings) as opened:
+            yield opened
+
+
+async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+    raise AssertionError("no command here starts a server")
+
+
+@pytest.fixture
+def holdfast(sqlite_path: Path) -> Cli:
+    return Cli(sqlite_path.parent)
+
+
+def test_events_are_listed_and_exported(holdfast: Cli) -> None:
+    events = holdfast.json("audit", "list")
+    assert {"workspace.create", "key.create"} <= {event["action"] for event in events}
+    (made,) = holdfast.json("audit", "list", "--action", "key.create")
+    assert made["resource_id"].startswith("key_") and made["outcome"] == "allowed"
+    exported = holdfast.run("audit", "export", "--action", "key")
+    assert [json.loads(line)["id"] for line in exported.stdout.splitlines()] == [made["id"]]
+    assert "key.create" in holdfast.run("audit", "list").stdout
+    assert holdfast.json("audit", "list", "--since", "2999-01-01") == []
+
+
+def test_verify_succeeds_and_names_what_was_changed(holdfast: Cli, sqlite_path: Path) -> None:
+    found = holdfast.json("audit", "verify")
+    assert found["intact"] and found["events"] >= 2
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
+        for trigger in ("audit_event_keeps_content", "audit_event_keeps_seal"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("UPDATE audit_event SET actor = 'somebody else' WHERE sequence = 1")
+        (event_id,) = connection.execute("SELECT id FROM audit_event WHERE sequence = 1").fetchone()
+    result = holdfast.run("audit", "verify")
+    assert result.exit_code == FAILED and event_id in result.stdout and "altered" in result.stdout
+
+
+def test_usage_is_summed(holdfast: Cli) -> None:
+    async def use() -> None:
+        async with open_local(holdfast.settings) as (services, principal):
+            services.usage.count(principal, "requests", 3, source="cli")
+            services.usage.count(principal, "cost", 0.25)
+            await services.usage.flush()
+
+    assert "Nothing was used" in holdfast.run("usage").stdout
+    asyncio.run(use())
+    rows = holdfast.json("usage", "--by", "week", "--kind", "requests")
+    assert [(row["kind"], row["amount"]) for row in rows] == [("requests", 3)]
+    assert "0.25" in holdfast.run("usage").stdout
+
+
+def test_wrong_words_are_answered_with_one_line(holdfast: Cli) -> None:
+    wrong = holdfast.run("audit", "list", "--since", "yesterday")
+    assert wrong.exit_code == FAILED and "--since" in wrong.stderr and "Traceback" not in wrong.output
+    assert holdfast.run("audit", "list", "--workspace", "nowhere").exit_code == NOT_FOUND
