@@ -167,6 +167,7 @@ _materials = st.builds(
     milestones=st.lists(_milestones, max_size=12),
     relations=st.lists(_relations, max_size=12),
     titles=st.dictionaries(_refs, _texts, max_size=3),
+    degrees=st.dictionaries(_ids.map(lambda n: f"dec_{n}"), st.integers(0, 9), max_size=5),
     memories=st.lists(_memories, max_size=12),
     relevance=st.dictionaries(_ids.map(lambda n: f"dec_{n}"), st.floats(0, 1), max_size=5),
 )

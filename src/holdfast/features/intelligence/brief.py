@@ -37,6 +37,8 @@ class Material:
     relations: Sequence[Relation]
     titles: Mapping[Ref, str]
     """Titles of the relations' ends."""
+    degrees: Mapping[str, int]
+    """Entity id → how many relations it has."""
     memories: Sequence[Source]
     relevance: Mapping[str, float]
     """Entity id → how well it fits what the reader is about to do; empty when they did not say."""
@@ -81,14 +83,10 @@ def item_json(item: Item) -> dict[str, object]:
 
 def _ranked(material: Material, now: int) -> dict[str, list[Item]]:
     held = {blocker.id for blocker in material.blockers}
-    degrees: dict[str, int] = {}
-    for tie in material.relations:
-        for end in (tie.start.id, tie.end.id):
-            degrees[end] = degrees.get(end, 0) + 1
 
     def worth(id: str, at: int) -> float:
         recency: float = 0.5 ** (max(0, now - at) / _DAY / HALF_LIFE_DAYS)
-        return 2 * material.relevance.get(id, 0.0) + recency + 0.15 * min(degrees.get(id, 0), 4)
+        return 2 * material.relevance.get(id, 0.0) + recency + 0.15 * min(material.degrees.get(id, 0), 4)
 
     def decision_worth(decision: Decision) -> float:
         return worth(decision.id, decision.decided_at) - (0.5 if decision.status in ("rejected", "deferred") else 0)

@@ -33,16 +33,17 @@ class GraphReader:
         """The wanted part; edges are the relations among the nodes shown."""
         _check(wanted)
         if wanted.centre is None:
-            distances, ties = self._newest(tx, workspace_id, wanted)
+            distances, whole = self._newest(tx, workspace_id, wanted)
         else:
-            distances, ties = self._around(tx, workspace_id, wanted, wanted.centre)
-        refs = list(distances)
-        nodes = self._nodes(tx, workspace_id, refs[: wanted.limit], distances)
+            distances, whole = self._around(tx, workspace_id, wanted, wanted.centre)
+        nodes = self._nodes(tx, workspace_id, list(distances)[: wanted.limit], distances)
         shown = {Ref(node.type, node.id) for node in nodes}
+        ties = relation_store.among(tx, workspace_id, [node.id for node in nodes])
         edges = tuple(tie for tie in ties if tie.start in shown and tie.end in shown)
-        return Graph(tuple(nodes), edges, truncated=len(refs) > wanted.limit)
+        return Graph(tuple(nodes), edges, truncated=not whole or len(distances) > wanted.limit)
 
-    def _newest(self, tx: Tx, workspace_id: str, wanted: GraphQuery) -> tuple[dict[Ref, int | None], list[Relation]]:
+    def _newest(self, tx: Tx, workspace_id: str, wanted: GraphQuery) -> tuple[dict[Ref, int | None], bool]:
+        """The newest entities, then those that relate to them; and whether that is all."""
         shown = _selector(wanted.types)
         most = wanted.limit + 1
         moments: dict[Ref, int] = {}
@@ -57,31 +58,25 @@ class GraphReader:
             for source in self._recent[type](tx, workspace_id, most):
                 moments[Ref(type, source.id)] = source.at
         found: dict[Ref, int | None] = dict.fromkeys(sorted(moments, key=lambda ref: (-moments[ref], ref.id)))
-        ties = {tie.id: tie for tie in relation_store.newest(tx, workspace_id, most)}
-        ties |= {tie.id: tie for tie in relation_store.of(tx, workspace_id, [ref.id for ref in found])}
-        for ref in _ends(ties.values()):
-            if shown(ref.type):
-                found.setdefault(ref)
-        return found, _ordered(ties.values())
+        ties = relation_store.newest(tx, workspace_id, _ties(wanted))
+        found |= dict.fromkeys(ref for ref in _ends(ties) if ref not in found and shown(ref.type))
+        return found, len(ties) < _ties(wanted)
 
-    def _around(
-        self, tx: Tx, workspace_id: str, wanted: GraphQuery, centre: str
-    ) -> tuple[dict[Ref, int | None], list[Relation]]:
+    def _around(self, tx: Tx, workspace_id: str, wanted: GraphQuery, centre: str) -> tuple[dict[Ref, int | None], bool]:
+        """Entities by their distance from the centre, nearest first; and whether that is all."""
         shown = _selector(wanted.types)
         start, _ = self._relations.find(tx, workspace_id, centre)
         found: dict[Ref, int | None] = {start: 0}
-        ties: dict[str, Relation] = {}
         frontier = [start]
+        whole = True
         for distance in range(1, wanted.depth + 1):
-            met = relation_store.of(tx, workspace_id, [ref.id for ref in frontier])
-            ties |= {tie.id: tie for tie in met}
+            met = relation_store.of(tx, workspace_id, [ref.id for ref in frontier], _ties(wanted))
+            whole = whole and len(met) < _ties(wanted)
             frontier = [ref for ref in _ends(met) if ref not in found and shown(ref.type)]
             found |= dict.fromkeys(frontier, distance)
             if not frontier or len(found) > wanted.limit:
                 break
-        # Relations among the outermost nodes were not met on the way.
-        ties |= {tie.id: tie for tie in relation_store.of(tx, workspace_id, [ref.id for ref in frontier])}
-        return found, _ordered(ties.values())
+        return found, whole
 
     def _nodes(self, tx: Tx, workspace_id: str, refs: Sequence[Ref], distances: Mapping[Ref, int | None]) -> list[Node]:
         decisions = store.get_decisions(tx, workspace_id, [ref.id for ref in refs if ref.type == "decision"])
@@ -137,5 +132,6 @@ def _ends(ties: Iterable[Relation]) -> list[Ref]:
     return list(dict.fromkeys(ref for tie in ties for ref in (tie.start, tie.end)))
 
 
-def _ordered(ties: Iterable[Relation]) -> list[Relation]:
-    return sorted(ties, key=lambda tie: (tie.created_at, tie.id))
+def _ties(wanted: GraphQuery) -> int:
+    """How many relations are read at a time to find nodes by: an entity may relate to thousands."""
+    return 10 * wanted.limit + 100

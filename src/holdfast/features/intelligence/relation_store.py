@@ -61,19 +61,31 @@ def remove(tx: Tx, workspace_id: str, ids: Sequence[str]) -> int:
     )
 
 
-def of(tx: Tx, workspace_id: str, ids: Sequence[str]) -> list[Relation]:
-    """Every relation with one of these entities at either end, oldest first."""
+def of(tx: Tx, workspace_id: str, ids: Sequence[str], limit: int = 1_000_000) -> list[Relation]:
+    """Relations with one of these entities at either end, oldest first; the newest where a limit cuts."""
     found: dict[str, Relation] = {}
     for begin in range(0, len(ids), _CHUNK):
         names, values = in_list(ids[begin : begin + _CHUNK])
         # Two indexes, one each; an OR across both columns would read the whole workspace.
         rows = tx.all(
             f"SELECT {_COLUMNS} FROM relation WHERE workspace_id = :workspace_id AND from_id IN ({names}) "
-            f"UNION SELECT {_COLUMNS} FROM relation WHERE workspace_id = :workspace_id AND to_id IN ({names})",
-            {"workspace_id": workspace_id, **values},
+            f"UNION SELECT {_COLUMNS} FROM relation WHERE workspace_id = :workspace_id AND to_id IN ({names}) "
+            "ORDER BY created_at DESC, id DESC LIMIT :limit",
+            {"workspace_id": workspace_id, "limit": limit, **values},
         )
         found |= {row["id"]: _relation(row) for row in rows}
     return sorted(found.values(), key=lambda relation: (relation.created_at, relation.id))
+
+
+def among(tx: Tx, workspace_id: str, ids: Sequence[str]) -> list[Relation]:
+    """Relations with both ends among these entities, oldest first."""
+    names, values = in_list(ids)
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM relation WHERE workspace_id = :workspace_id AND from_id IN ({names}) "
+        f"AND to_id IN ({names}) ORDER BY created_at, id",
+        {"workspace_id": workspace_id, **values},
+    )
+    return [_relation(row) for row in rows]
 
 
 def newest(

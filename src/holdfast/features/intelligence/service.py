@@ -1,5 +1,6 @@
 """Owns project intelligence as a whole: decisions, milestones and relations, and the reads that draw on all of them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from holdfast.core.clock import Clock
@@ -39,6 +40,7 @@ from holdfast.storage.database import Database, Tx
 
 _CANDIDATES = 60
 _SOURCES = 24
+_MOST_TIES = 1_000
 
 
 class IntelligenceService:
@@ -135,16 +137,20 @@ class IntelligenceService:
     def _material(self, tx: Tx, workspace_id: str, hits: Sequence[Hit]) -> Material:
         decisions = self._decisions(tx, workspace_id, [hit.id for hit in hits if hit.type == "decision"])
         milestones = self._milestones(tx, workspace_id, [hit.id for hit in hits if hit.type == "milestone"])
+        blockers = self._all_blockers(tx, workspace_id)
         ids = [*decisions, *milestones, *(hit.id for hit in hits)]
-        ties = {tie.id: tie for tie in relation_store.newest(tx, workspace_id, _CANDIDATES)}
-        ties |= {tie.id: tie for tie in relation_store.of(tx, workspace_id, ids)}
-        ends = list(dict.fromkeys(ref for tie in ties.values() for ref in (tie.start, tie.end)))
+        ties = relation_store.of(tx, workspace_id, ids, _MOST_TIES)
+        matter = {blocker.id for blocker in blockers} | {hit.id for hit in hits}
+        telling = [tie for tie in reversed(ties) if tie.start.id in matter or tie.end.id in matter][:_CANDIDATES]
+        shown = {tie.id: tie for tie in (*relation_store.newest(tx, workspace_id, _CANDIDATES), *telling)}
+        ends = list(dict.fromkeys(ref for tie in shown.values() for ref in (tie.start, tie.end)))
         return Material(
-            blockers=self._all_blockers(tx, workspace_id),
+            blockers=blockers,
             decisions=list(decisions.values()),
             milestones=list(milestones.values()),
-            relations=list(ties.values()),
+            relations=list(shown.values()),
             titles=self.relations.titles(tx, workspace_id, ends),
+            degrees=Counter(end for tie in ties for end in {tie.start.id, tie.end.id}),
             memories=self._memories(tx, workspace_id, hits),
             relevance={hit.id: hit.score for hit in hits},
         )
