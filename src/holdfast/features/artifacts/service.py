@@ -263,7 +263,7 @@ class ArtifactService:
         version = ArtifactVersion(made.version, made.title, made.size_bytes, digest, principal.actor, made.updated_at)
         store.insert_version(tx, made.id, version, content)
         self._search.remove(tx, made.workspace_id, TYPE, made.id)
-        self._search.put(tx, _entries(made, principal, chunks))
+        self._search.put(tx, _entries(made, principal.name, chunks))
         self._note(tx, principal, action, made)
 
     def _note(self, tx: Tx, principal: Principal, action: str, artifact: Artifact) -> None:
@@ -327,7 +327,12 @@ def _without_tags(markup: str) -> str:
     return html.unescape(" ".join(words))
 
 
-def _entries(artifact: Artifact, principal: Principal, chunks: Sequence[Chunk]) -> list[Entry]:
+def entries_of(artifact: Artifact, content: str) -> list[Entry]:
+    """What search is told of an artifact that is brought in from elsewhere."""
+    return _entries(artifact, "", _chunks(artifact.type, content))
+
+
+def _entries(artifact: Artifact, author: str, chunks: Sequence[Chunk]) -> list[Entry]:
     """One entry per chunk; an artifact without words is still found by its title."""
     meta = {"identifier": artifact.identifier, "artifact_type": artifact.type, "version": artifact.version}
     if artifact.chat_id is not None:
@@ -341,7 +346,7 @@ def _entries(artifact: Artifact, principal: Principal, chunks: Sequence[Chunk]) 
             text=f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text,
             learned_at=artifact.updated_at,
             part=number,
-            author=principal.name,
+            author=author,
             source=artifact.id,
             position=number,
             meta=meta,

@@ -6,6 +6,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
+from holdfast.features.memory.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 
 TYPES = ("memory", "document", "artifact", "decision", "milestone", "repository", "case", "chat")
@@ -43,7 +44,7 @@ class Finding:
     ) -> list[Hit]:
         """The best passages for the query, at most one of each entity, best first."""
         principal.require_any("read", "inference")
-        text = query.strip()
+        text = clean(query)
         if not text or len(text) > MAX_QUERY:
             problem = f"write what to look for, in 1 to {MAX_QUERY:,} characters"
             raise Invalid(f"The query cannot be used: {problem}.", fields=[FieldError("query", problem)])

@@ -42,6 +42,7 @@ from holdfast.features.memory.model import (
     Revision,
     Saved,
 )
+from holdfast.features.memory.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -214,13 +215,18 @@ class MemoryService:
         if len(note) > MAX_NOTE:
             raise Invalid("The note is too long.", fields=[FieldError("note", f"write at most {MAX_NOTE} characters")])
 
+        reason = clean(note)
+        refusal = secret_refusal(reason)
+        if refusal is not None:
+            raise MemoryRejected(refusal)
+
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
             if found.status == "retracted":
                 return found
             now = self._clock.now()
             until = now if found.valid_until is None else min(now, found.valid_until)
-            retracted = replace(found, status="retracted", status_note=note, valid_until=until)
+            retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
             store.replace(tx, retracted)
             self._search.expire(tx, found.workspace_id, ENTITY, found.id, until)
             self._record(tx, principal, "memory.retract", retracted)
@@ -255,7 +261,7 @@ class MemoryService:
     ) -> builtins.list[Recalled]:
         """Memories about the query, best first; the last learned first when there is no query."""
         principal.require_any("read", "inference")
-        text = (query or "").strip()[:MAX_QUERY]
+        text = clean(query or "")[:MAX_QUERY]
         if not text:
             page = await self.list(principal, workspace_id, Filters(category=category, as_of=as_of), limit=limit)
             return await self._worded([Recalled(memory, 1.0) for memory in page.items], as_of)
@@ -333,13 +339,13 @@ class MemoryService:
         look: Callable[[Tx, str, str], Memory | None],
     ) -> Memory:
         workspace = self._workspaces.check(tx, principal, workspace_id)
-        found = look(tx, workspace.id, key)
+        found = look(tx, workspace.id, key) if key.isprintable() else None
         if found is None:
             raise MemoryNotFound(key)
         return found
 
     def _superseded(self, tx: Tx, workspace_id: str, key: str) -> Memory:
-        found = store.lock(tx, workspace_id, key)
+        found = store.lock(tx, workspace_id, key) if key.isprintable() else None
         if found is None:
             raise MemoryNotFound(key)
         _require_current(found)

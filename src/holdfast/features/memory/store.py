@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast.features.memory.model import Filters, Memory, Revision
+from holdfast.features.memory.wording import clean
 from holdfast.storage.database import Row, Tx
 
 _FIELDS = (
@@ -114,7 +115,7 @@ def slugs_starting(tx: Tx, workspace_id: str, prefix: str, limit: int) -> list[s
     rows = tx.all(
         "SELECT slug FROM memory WHERE workspace_id = :workspace_id AND slug >= :low AND slug < :high "
         "AND status = 'current' ORDER BY slug LIMIT :limit",
-        {"workspace_id": workspace_id, "low": prefix, "high": prefix + "\uffff", "limit": limit},
+        {"workspace_id": workspace_id, "low": clean(prefix), "high": clean(prefix) + "\uffff", "limit": limit},
     )
     return [row["slug"] for row in rows]
 
@@ -158,11 +159,11 @@ def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:
         value = getattr(filters, name)
         if value is not None:
             terms.append(f"{name} = :{name}")
-            params[name] = value
+            params[name] = clean(value)
     if filters.tag is not None:
         # Tags are a JSON list of strings: a tag is found by its quoted form.
         terms.append("(' ' || tags) LIKE :tag ESCAPE '\\'")
-        params["tag"] = f"%{_like(json.dumps(filters.tag, ensure_ascii=False))}%"
+        params["tag"] = f"%{_like(json.dumps(clean(filters.tag), ensure_ascii=False))}%"
     if filters.since is not None:
         terms.append("learned_at >= :since")
         params["since"] = filters.since

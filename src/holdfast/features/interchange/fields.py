@@ -1,0 +1,96 @@
+"""Owns the typed reading of front matter that we wrote: a field that somebody broke is named."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.features.interchange.front import moment_or_none
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+class Malformed(ValueError):
+    """An export file that was changed beyond what can be read back; the message says where."""
+
+
+class Fields:
+    """Typed reading of front matter."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self._values.get(name, default)
+        if not isinstance(value, str):
+            raise Malformed(f"the field {name} is not text")
+        return _storable(value, name)
+
+    def optional(self, name: str) -> str | None:
+        return self.text(name) if self._values.get(name) is not None else None
+
+    def id(self, name: str = "id") -> str:
+        value = self.text(name)
+        if not _ID.fullmatch(value):
+            raise Malformed(f"the field {name} is not an id")
+        return value
+
+    def optional_id(self, name: str) -> str | None:
+        return self.id(name) if self._values.get(name) is not None else None
+
+    def number(self, name: str, default: int) -> int:
+        value = self._values.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
+            raise Malformed(f"the field {name} is not a number")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._values.get(name, False)
+        if not isinstance(value, bool):
+            raise Malformed(f"the field {name} is not true or false")
+        return value
+
+    def time(self, name: str) -> int:
+        value = self.optional_time(name)
+        if value is None:
+            raise Malformed(f"the field {name} is missing")
+        return value
+
+    def optional_time(self, name: str) -> int | None:
+        given = self._values.get(name)
+        if given is None:
+            return None
+        value = moment_or_none(given)
+        if value is None:
+            raise Malformed(f"the field {name} is not a time")
+        return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        value = self._values.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise Malformed(f"the field {name} is not a list of texts")
+        return tuple(_storable(item, name) for item in value)
+
+    def records(self, name: str) -> "list[Fields]":
+        value = self._values.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise Malformed(f"the field {name} is not a list of records")
+        return [Fields(item) for item in value]
+
+    def record(self, name: str) -> "Fields":
+        value = self._values.get(name)
+        if not isinstance(value, dict):
+            raise Malformed(f"the field {name} is not a record")
+        return Fields(value)
+
+    def choice(self, name: str, choices: Sequence[str]) -> Any:
+        value = self.text(name)
+        if value not in choices:
+            raise Malformed(f"the field {name} is not one of {', '.join(choices)}")
+        return value
+
+
+def _storable(text: str, name: str) -> str:
+    if _UNSTORABLE.search(text):
+        raise Malformed(f"the field {name} holds characters that no store keeps")
+    return text

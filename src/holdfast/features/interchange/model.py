@@ -1,0 +1,124 @@
+"""Owns the values of import and export: files, what is read from them, and the report of what became of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.features.artifacts.model import Artifact, ArtifactVersion
+from holdfast.features.intelligence.model import Decision, Milestone, Relation
+from holdfast.features.memory.model import Memory, Revision
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+MAX_DATA_BYTES = 128 * 1024 * 1024
+"""For a JSON or JSON-lines file, which holds a whole store."""
+MAX_PROBLEMS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to import, by its path below what was named."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that was not imported, and why; never what a refused credential says."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text from elsewhere that is to become a memory."""
+
+    file: str
+    content: str
+    title: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    occurred_at: int | None = None
+    learned_at: int | None = None
+    source: str = ""
+    names: tuple[str, ...] = ()
+    """What links of the same import call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A tie from elsewhere between two named notes."""
+
+    file: str
+    start: str
+    relation: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMemory:
+    """A memory with its history, as exported: ids are those of its origin."""
+
+    file: str
+    memory: Memory
+    history: tuple[Revision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDecision:
+    file: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMilestone:
+    file: str
+    milestone: Milestone
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """One version of an artifact; its newest one makes the artifact."""
+
+    file: str
+    artifact: Artifact
+    version: ArtifactVersion
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRelation:
+    file: str
+    relation: Relation
+
+
+Item = Note | Link | KeptMemory | KeptDecision | KeptMilestone | KeptVersion | KeptRelation | Problem
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did."""
+
+    created: dict[str, int] = field(default_factory=dict)
+    """New things by type."""
+    updated: int = 0
+    """Memories whose exported text somebody edited."""
+    unchanged: int = 0
+    """Known from an earlier import, or said by another memory already."""
+    ignored: int = 0
+    """Files of kinds that hold nothing to import."""
+    problems: list[Problem] = field(default_factory=list)
+    more_problems: int = 0
+
+    def create(self, type: str) -> None:
+        self.created[type] = self.created.get(type, 0) + 1
+
+    def problem(self, problem: Problem) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.more_problems += 1
+
+
+Exported = Mapping[str, int]
+"""How many of each type an export wrote."""

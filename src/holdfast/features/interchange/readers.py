@@ -1,0 +1,49 @@
+"""Owns the choice of how a file is read, by its name and its content; one bad file is a problem, never an end."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from holdfast.features.interchange.data_files import read_json
+from holdfast.features.interchange.front import split
+from holdfast.features.interchange.markdown import read_markdown
+from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, Item, Problem, SourceFile
+from holdfast.features.interchange.own import read_own
+
+MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mdc", ".txt"})
+DATA = frozenset({".json", ".jsonl", ".ndjson"})
+
+
+def is_readable(path: str) -> bool:
+    """Whether a file of this name can hold something to import."""
+    return PurePosixPath(path).suffix.lower() in MARKDOWN | DATA
+
+
+def read(files: Iterable[SourceFile]) -> Iterator[Item]:
+    """Everything that the files hold, in their order."""
+    for file in files:
+        try:
+            yield from _read(file)
+        except UnicodeDecodeError:
+            yield Problem(file.path, "it is not UTF-8 text")
+        except ValueError as problem:
+            yield Problem(file.path, f"it cannot be read: {problem}")
+
+
+def _read(file: SourceFile) -> Iterator[Item]:
+    data = PurePosixPath(file.path).suffix.lower() in DATA
+    most = MAX_DATA_BYTES if data else MAX_FILE_BYTES
+    if len(file.data) > most:
+        yield Problem(file.path, f"it is over {most // 1024 // 1024} MB")
+        return
+    text = file.data.decode("utf-8-sig")
+    if "\0" in text:
+        yield Problem(file.path, "it is not text: it holds NUL characters")
+        return
+    if data:
+        yield from read_json(file.path, text)
+        return
+    front, body = split(text)
+    if "holdfast" in front:
+        yield from read_own(file.path, front, body)
+    elif body.strip():
+        yield from read_markdown(file.path, front, body)

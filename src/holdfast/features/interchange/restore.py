@@ -1,0 +1,285 @@
+"""Owns the way of imported things into a workspace: under their own ids where those are free, never twice."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import is_id
+from holdfast.core.principal import Principal
+from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.engines.search.model import Entry
+from holdfast.features.artifacts import store as artifacts
+from holdfast.features.artifacts.model import NewArtifact, checked
+from holdfast.features.artifacts.service import entries_of
+from holdfast.features.intelligence import decisions, milestones
+from holdfast.features.intelligence import relation_store as relations
+from holdfast.features.intelligence import store as intelligence
+from holdfast.features.intelligence.model import Decision, Milestone, Ref, Relation
+from holdfast.features.intelligence.vocabulary import checked_relation
+from holdfast.features.interchange import store
+from holdfast.features.interchange.export import ORIGIN
+from holdfast.features.interchange.model import (
+    KeptDecision,
+    KeptMemory,
+    KeptMilestone,
+    KeptRelation,
+    KeptVersion,
+    Problem,
+    Report,
+)
+from holdfast.features.memory import store as memories
+from holdfast.features.memory import wording
+from holdfast.features.memory.draft import Refusal, changed, entry_of, revision_of, slugs_for, trust_of
+from holdfast.features.memory.model import Change, Memory
+from holdfast.storage.database import Tx
+
+PREFIXES = {"memory": "mem", "decision": "dec", "milestone": "mil", "artifact": "art", "relation": "rel"}
+
+Told = TypeVar("Told", Decision, Milestone)
+Exists = Callable[[Tx, str, Ref], bool]
+
+
+class NotImported(Exception):
+    """Why one thing was left out; the rest goes on."""
+
+
+@dataclass(slots=True)
+class Restore:
+    """One batch of an import, in one transaction."""
+
+    tx: Tx
+    principal: Principal
+    workspace_id: str
+    now: int
+    exists: Exists
+    report: Report
+    entries: list[Entry]
+
+    def memory(self, item: KeptMemory) -> None:
+        """A memory with its history and its place in time."""
+        kept = self._owned_memory(item.memory)
+        _refuse_secrets(
+            kept.content,
+            kept.title,
+            *kept.tags,
+            kept.source,
+            kept.status_note,
+            *(each.content for each in item.history),
+        )
+        wording.check_length(kept.content)
+        id, here = self._local("memory", kept.id)
+        superseded_by = self._local("memory", kept.superseded_by)[0] if kept.superseded_by else None
+        wanted = replace(kept, id=id, workspace_id=self.workspace_id, superseded_by=superseded_by)
+        if here:
+            self._meet(wanted)
+            return
+        same = memories.find_current(self.tx, self.workspace_id, wanted.digest)
+        if wanted.status == "current" and same is not None:
+            self._known("memory", item.memory.id, same.id)
+            store.redirect(self.tx, self.workspace_id, id, same.id)
+            self.report.unchanged += 1
+            return
+        made = self._with_free_slug(wanted)
+        memories.insert_revisions(self.tx, [replace(each, memory_id=id) for each in item.history])
+        self._known("memory", item.memory.id, id)
+        self.entries.append(entry_of(made))
+        self.report.create("memory")
+
+    def decision(self, item: KeptDecision) -> None:
+        """A decision; its relations follow."""
+        kept = item.decision
+        _refuse_secrets(kept.title, kept.rationale, *kept.alternatives)
+        id, here = self._local("decision", kept.id)
+        wanted: Decision = replace(
+            self._credited(kept),
+            id=id,
+            workspace_id=self.workspace_id,
+            supersedes=self._local("decision", kept.supersedes)[0] if kept.supersedes else None,
+            superseded_by=self._local("decision", kept.superseded_by)[0] if kept.superseded_by else None,
+        )
+        if here:
+            found = intelligence.get_decision(self.tx, self.workspace_id, id)
+            self._compare(found == _as_credited(wanted, found))
+            return
+        intelligence.put_decision(self.tx, wanted)
+        self._known("decision", kept.id, id)
+        self.entries.append(decisions.entry_of(wanted))
+        self.report.create("decision")
+
+    def milestone(self, item: KeptMilestone) -> None:
+        """A milestone; its ties to decisions are relations."""
+        kept = item.milestone
+        _refuse_secrets(kept.title, kept.description)
+        id, here = self._local("milestone", kept.id)
+        wanted: Milestone = replace(self._credited(kept), id=id, workspace_id=self.workspace_id)
+        if here:
+            found = intelligence.get_milestone(self.tx, self.workspace_id, id)
+            self._compare(found is not None and replace(found, decisions=()) == _as_credited(wanted, found))
+            return
+        intelligence.put_milestone(self.tx, wanted)
+        self._known("milestone", kept.id, id)
+        self.entries.append(milestones.entry_of(wanted))
+        self.report.create("milestone")
+
+    def artifact(self, versions: list[KeptVersion]) -> None:
+        """An artifact with all its versions, which must all be there."""
+        versions.sort(key=lambda each: each.version.version)
+        newest = versions[-1]
+        kept = newest.artifact
+        if [each.version.version for each in versions] != list(range(1, kept.version + 1)):
+            raise NotImported(f"some of its {kept.version} versions are missing")
+        for each in versions:
+            checked(
+                NewArtifact(kept.identifier, each.version.title, kept.type, each.content, kept.language, kept.chat_id)
+            )
+        id, here = self._local("artifact", kept.id)
+        if here:
+            found = artifacts.versions(self.tx, id, before=2**62, limit=kept.version + 1)
+            self._compare([each.sha256 for each in found] == [_sha256(each.content) for each in reversed(versions)])
+            return
+        made = replace(kept, id=id, workspace_id=self.workspace_id)
+        if not artifacts.insert(self.tx, made):
+            raise NotImported(f"another artifact has the identifier {kept.identifier!r}")
+        for each in versions:
+            artifacts.insert_version(self.tx, id, replace(each.version, sha256=_sha256(each.content)), each.content)
+        self._known("artifact", kept.id, id)
+        self.entries += entries_of(made, newest.content)
+        self.report.create("artifact")
+
+    def relation(self, item: KeptRelation) -> None:
+        """A tie, when both its ends are here."""
+        kept = item.relation
+        _refuse_secrets(kept.note)
+        name = checked_relation(kept.relation)
+        start, end = self._end(kept.start), self._end(kept.end)
+        id, here = self._local("relation", kept.id)
+        author = kept.author if self.principal.is_person else self.principal.actor
+        wanted = replace(
+            kept, id=id, workspace_id=self.workspace_id, start=start, end=end, relation=name, author=author
+        )
+        self.tie(wanted, here)
+        if not here:
+            self._known("relation", kept.id, id)
+
+    def tie(self, wanted: Relation, here: bool = False) -> None:
+        """Keep a tie between two things that are here, once."""
+        if here or not relations.add(self.tx, wanted):
+            self.report.unchanged += 1
+        else:
+            self.report.create("relation")
+
+    def _end(self, ref: Ref) -> Ref:
+        found = Ref(ref.type, self._local(ref.type, ref.id)[0]) if ref.type in PREFIXES else ref
+        if not self.exists(self.tx, self.workspace_id, found):
+            raise NotImported(f"a relation names the {ref.type} {ref.id}, which is not here")
+        return found
+
+    def _local(self, type: str, origin: str) -> tuple[str, bool]:
+        """The id that something has or gets here, and whether it is here: its own id, unless another space has that."""
+        known = store.recalled(self.tx, self.workspace_id, type, ORIGIN + origin)
+        if known is not None:
+            return known, True
+        holder = store.owner(self.tx, type, origin)
+        if holder == self.workspace_id:
+            return origin, True
+        if holder is None and is_id(PREFIXES[type], origin):
+            return origin, False
+        derived = f"{PREFIXES[type]}_{_sha256(f'{self.workspace_id} {origin}')[:32]}"
+        return derived, store.owner(self.tx, type, derived) == self.workspace_id
+
+    def _known(self, type: str, origin: str, id: str) -> None:
+        if origin != id:
+            store.remember(self.tx, self.workspace_id, type, ORIGIN + origin, id)
+
+    def _compare(self, same: bool) -> None:
+        if not same:
+            raise NotImported("it is here already and differs; it was left as it is")
+        self.report.unchanged += 1
+
+    def _owned_memory(self, memory: Memory) -> Memory:
+        """As told, for a person; an agent cannot import words as somebody else's."""
+        content = wording.clean(memory.content)
+        told = replace(
+            memory,
+            content=content,
+            digest=wording.digest_of(content),
+            title=wording.checked_title(memory.title) or wording.title_of(content),
+            category=wording.checked_category(memory.category),
+            tags=wording.checked_tags(memory.tags),
+            source=wording.checked_source(memory.source),
+            trust=trust_of(self.principal, memory.trust, memory.source),
+        )
+        if self.principal.is_person:
+            return told
+        return replace(told, author=self.principal.actor, author_name=self.principal.name)
+
+    def _credited(self, kept: Told) -> Told:
+        if self.principal.is_person:
+            return kept
+        return replace(kept, author=self.principal.actor, author_name=self.principal.name)
+
+    def _meet(self, wanted: Memory) -> None:
+        """It is here: unchanged, or edited in the file, or changed here since."""
+        found = memories.lock(self.tx, self.workspace_id, wanted.id)
+        assert found is not None
+        wanted = replace(wanted, slug=found.slug, author=found.author, author_name=found.author_name, trust=found.trust)
+        if wanted == found:
+            self.report.unchanged += 1
+            return
+        told = replace(
+            found,
+            title=wanted.title,
+            content=wanted.content,
+            digest=wanted.digest,
+            category=wanted.category,
+            tags=wanted.tags,
+            occurred_at=wanted.occurred_at,
+        )
+        if wanted != told or found.status != "current":
+            raise NotImported("the memory is here already and has changed since; it was left as it is")
+        change = Change(wanted.content, wanted.title, wanted.category, wanted.tags, wanted.occurred_at)
+        edited = changed(found, change, self.now)
+        if isinstance(edited, Refusal):
+            raise NotImported(edited.reason)
+        same = memories.find_current(self.tx, self.workspace_id, edited.digest)
+        if same is not None and same.id != found.id:
+            raise NotImported(f"the memory {same.slug} says this already")
+        memories.insert_revisions(self.tx, [revision_of(found, self.principal.actor)])
+        memories.replace(self.tx, edited)
+        self.entries.append(entry_of(edited))
+        self.report.updated += 1
+
+    def _with_free_slug(self, wanted: Memory) -> Memory:
+        for slug in (wanted.slug, *slugs_for(wanted.title, wanted.digest)):
+            made = replace(wanted, slug=slug)
+            if memories.insert(self.tx, made):
+                return made
+        raise NotImported("no slug is free for it")
+
+
+def attempt(report: Report, file: str, work: Callable[[], None]) -> None:
+    """Do one thing of a batch; what it is refused for becomes a problem of its file."""
+    try:
+        work()
+    except NotImported as problem:
+        report.problem(Problem(file, str(problem)))
+    except HoldfastError as problem:
+        fields = "; ".join(f"{each.field}: {each.message}" for each in problem.fields)
+        report.problem(Problem(file, fields or problem.message))
+
+
+def _as_credited(wanted: Told, found: Told | None) -> Told:
+    """For comparing: who told it does not matter."""
+    return wanted if found is None else replace(wanted, author=found.author, author_name=found.author_name)
+
+
+def _refuse_secrets(*texts: str) -> None:
+    kind = first_secret_kind(texts)
+    if kind is not None:
+        raise NotImported(f"it holds a credential ({kind}), which is never stored")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,244 @@
+"""Owns import and export: who may, in batches that survive a stop, with a report that names each file left out."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+
+from holdfast.core.clock import Clock
+from holdfast.core.ids import new_id
+from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.audit.service import Audit
+from holdfast.features.intelligence.model import Ref, Relation
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.intelligence.vocabulary import checked_relation
+from holdfast.features.interchange import store
+from holdfast.features.interchange.export import Sink, write_workspace
+from holdfast.features.interchange.model import (
+    Exported,
+    Item,
+    KeptDecision,
+    KeptMemory,
+    KeptMilestone,
+    KeptRelation,
+    KeptVersion,
+    Link,
+    Note,
+    Problem,
+    Report,
+    SourceFile,
+)
+from holdfast.features.interchange.readers import is_readable, read
+from holdfast.features.interchange.restore import NotImported, Restore, attempt
+from holdfast.features.memory import store as memories
+from holdfast.features.memory.draft import Refusal, draft, entry_of, memory_of, slugs_for
+from holdfast.features.memory.model import ENTITY, NewMemory
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Tx
+
+BATCH = 100
+
+Work = Callable[[Restore], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    file: str
+    work: Work
+
+
+class InterchangeService:
+    """Brings knowledge in from files and writes it out to them."""
+
+    def __init__(
+        self,
+        database: Database,
+        audit: Audit,
+        workspaces: Workspaces,
+        search: SearchEngine,
+        events: EventBus,
+        clock: Clock,
+        intelligence: IntelligenceService,
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._workspaces = workspaces
+        self._search = search
+        self._events = events
+        self._clock = clock
+        self._intelligence = intelligence
+
+    async def export(self, principal: Principal, workspace_id: str, sink: Sink) -> Exported:
+        """Give every file of the workspace to the sink, from one snapshot; how many of each type there are."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> tuple[str, dict[str, int]]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            return workspace.id, write_workspace(tx, workspace.id, sink)
+
+        id, counts = await self._database.read(work)
+        await self._database.write(lambda tx: self._record(tx, principal, id, "workspace.export", counts))
+        return counts
+
+    async def import_files(self, principal: Principal, workspace_id: str, files: Iterable[SourceFile]) -> Report:
+        """Bring in what the files hold. A second run finds what the first one stored and goes on from there."""
+        principal.require("inference")
+        workspace = await self._workspaces.get(principal, workspace_id)
+        total = Report()
+        later: list[Item] = []
+        steps = _steps(read(_readable(files, total)), total, later)
+        async for batch in _batches(steps):
+            await self._write(principal, workspace.id, batch, total)
+        ties = iter([_Step(_file(item), _tie_work(item)) for item in later])
+        async for batch in _batches(ties):
+            await self._write(principal, workspace.id, batch, total)
+        return total
+
+    async def _write(self, principal: Principal, workspace_id: str, batch: list[_Step], total: Report) -> None:
+        def work(tx: Tx) -> Report:
+            self._workspaces.check(tx, principal, workspace_id)
+            # A fresh report each time: the store may run this again after a conflict.
+            report = Report()
+            restore = Restore(tx, principal, workspace_id, self._clock.now(), self._exists, report, [])
+            for step in batch:
+                attempt(report, step.file, lambda step=step: step.work(restore))  # type: ignore[misc]
+            if restore.entries:
+                self._search.put(tx, restore.entries)
+            if report.created or report.updated:
+                counts = {**report.created, **({"updated": report.updated} if report.updated else {})}
+                self._record(tx, principal, workspace_id, "workspace.import", counts)
+                payload = {"action": "import", **counts}
+                self._events.publish(tx, "memory.changed", payload, workspace_id=workspace_id)
+            return report
+
+        done = await self._database.write(work)
+        for type, number in done.created.items():
+            total.created[type] = total.created.get(type, 0) + number
+        total.updated += done.updated
+        total.unchanged += done.unchanged
+        for problem in done.problems:
+            total.problem(problem)
+
+    def _exists(self, tx: Tx, workspace_id: str, ref: Ref) -> bool:
+        return bool(self._intelligence.relations.titles(tx, workspace_id, [ref]))
+
+    def _record(self, tx: Tx, principal: Principal, workspace_id: str, action: str, counts: dict[str, int]) -> None:
+        self._audit.record(
+            tx,
+            principal,
+            action,
+            resource="workspace",
+            resource_id=workspace_id,
+            workspace_id=workspace_id,
+            detail=dict(counts),
+        )
+
+
+def _readable(files: Iterable[SourceFile], total: Report) -> Iterator[SourceFile]:
+    for file in files:
+        if is_readable(file.path):
+            yield file
+        else:
+            total.ignored += 1
+
+
+def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[_Step]:
+    """What to do, in order; ties wait until both their ends can be there, and an artifact for all its versions."""
+    for artifact_id, group in groupby(items, lambda item: item.artifact.id if isinstance(item, KeptVersion) else ""):
+        if artifact_id:
+            versions = [item for item in group if isinstance(item, KeptVersion)]
+            yield _Step(versions[0].file, lambda restore, versions=versions: restore.artifact(versions))  # type: ignore[misc]
+            continue
+        for item in group:
+            if isinstance(item, Problem):
+                total.problem(item)
+            elif isinstance(item, Link | KeptRelation):
+                later.append(item)
+            else:
+                yield _Step(_file(item), _work(item))
+
+
+def _work(item: Item) -> Work:
+    match item:
+        case KeptMemory():
+            return lambda restore: restore.memory(item)
+        case KeptDecision():
+            return lambda restore: restore.decision(item)
+        case KeptMilestone():
+            return lambda restore: restore.milestone(item)
+        case Note():
+            return lambda restore: _note(restore, item)
+    raise TypeError(type(item).__name__)
+
+
+def _tie_work(item: Item) -> Work:
+    if isinstance(item, KeptRelation):
+        return lambda restore: restore.relation(item)
+    assert isinstance(item, Link)
+    return lambda restore: _link(restore, item)
+
+
+def _file(item: Item) -> str:
+    return item.file
+
+
+async def _batches(steps: Iterator[_Step]) -> AsyncIterator[list[_Step]]:
+    """Some steps at a time, read off the event loop: a file may be large."""
+    while batch := await asyncio.to_thread(lambda: list(islice(steps, BATCH))):
+        yield batch
+
+
+def _note(restore: Restore, note: Note) -> None:
+    """A text from elsewhere as a memory; the same text from the same title comes in once."""
+    tx, workspace_id = restore.tx, restore.workspace_id
+    new = NewMemory(note.content, note.category, note.title, note.tags, note.occurred_at, note.source)
+    checked = draft(new)
+    if isinstance(checked, Refusal):
+        raise NotImported(checked.reason[:1].lower() + checked.reason[1:])
+    origin = "hash:" + hashlib.sha256(f"{checked.title}\n{checked.content}".encode()).hexdigest()
+    id = store.recalled(tx, workspace_id, ENTITY, origin)
+    if id is None:
+        same = memories.find_current(tx, workspace_id, checked.digest)
+        id = same.id if same else None
+    if id is not None:
+        restore.report.unchanged += 1
+    else:
+        made = memory_of(restore.principal, workspace_id, new, checked, 0, restore.now)
+        if note.learned_at is not None:
+            made = replace(
+                made, learned_at=min(note.learned_at, restore.now), updated_at=min(note.learned_at, restore.now)
+            )
+        for slug in slugs_for(checked.title, checked.digest):
+            made = replace(made, slug=slug)
+            if memories.insert(tx, made):
+                break
+        id = made.id
+        restore.entries.append(entry_of(made))
+        restore.report.create(ENTITY)
+    store.remember(tx, workspace_id, ENTITY, origin, id)
+    for name in note.names:
+        store.remember(tx, workspace_id, ENTITY, _named(name), id)
+
+
+def _link(restore: Restore, link: Link) -> None:
+    ends = []
+    for name in (link.start, link.end):
+        id = store.recalled(restore.tx, restore.workspace_id, ENTITY, _named(name))
+        if id is None:
+            raise NotImported(f"it relates to {name[:80]!r}, which is not among what was imported")
+        ends.append(Ref(ENTITY, id))
+    if ends[0] == ends[1]:
+        raise NotImported(f"it relates {link.start[:80]!r} to itself")
+    words = "_".join("".join(c if c.isalnum() and c.isascii() else " " for c in link.relation.lower()).split())
+    name = checked_relation(words[:64].strip("_") or "relates_to")
+    relation = Relation(
+        new_id("rel"), restore.workspace_id, ends[0], ends[1], name, "", restore.principal.actor, restore.now
+    )
+    restore.tie(relation)
+
+
+def _named(name: str) -> str:
+    return "name:" + " ".join(name.casefold().split())[:300]
