@@ -64,6 +64,12 @@ class Reply:
         """The media type without its parameters, in lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    @property
+    def charset(self) -> str:
+        """The charset that the content type names, or nothing."""
+        _, _, rest = self.headers.get("content-type", "").lower().partition("charset=")
+        return rest.partition(";")[0].strip(" \"'")
+
 
 class Guard:
     """The only way out. `allow_private` lists internal places that may be read all the same."""

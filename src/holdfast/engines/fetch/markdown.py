@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from holdfast.engines.fetch.dom import select
+
 _SKIPPED = frozenset(
     {"script", "style", "noscript", "template", "svg", "math", "iframe", "object", "head", "nav", "footer", "aside"}
     | {"button", "select", "textarea", "input", "dialog", "canvas"}
@@ -139,8 +141,8 @@ def _rows(table: Any) -> list[list[str]]:
     if table.query_selector("table, ul, ol, pre, h1, h2, h3, p + p") is not None:
         return []
     rows = [
-        [collapse(cell.text).replace("|", "\\|") for cell in row.query_selector_all("td, th")]
-        for row in table.get_elements_by_tag_name("tr")
+        [collapse(cell.text).replace("|", "\\|") for cell in select(row, "td, th")]
+        for row in select(table, "tr", 1_000)
     ]
     rows = [row for row in rows if any(row)]
     if any(len(cell) > _LONGEST_CELL for row in rows for cell in row) or max(map(len, rows), default=0) < 2:

@@ -89,7 +89,7 @@ class Reader:
                 raise FetchFailed(f"{reply.url} is a PDF of more than {_MAX_PDF // 1_000_000} MB.")
             found = await self._workers.run("pdf", {}, [reply.body], seconds=10)
             return Page(str(reply.url), found["title"], found["text"], "pdf", truncated=len(found["text"]) >= MAX_TEXT)
-        charset = _charset(reply)
+        charset = reply.charset
         if kind == "text":
             text = decode(reply.body[: MAX_TEXT * 4], charset)
             return Page(str(reply.url), "", text[:MAX_TEXT], "text", truncated=reply.truncated or len(text) > MAX_TEXT)
@@ -104,11 +104,6 @@ class Reader:
             description=found["description"],
             truncated=len(reply.body) > len(body) or len(found["text"]) >= MAX_TEXT,
         )
-
-
-def _charset(reply: Reply) -> str:
-    _, _, rest = reply.headers.get("content-type", "").lower().partition("charset=")
-    return rest.partition(";")[0].strip(" \"'")
 
 
 def _kind(reply: Reply) -> Literal["html", "pdf", "text"]:

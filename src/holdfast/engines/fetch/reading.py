@@ -10,6 +10,7 @@ from resiliparse.parse.encoding import detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 from holdfast.engines.fetch.charset import decode, load_codecs
+from holdfast.engines.fetch.dom import select
 from holdfast.engines.fetch.job import Unreadable
 from holdfast.engines.fetch.markdown import MAX_TEXT, collapse, to_markdown
 
@@ -21,6 +22,8 @@ _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]
 def prepare() -> None:
     """Load everything that the jobs need while files can still be opened."""
     load_codecs()
+    run("html", {"url": "http://sample.test/"}, [b"<html><title>x</title><p><a href=x>sample</a>"])
+    run("robots", {"url": "http://sample.test/", "agent": "x"}, [b"User-agent: *\nDisallow: /*x$"])
 
 
 def run(job: str, params: dict[str, Any], parts: list[bytes]) -> Any:
@@ -60,7 +63,7 @@ def _meta(tree: Any, name: str) -> str:
 def _main_text(tree: Any) -> str:
     whole = to_markdown(tree.body, limit=MAX_TEXT)
     main = tree.body.query_selector('main, [role="main"]')
-    articles = tree.body.get_elements_by_tag_name("article")
+    articles = select(tree.body, "article", 2)
     if main is None and len(articles) == 1:
         main = articles[0]
     if main is not None:
@@ -75,7 +78,7 @@ def _links(tree: Any, url: str) -> list[dict[str, str]]:
     base_node = tree.head.query_selector("base[href]") if tree.head is not None else None
     base = urljoin(url, base_node.getattr("href")) if base_node is not None else url
     found: dict[str, str] = {}
-    for node in tree.body.query_selector_all("a[href]"):
+    for node in select(tree.body, "a[href]", 5_000):
         try:
             target = urljoin(base, node.getattr("href").strip()).partition("#")[0]
             scheme = urlsplit(target).scheme
