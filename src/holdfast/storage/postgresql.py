@@ -77,6 +77,12 @@ class PostgresDatabase:
         try:
             psycopg.connect(url, connect_timeout=5).close()
             self._pool.open()
+        except psycopg.ProgrammingError:
+            # The driver's words may repeat a part of the URL, such as the password.
+            raise StartFailed(
+                "HOLDFAST_DATABASE_URL is not a PostgreSQL URL; "
+                "write it like postgresql://user:password@host:5432/database, with odd characters percent-encoded."
+            ) from None
         except psycopg.OperationalError as problem:
             reason = str(problem).strip().splitlines()[0] if str(problem).strip() else "no answer"
             raise StartFailed(
