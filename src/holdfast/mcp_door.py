@@ -26,7 +26,7 @@ from holdfast.features.workspaces import tools as workspace_tools
 from holdfast.services import Services
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.knowledge import Document, Entry
-from holdfast.surfaces.mcp.live import Change
+from holdfast.surfaces.mcp.live import RESOURCES_CHANGED, Change
 from holdfast.surfaces.mcp.resources import BRIEF, DECISIONS, artifact_uri, memory_uri
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
@@ -155,10 +155,10 @@ def change_of(event: Event) -> Change | None:
     kind, _, action = event.topic.partition(".")
     if kind == "memory":
         uris = (memory_uri(str(event.payload["slug"])), BRIEF)
-        return Change(event.workspace_id, uris, lists=event.payload.get("action") != "edit")
+        return Change(event.workspace_id, uris, () if event.payload.get("action") == "edit" else RESOURCES_CHANGED)
     if kind == "artifact":
         uris = (artifact_uri(str(event.payload["artifact_id"])), BRIEF)
-        return Change(event.workspace_id, uris, lists=action in ("create", "delete"))
+        return Change(event.workspace_id, uris, RESOURCES_CHANGED if action in ("create", "delete") else ())
     return Change(event.workspace_id, (DECISIONS, BRIEF) if kind == "decision" else (BRIEF,))
 
 

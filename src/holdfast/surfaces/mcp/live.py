@@ -20,17 +20,18 @@ from holdfast.surfaces.mcp.wire import notification_message
 logger = logging.getLogger(__name__)
 
 LIST_CHANGES: tuple[ServerEvent, ...] = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
+RESOURCES_CHANGED: tuple[ServerEvent, ...] = (ResourcesListChanged(),)
 GRACE_SECONDS = 60.0
 """How long what a session missed is still written down after its standalone stream dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something in a workspace changed: these resources read otherwise now, or the list of resources does."""
+    """Something in a workspace changed: these resources read otherwise now, or these lists do."""
 
     workspace_id: str
     uris: tuple[str, ...] = ()
-    lists: bool = False
+    lists: tuple[ServerEvent, ...] = ()
 
 
 Changes = Callable[[], AsyncIterator[Change]]
@@ -70,9 +71,7 @@ class Live:
 
     async def publish(self, change: Change) -> None:
         """Tell everyone on this replica whom a change concerns."""
-        events: list[ServerEvent] = [ResourceUpdated(uri) for uri in change.uris]
-        if change.lists:
-            events.append(ResourcesListChanged())
+        events: list[ServerEvent] = [*(ResourceUpdated(uri) for uri in change.uris), *change.lists]
         for workspace_id, listener in list(self._listeners.values()):
             if workspace_id == change.workspace_id:
                 for event in events:

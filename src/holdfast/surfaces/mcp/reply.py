@@ -15,6 +15,7 @@ ATTEND_AFTER_SECONDS = 0.25
 TICK_SECONDS = 1.0
 PING_SECONDS = 15.0
 SLOW_READER_SECONDS = 30.0
+RETRY_MILLIS = 500
 
 Record = Callable[[bytes, bool], Awaitable[int | None]]
 """Keeps a message for resuming (and whether it is the last one); the event's id."""
@@ -108,7 +109,7 @@ class Reply:
         event_id = None if self._record is None else await self._record(raw, is_final)
         if self._reachable:
             self._last_sent = time.monotonic()
-            await self._guarded(send_event(self._send, raw, event_id))
+            await self._guarded(send_event(self._send, raw, event_id, retry_millis=None if raw else RETRY_MILLIS))
 
     async def _end(self) -> None:
         if self._reachable:

@@ -93,6 +93,11 @@ class McpSurface:
         finally:
             await self.stop()
 
+    @property
+    def live(self) -> Live:
+        """Where changes are told."""
+        return self._live
+
     async def start(self) -> tuple[StatelessEra, HandshakeEra, EventTransport]:
         """Fetch the shared key, follow changes, sweep what expired. The first request does this where nobody did."""
         async with self._starting:
