@@ -15,6 +15,7 @@ from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
 from holdfast.features.identity.tokens import Tokens
 from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.usage.limiter import Limiter
@@ -46,6 +47,7 @@ class Services:
     memory: MemoryService
     artifacts: ArtifactService
     intelligence: IntelligenceService
+    interchange: InterchangeService
     clients: Clients
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

@@ -22,6 +22,7 @@ from holdfast.features.identity.sign_in import SignIn
 from holdfast.features.identity.tokens import Tokens
 from holdfast.features.intelligence.model import Source
 from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
@@ -89,6 +90,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         memory=memory,
         artifacts=artifacts,
         intelligence=intelligence,
+        interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(
             database,
             clock,
