@@ -25,6 +25,7 @@ from holdfast.surfaces.rest import (
     brief,
     decisions,
     graph,
+    interchange,
     jobs,
     keys,
     memory,
@@ -58,6 +59,7 @@ def rest_operations(services: Services) -> Sequence[Operation]:
         *milestones.operations(services.intelligence),
         *graph.operations(services.intelligence),
         *brief.operations(services.intelligence),
+        *interchange.operations(services.interchange),
     ]
 
 

@@ -1,0 +1,126 @@
+"""Owns the REST operations of import and export."""
+
+import asyncio
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from typing import IO
+
+from pydantic import Field
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.core.errors import Invalid
+from holdfast.core.principal import Scope
+from holdfast.features.interchange.model import SourceFile
+from holdfast.features.interchange.places import archive_files, archive_sink
+from holdfast.features.interchange.service import InterchangeService
+from holdfast.surfaces.http.asgi import BodyTooLarge
+from holdfast.surfaces.rest.api import Call, Model, Operation
+
+MAX_IMPORT_BYTES = 128 * 1024 * 1024
+_SPOOL_BYTES = 4 * 1024 * 1024
+_CHUNK = 256 * 1024
+_WORKSPACE = "/api/workspaces/{workspace_id}"
+_TAG = "import and export"
+_READ: tuple[Scope, ...] = ("read", "inference")
+
+
+class ProblemAnswer(Model):
+    file: str
+    reason: str
+
+
+class ImportAnswer(Model):
+    created: dict[str, int] = Field(description="New things by type")
+    updated: int = Field(description="Memories whose exported text was edited")
+    unchanged: int = Field(description="Known already")
+    ignored_files: int = Field(description="Files of kinds that hold nothing to import")
+    problems: list[ProblemAnswer] = Field(description="What was left out, and why")
+    more_problems: int = Field(description="How many problems are not listed")
+
+
+def operations(service: InterchangeService) -> list[Operation]:
+    """Import of an archive or of data lines, export of an archive."""
+
+    async def bring(call: Call) -> ImportAnswer:
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as body:
+            await _receive(call, body)
+            files = await asyncio.to_thread(_files, body)
+            report = await service.import_files(call.principal, call.path["workspace_id"], files)
+        return ImportAnswer(
+            created=report.created,
+            updated=report.updated,
+            unchanged=report.unchanged,
+            ignored_files=report.ignored,
+            problems=[ProblemAnswer(file=each.file, reason=each.reason) for each in report.problems],
+            more_problems=report.more_problems,
+        )
+
+    async def export(call: Call) -> Response:
+        body = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 – closed when it is sent
+        try:
+            with zipfile.ZipFile(body, "w") as archive:
+                await service.export(call.principal, call.path["workspace_id"], archive_sink(archive))
+            size = body.tell()
+            body.seek(0)
+        except BaseException:
+            body.close()
+            raise
+        headers = {"Content-Disposition": 'attachment; filename="workspace.zip"', "Content-Length": str(size)}
+        return StreamingResponse(_chunks(body), media_type="application/zip", headers=headers)
+
+    return [
+        Operation(
+            method="POST",
+            path=_WORKSPACE + "/import",
+            handler=bring,
+            summary="Import a ZIP archive of files, one Markdown file, or JSON lines",
+            tag=_TAG,
+            scope="inference",
+            answer=ImportAnswer,
+            upload="application/octet-stream",
+        ),
+        Operation(
+            method="GET",
+            path=_WORKSPACE + "/export",
+            handler=export,
+            summary="Export the workspace as a ZIP archive of Markdown files",
+            tag=_TAG,
+            scope=_READ,
+            produces="application/zip",
+        ),
+    ]
+
+
+async def _receive(call: Call, body: IO[bytes]) -> None:
+    size = 0
+    try:
+        async for chunk in call.request.stream():
+            size += len(chunk)
+            if size > MAX_IMPORT_BYTES:
+                raise BodyTooLarge(f"An import has at most {MAX_IMPORT_BYTES // 1024**2} MB; import it in parts.")
+            await asyncio.to_thread(body.write, chunk)
+    except ClientDisconnect:
+        raise Invalid("The upload ended too early; nothing was imported.") from None
+
+
+def _files(body: IO[bytes]) -> Iterator[SourceFile]:
+    """An archive's files; otherwise the body is one file, named by what it looks like."""
+    body.seek(0)
+    start = body.read(512)
+    body.seek(0)
+    if not start.strip():
+        raise Invalid("There is nothing to import: send a ZIP archive, Markdown or JSON lines as the body.")
+    if start.startswith(b"PK"):
+        return archive_files(body)  # type: ignore[arg-type]
+    name = "import.jsonl" if start.lstrip()[:1] in (b"{", b"[") else "import.md"
+    return iter([SourceFile(name, body.read())])
+
+
+async def _chunks(body: IO[bytes]) -> AsyncIterator[bytes]:
+    try:
+        while chunk := await asyncio.to_thread(body.read, _CHUNK):
+            yield chunk
+    finally:
+        body.close()
