@@ -100,6 +100,9 @@ async def open_local(settings: Settings) -> AsyncIterator[tuple[Services, Princi
     async with open_services(settings) as services:
         start = await first_start(services)
         yield services, local_principal(start.organization_id)
+        # No server may be running to do it.
+        await services.audit.seal()
+        await services.usage.flush()
 
 
 @asynccontextmanager

@@ -3,18 +3,24 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from holdfast.core.secrets_scan import first_secret_kind
 
 REDACTED = "[redacted]"
-MAX_TEXT = 2000
+MAX_TEXT = 1000
 MAX_DETAIL = 16_000
 _SECRET_NAME = re.compile(r"secret|passw|passphrase|token|api_?key|private_?key|credential|authorization|cookie", re.I)
 # These say something about a secret without being one.
 _ABOUT_NAME = re.compile(
     r"(?:^|_)(?:id|ids|name|names|prefix|kind|count|hash|expires?|expires_at|scopes?|url|ref)$", re.I
 )
+
+
+# What every credential has: a long word, a telling name, or an address. Most texts have none and need no closer look.
+_SUSPICIOUS = re.compile(r"\S{15}|pass|pwd|secret|key|token|credential|://", re.I)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 class SecretInDetail(ValueError):
@@ -26,9 +32,9 @@ def encode(detail: Mapping[str, object]) -> str:
     if not detail:
         return "{}"
     checked = _clean(detail, refuse=True)
-    text = json.dumps(checked, separators=(",", ":"), sort_keys=True)
+    text = _ENCODER.encode(checked)
     if len(text) > MAX_DETAIL:
-        return json.dumps({"cut": f"{len(text)} characters of detail were too many to keep"}, separators=(",", ":"))
+        return _ENCODER.encode({"cut": f"{len(text)} characters of detail were too many to keep"})
     return text
 
 
@@ -47,9 +53,11 @@ def _clean(value: object, *, refuse: bool) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     text = str(value)
-    if first_secret_kind([text]) is not None:
+    if len(text) > MAX_TEXT:
+        text = text[:MAX_TEXT] + "…"
+    if _SUSPICIOUS.search(text) is not None and first_secret_kind([text]) is not None:
         return REDACTED
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+    return text
 
 
 def _field(name: str, value: object, refuse: bool) -> Any:
@@ -64,4 +72,9 @@ def _holds_secret(name: str, value: object) -> bool:
     """Numbers and flags (`tokens_in`, `has_password`) are no secrets, nor are names of them (`secret_name`)."""
     if value is None or isinstance(value, (bool, int, float)) or value in ("", REDACTED):
         return False
+    return _names_secret(name)
+
+
+@lru_cache(maxsize=1024)
+def _names_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None and _ABOUT_NAME.search(name) is None
