@@ -30,11 +30,7 @@ def read_markdown(file: str, front: dict[str, Any], body: str) -> Iterator[Item]
     category = _category(front)
     tags = texts(front.get("tags"))
     names = tuple(str(each) for each in (front.get("title"), front.get("permalink"), PurePosixPath(file).stem) if each)
-    parts = (
-        [(title, body)]
-        if _fits(body)
-        else [(f"{title} – {head}" if head else title, text) for head, text in _sections(body)]
-    )
+    parts = [(title, body)] if _fits(body) else [(_below(title, head), text) for head, text in _sections(body)]
     for heading, text in parts:
         yield from _notes(file, heading, text, category, tags, occurred, names)
         names = ()
@@ -49,6 +45,11 @@ def _category(front: dict[str, Any]) -> str | None:
     given = front.get("category") or front.get("type")
     word = str(given).strip().lower() if isinstance(given, str) else ""
     return word if re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", word) and word not in ("note", "entity") else None
+
+
+def _below(title: str, heading: str) -> str:
+    """A section's name with the note's before it, once."""
+    return heading if heading.startswith(title) else f"{title} – {heading}" if heading else title
 
 
 def _notes(
