@@ -131,3 +131,29 @@ async def test_another_workspace_and_no_key_see_nothing(rest: Rest) -> None:
     assert answer.status_code == 404
     answer = await rest.call("GET", "/memories", headers={"Authorization": "Bearer nonsense"})
     assert answer.status_code == 401
+
+
+async def test_an_exported_archive_is_imported_again_with_nothing_new(rest: Rest) -> None:
+    await rest.save("The first rule is kindness", tags=["rules"])
+    await rest.save("The second rule is patience")
+    exported = await rest.call("GET", "/export")
+    assert (exported.status_code, exported.headers["content-type"]) == (200, "application/zip")
+    brought = await rest.call("POST", "/import", content=exported.content)
+    assert brought.status_code == 200, brought.text
+    assert (brought.json()["created"], brought.json()["unchanged"]) == ({}, 2)
+    assert (await rest.call("GET", "/export")).content == exported.content
+
+
+async def test_json_lines_are_imported_and_what_is_wrong_is_named(rest: Rest) -> None:
+    lines = b'{"content": "The port is 8787", "category": "fact"}\n{"content": "ok"}\nnot json\n'
+    brought = await rest.call("POST", "/import", content=lines)
+    answer = brought.json()
+    assert answer["created"] == {"memory": 1}
+    assert [each["file"] for each in answer["problems"]] == ["import.jsonl", "import.jsonl"]
+    found = await rest.call("GET", "/memories/the-port-is-8787")
+    assert found.json()["category"] == "fact"
+
+
+async def test_an_empty_or_broken_import_is_refused(rest: Rest) -> None:
+    for body in (b"", b"PK\x03\x04 broken"):
+        assert (await rest.call("POST", "/import", content=body)).status_code == 422
