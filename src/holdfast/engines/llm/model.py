@@ -1,0 +1,119 @@
+"""Owns the words that the loop, the models and their callers share: requests, tools, outcomes and events."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+ROUNDS = 5
+TOOL_SECONDS = 15.0
+
+
+class Model(Protocol):
+    """A language model: a Chat Completions body in, `chat.completion.chunk` objects out.
+
+    The last chunk carries `usage` where the model tells it. Closing the iterator ends the work upstream.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def stream(self, body: Json) -> AsyncIterator[Json]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A tool that waits for a person: the question, which ends this turn and is answered later."""
+
+    correlation_id: str
+    question: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool call gave: text for the model, events for whoever watches, and how many sources it read."""
+
+    text: str
+    events: Sequence[Json] = ()
+    sources: int = 0
+    untrusted: bool = False
+    """Whether the text came from the web, a repository or a document: data, never instructions."""
+    pause: Pause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTool:
+    """A tool that runs here, as a model sees it."""
+
+    name: str
+    description: str
+    parameters: Json
+    run: Callable[[Json], Awaitable[Outcome]]
+    event: str | None = None
+    """The type of the event that says a call begins, such as `x_research.searching`."""
+    research: bool = False
+    """Whether it counts against the tool limit, is cached, and tells `x_research.result`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRequest:
+    """One turn: the client's body, with the tools that run here beside the client's own."""
+
+    body: Json
+    tools: Sequence[LoopTool]
+    max_rounds: int = ROUNDS
+    tool_seconds: float = TOOL_SECONDS
+
+
+@dataclass(slots=True)
+class Tally:
+    """Tokens over every round of a turn."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEvent:
+    """A chunk for the client, of the final answer or of calls that are the client's to make."""
+
+    chunk: Json
+
+
+@dataclass(frozen=True, slots=True)
+class SideEvent:
+    """An `x_…` event: `data` has `type` and its fields."""
+
+    data: Json
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent:
+    """A server-side call that finished, for surfaces that show calls as items."""
+
+    call_id: str
+    name: str
+    arguments: str
+    outcome: Outcome
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end of a turn: the assistant's whole message and what it took."""
+
+    message: Json
+    finish_reason: str
+    tally: Tally = field(default_factory=Tally)
+    rounds: int = 0
+    sources: int = 0
+    elapsed_ms: int = 0
+    pause: Pause | None = None
+
+
+LoopEvent = ChunkEvent | SideEvent | CallEvent | Done
