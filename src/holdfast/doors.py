@@ -24,6 +24,7 @@ from holdfast.surfaces.rest import (
     audit,
     brief,
     decisions,
+    documents,
     graph,
     interchange,
     jobs,
@@ -33,6 +34,7 @@ from holdfast.surfaces.rest import (
     organizations,
     usage,
     users,
+    vector_stores,
     workspaces,
 )
 from holdfast.surfaces.rest.api import Api, Operation
@@ -55,6 +57,8 @@ def rest_operations(services: Services) -> Sequence[Operation]:
         *jobs.operations(services.workspace_jobs),
         *memory.operations(services.memory),
         *artifacts.operations(services.artifacts),
+        *documents.operations(services.documents),
+        *vector_stores.operations(services.vector_stores),
         *decisions.operations(services.intelligence),
         *milestones.operations(services.intelligence),
         *graph.operations(services.intelligence),

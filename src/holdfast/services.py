@@ -9,6 +9,8 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.clients.service import Clients
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
@@ -46,6 +48,8 @@ class Services:
     workspace_jobs: JobService
     memory: MemoryService
     artifacts: ArtifactService
+    documents: DocumentService
+    vector_stores: VectorStoreService
     intelligence: IntelligenceService
     interchange: InterchangeService
     clients: Clients

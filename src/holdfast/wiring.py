@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from holdfast.core.clock import Clock
 from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
@@ -14,6 +15,10 @@ from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.clients.service import Clients
+from holdfast.features.documents import ingest
+from holdfast.features.documents import store as document_store
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
@@ -53,8 +58,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         search,
         events,
         clock,
-        titles={"memory": _memory_title, "artifact": _artifact_title},
-        recent={"memory": _recent_memories, "artifact": _recent_artifacts},
+        titles={"memory": _memory_title, "artifact": _artifact_title, "document": _document_title},
+        recent={"memory": _recent_memories, "artifact": _recent_artifacts, "document": _recent_documents},
     )
     memory = MemoryService(
         database,
@@ -65,7 +70,28 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         clock,
         forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "memory", id),
     )
-    artifacts = ArtifactService(database, audit, workspaces, search, events, clock)
+    artifacts = ArtifactService(
+        database,
+        audit,
+        workspaces,
+        search,
+        events,
+        clock,
+        forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "artifact", id),
+    )
+    documents = DocumentService(
+        database,
+        audit,
+        workspaces,
+        search,
+        events,
+        jobs,
+        clock,
+        max_bytes=settings.max_upload_bytes,
+        forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "document", id),
+    )
+    reading = ingest.Ingestion(database, search, events, ExtractEngine(), clock)
+    jobs.handle(ingest.KIND, reading.run, concurrency=2)
     return Services(
         database=database,
         events=events,
@@ -89,6 +115,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         workspace_jobs=JobService(database, audit, workspaces, jobs),
         memory=memory,
         artifacts=artifacts,
+        documents=documents,
+        vector_stores=VectorStoreService(database, audit, workspaces, documents, clock),
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(
@@ -140,6 +168,20 @@ def _memory_title(tx: Tx, workspace_id: str, id: str) -> str | None:
 def _artifact_title(tx: Tx, workspace_id: str, id: str) -> str | None:
     found = artifact_store.find(tx, workspace_id, ArtifactReference(artifact_id=id))
     return found.title if found else None
+
+
+def _document_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    found = document_store.find(tx, workspace_id, id)
+    return found.title if found else None
+
+
+def _recent_documents(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
+    rows = document_store.page(tx, workspace_id, chat_id=None, state="ready", before=None, limit=limit)
+    return [Source("document", row.id, row.title, _beginning(tx, row.id), row.created_at, row.format) for row in rows]
+
+
+def _beginning(tx: Tx, document_id: str) -> str:
+    return "\n\n".join(chunk.text for chunk in document_store.chunks(tx, document_id, start=0, limit=1))
 
 
 def _recent_memories(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
@@ -50,13 +50,17 @@ class ArtifactService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
+        *,
+        forgotten: Callable[[Tx, str, str], object] | None = None,
     ) -> None:
+        """`forgotten` is told the workspace and the id of an artifact that goes, in the same transaction."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
         self._search = search
         self._events = events
         self._clock = clock
+        self._forgotten = forgotten
 
     async def create(self, principal: Principal, workspace_id: str, new: NewArtifact) -> Artifact:
         """Version 1 of a new artifact; IdentifierTaken when its chat (or workspace) has one of that identifier."""
@@ -229,6 +233,8 @@ class ArtifactService:
             found = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
             self._search.remove(tx, found.workspace_id, TYPE, found.id)
             store.delete(tx, found.id)
+            if self._forgotten is not None:
+                self._forgotten(tx, found.workspace_id, found.id)
             self._note(tx, principal, "artifact.delete", found)
 
         await self._database.write(work)
