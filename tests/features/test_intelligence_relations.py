@@ -116,6 +116,15 @@ async def test_decisions_cannot_supersede_in_a_circle(sqlite_database: SqliteDat
         await at.relate(decision_ref(one), "supersedes", decision_ref(two))
 
 
+async def test_of_two_who_supersede_each_other_at_once_one_wins(at: Stage) -> None:
+    one, two = decision_ref(await at.decide("One")), decision_ref(await at.decide("Two"))
+    outcomes = await asyncio.gather(
+        at.relate(one, "supersedes", two), at.relate(two, "supersedes", one), return_exceptions=True
+    )
+    assert [isinstance(each, Relation) for each in outcomes].count(True) == 1
+    assert [isinstance(each, Conflict) for each in outcomes].count(True) == 1
+
+
 async def test_a_removed_relation_is_gone_and_can_be_told_again(at: Stage) -> None:
     one, two = decision_ref(await at.decide("One")), decision_ref(await at.decide("Two"))
     kept = await at.relate(one, "blocks", two)

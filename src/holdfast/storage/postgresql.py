@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
+from holdfast.core.errors import Invalid
 from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
 
 T = TypeVar("T")
@@ -114,6 +115,11 @@ class PostgresDatabase:
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))
             except psycopg.OperationalError as problem:
                 raise _refused(problem) from problem
+            except psycopg.DataError as problem:
+                if "NUL" not in str(problem):
+                    raise
+                # No text column takes it, so no row can have it: whoever asked wrote something wrong.
+                raise Invalid("Text cannot hold the NUL character (U+0000); remove it.") from None
             except StopIteration as problem:
                 raise ended_early(problem) from problem
         raise AssertionError("unreachable")

@@ -146,8 +146,9 @@ class Decisions:
         if id == old_id:
             problem = "name the earlier decision that this one replaces"
             raise Invalid("A decision cannot supersede itself.", fields=[FieldError("supersedes", problem)])
-        old = _kept(tx, workspace_id, old_id, for_update=True)
-        new = _kept(tx, workspace_id, id, for_update=True)
+        # Always in the same order, so that two who supersede each other do not wait for each other.
+        both = {each: _kept(tx, workspace_id, each, for_update=True) for each in sorted((id, old_id))}
+        old, new = both[old_id], both[id]
         if old.superseded_by is not None:
             raise Conflict(f"Decision {old.id} is superseded by {old.superseded_by} already; supersede that one.")
         if new.supersedes is not None or new.status == "superseded":

@@ -62,7 +62,7 @@ class Milestones:
 
         def work(tx: Tx) -> Milestone:
             workspace = self._ground.enter(tx, principal, workspace_id)
-            old = _kept(tx, workspace, id)
+            old = _kept(tx, workspace, id, for_update=True)
             edited = replace(old, **fields, updated_at=self._ground.clock.now())  # type: ignore[arg-type]
             store.put_milestone(tx, edited)
             if change.decisions is not None:
@@ -195,8 +195,8 @@ def _changed_fields(change: MilestoneEdit) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _kept(tx: Tx, workspace_id: str, id: str) -> Milestone:
-    found = store.get_milestone(tx, workspace_id, id)
+def _kept(tx: Tx, workspace_id: str, id: str, *, for_update: bool = False) -> Milestone:
+    found = store.get_milestone(tx, workspace_id, id, for_update=for_update)
     if found is None:
         raise MilestoneNotFound(id)
     return found

@@ -110,10 +110,11 @@ def put_milestone(tx: Tx, milestone: Milestone) -> None:
     )
 
 
-def get_milestone(tx: Tx, workspace_id: str, id: str) -> Milestone | None:
-    """One milestone."""
+def get_milestone(tx: Tx, workspace_id: str, id: str, *, for_update: bool = False) -> Milestone | None:
+    """One milestone; `for_update` keeps other writers of it waiting until this transaction ends."""
+    lock = " FOR UPDATE" if for_update and tx.dialect == "postgresql" else ""
     row = tx.one(
-        f"SELECT {_MILESTONE} FROM milestone WHERE workspace_id = :workspace_id AND id = :id",
+        f"SELECT {_MILESTONE} FROM milestone WHERE workspace_id = :workspace_id AND id = :id{lock}",
         {"workspace_id": workspace_id, "id": id},
     )
     return None if row is None else _milestones(tx, workspace_id, [row])[0]
