@@ -161,6 +161,16 @@ async def test_a_page_that_would_parse_for_minutes_is_given_up_and_its_reader_re
     await workers.aclose()
 
 
+async def test_a_reader_that_died_while_it_waited_is_replaced_without_a_word() -> None:
+    workers = Workers(JOBS, size=1)
+    await workers.run("html", {"url": "http://a.test/"}, [b"<p>one"], seconds=60)
+    process, _ = workers._idle[0]
+    process.kill()
+    answer = await workers.run("html", {"url": "http://a.test/"}, [b"<p>two"], seconds=60)
+    assert answer["text"] == "two"
+    await workers.aclose()
+
+
 def test_a_reader_process_can_open_nothing_and_take_little_memory() -> None:
     attempt = """
 import socket

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import OrderedDict
 
-from holdfast.core.errors import Forbidden
 from holdfast.engines.fetch.guard import AGENT, FetchFailed, Guard, Limits
 from holdfast.engines.fetch.url import Url, parse_url
 from holdfast.engines.fetch.workers import Workers
@@ -14,7 +13,7 @@ _KEPT_SECONDS = 3_600.0
 _KEPT_SITES = 256
 
 
-class RobotsDisallow(Forbidden):
+class RobotsDisallow(FetchFailed):
     """The site asks robots to stay away from this page."""
 
     code = "robots_disallowed"

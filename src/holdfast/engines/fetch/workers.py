@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.core.errors import UpstreamFailed
 
 _START_SECONDS = 30.0
+_JOBS_PER_PROCESS = 500
 
 
 class ContentUnreadable(UpstreamFailed):
@@ -23,6 +24,10 @@ class ContentUnreadable(UpstreamFailed):
         super().__init__(f"The content could not be read: {why}.")
 
 
+class _Crashed(Exception):
+    """A process that had worked before is gone."""
+
+
 class Workers:
     """Runs jobs of one module in at most `size` processes, which start when first needed and are reused."""
 
@@ -30,36 +35,46 @@ class Workers:
         self._module = module
         self._memory_bytes = memory_bytes
         self._free = asyncio.Semaphore(size)
-        self._idle: list[asyncio.subprocess.Process] = []
+        self._idle: list[tuple[asyncio.subprocess.Process, int]] = []
 
     async def run(self, job: str, params: dict[str, Any], parts: Sequence[bytes], *, seconds: float) -> Any:
         """The job's answer; ContentUnreadable when it says no, crashes, or is not done in time."""
         async with self._free:
-            process = self._idle.pop() if self._idle else await self._start()
-            if process.returncode is not None:
-                process = await self._start()
-            done = False
             try:
-                async with asyncio.timeout(seconds):
-                    answer = await _exchange(process, job, params, parts)
-                done = True
-            except TimeoutError:
-                raise ContentUnreadable(f"reading took longer than {seconds:g} seconds") from None
-            except (asyncio.IncompleteReadError, ConnectionError):
-                raise ContentUnreadable("its reader crashed on it") from None
-            finally:
-                if done:
-                    self._idle.append(process)
-                else:
-                    await _kill(process)
+                answer = await self._attempt(job, params, parts, seconds)
+            except _Crashed:
+                # The process may have died while it waited; content that kills a fresh one as well is to blame.
+                answer = await self._attempt(job, params, parts, seconds, fresh=True)
         if "error" in answer:
             raise ContentUnreadable(answer["error"])
         return answer["ok"]
 
+    async def _attempt(
+        self, job: str, params: dict[str, Any], parts: Sequence[bytes], seconds: float, *, fresh: bool = False
+    ) -> dict[str, Any]:
+        process, jobs = self._idle.pop() if self._idle and not fresh else (await self._start(), 0)
+        finished = False
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await _exchange(process, job, params, parts)
+            finished = jobs < _JOBS_PER_PROCESS
+        except TimeoutError:
+            raise ContentUnreadable(f"reading took longer than {seconds:g} seconds") from None
+        except (asyncio.IncompleteReadError, ConnectionError):
+            if fresh or jobs == 0:
+                raise ContentUnreadable("its reader crashed on it") from None
+            raise _Crashed from None
+        finally:
+            if finished:
+                self._idle.append((process, jobs + 1))
+            else:
+                await _kill(process)
+        return answer
+
     async def aclose(self) -> None:
         """End the idle processes."""
         while self._idle:
-            await _kill(self._idle.pop())
+            await _kill(self._idle.pop()[0])
 
     async def _start(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(

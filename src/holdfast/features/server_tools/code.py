@@ -1,0 +1,166 @@
+"""Owns the tools `xerotier.code.search`, `repo_overview` and `repo_read`."""
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.engines.code_hosts.engine import MAX_QUERY, RESULTS, CodeSearch
+from holdfast.engines.code_hosts.model import MAX_PATHS
+from holdfast.features.server_tools import rendering
+
+_Path = Annotated[str, Field(max_length=1_000)]
+_READS_CODE = Annotations(read_only=True, idempotent=True, open_world=True)
+_REPOSITORY = "owner/repo, or its address on GitHub."
+
+
+class _Input(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchInput(_Input):
+    query: str = Field(
+        max_length=MAX_QUERY,
+        description="Words in the code, with GitHub's qualifiers: repo:owner/name, org:, path:, filename:, extension:.",
+    )
+    language: str | None = Field(None, max_length=50, description="Only this language, for example python.")
+    max_results: int = Field(RESULTS, ge=1, le=30, description="How many files at most.")
+
+
+class HitOutput(BaseModel):
+    repository: str
+    path: str
+    url: str
+    snippets: list[str]
+    content: str | None = None
+    truncated: bool = False
+
+
+class SearchOutput(BaseModel):
+    total: int | None
+    results: list[HitOutput]
+
+
+class OverviewInput(_Input):
+    repository: str = Field(max_length=500, description=_REPOSITORY)
+
+
+class EntryOutput(BaseModel):
+    path: str
+    kind: Literal["file", "directory", "other"]
+    size: int | None = None
+
+
+class OverviewOutput(BaseModel):
+    repository: str
+    url: str
+    description: str
+    default_branch: str
+    stars: int
+    forks: int
+    open_issues: int
+    license: str
+    topics: list[str]
+    archived: bool
+    updated_at: str
+    languages: dict[str, float]
+    readme: str
+    tree: list[EntryOutput]
+    tree_truncated: bool
+    recent_commits: list[dict[str, str]] = Field(description="sha, message, author and date of each.")
+
+
+class ReadInput(_Input):
+    repository: str = Field(max_length=500, description=_REPOSITORY)
+    path: _Path | None = Field(None, description="A file, or a directory to list; the root when left out.")
+    paths: list[_Path] | None = Field(None, description=f"Several of them, at most {MAX_PATHS}.")
+    ref: str | None = Field(
+        None, max_length=250, description="A branch, tag or commit; the default branch when left out."
+    )
+
+
+class FileOutput(BaseModel):
+    path: str
+    kind: Literal["file", "directory", "error"]
+    content: str = ""
+    entries: list[EntryOutput] = Field(default_factory=list)
+    truncated: bool = False
+
+
+class ReadOutput(BaseModel):
+    repository: str
+    files: list[FileOutput]
+
+
+def tools(code: CodeSearch) -> list[AnyTool]:
+    """The code tools over one code host."""
+    return [_search_tool(code), _overview_tool(code), _read_tool(code)]
+
+
+def _search_tool(code: CodeSearch) -> AnyTool:
+    async def search(call: ToolCall, given: SearchInput) -> SearchOutput:
+        found = await code.search(given.query, language=given.language, max_results=given.max_results)
+        return SearchOutput(total=found.total, results=[HitOutput.model_validate(asdict(hit)) for hit in found.results])
+
+    return Tool(
+        name="xerotier.code.search",
+        title="Search code on GitHub",
+        description=(
+            "Find how others use an API or solved a problem in public code. Returns matching files with fragments, the "
+            'first three whole. Example: {"query": "def retry repo:encode/httpx", "language": "python"}.'
+        ),
+        input=SearchInput,
+        output=SearchOutput,
+        handler=search,
+        annotations=_READS_CODE,
+        tier="intel",
+        text=rendering.code_search,
+    )
+
+
+def _overview_tool(code: CodeSearch) -> AnyTool:
+    async def overview(call: ToolCall, given: OverviewInput) -> OverviewOutput:
+        return OverviewOutput.model_validate(asdict(await code.overview(given.repository)))
+
+    return Tool(
+        name="xerotier.code.repo_overview",
+        title="Look over a GitHub repository",
+        description=(
+            "Get to know a repository before reading it: description, licence, languages, README, file tree and recent "
+            'commits in one call. Then read files with repo_read. Example: {"repository": "pallets/click"}.'
+        ),
+        input=OverviewInput,
+        output=OverviewOutput,
+        handler=overview,
+        annotations=_READS_CODE,
+        tier="intel",
+        text=rendering.overview,
+    )
+
+
+def _read_tool(code: CodeSearch) -> AnyTool:
+    async def read(call: ToolCall, given: ReadInput) -> ReadOutput:
+        paths = tuple(dict.fromkeys([*([given.path] if given.path is not None else []), *(given.paths or [])]))
+        if given.ref is not None and not given.ref.strip():
+            raise Invalid("The ref is not right.", fields=[FieldError("ref", "name a branch, tag or commit")])
+        found = await code.read(given.repository, paths or ("",), ref=given.ref)
+        return ReadOutput(
+            repository=given.repository, files=[FileOutput.model_validate(asdict(read)) for read in found]
+        )
+
+    return Tool(
+        name="xerotier.code.repo_read",
+        title="Read files of a GitHub repository",
+        description=(
+            "Read up to ten files of a repository, or list its directories. A missing path fails alone. "
+            'Example: {"repository": "pallets/click", "paths": ["src/click/core.py", "docs"]}.'
+        ),
+        input=ReadInput,
+        output=ReadOutput,
+        handler=read,
+        annotations=_READS_CODE,
+        tier="intel",
+        text=rendering.files,
+    )
