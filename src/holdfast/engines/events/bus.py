@@ -103,7 +103,8 @@ class EventBus:
             if self._draining:
                 return
             self._draining = True
-        loop.call_soon_threadsafe(self._drain)
+        with suppress(RuntimeError):  # The loop has closed by now: nobody is left to tell.
+            loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
         with self._lock:

@@ -77,7 +77,8 @@ class Attempt:
         progress = self._run.unsaved
         if progress is None or not store.progress(tx, self.fence, progress.done, progress.total, progress.message):
             return None
-        self._run.unsaved = None
+        if self._run.unsaved is progress:
+            self._run.unsaved = None
         return progress
 
     def _interrupt(self) -> None:

@@ -5,6 +5,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from holdfast.core.errors import HoldfastError
@@ -289,5 +290,6 @@ class JobEngine:
 
     def _wake_up(self) -> None:
         """Called in a thread of the store."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake.set)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # The loop has closed by now: nothing is left to wake.
+                self._loop.call_soon_threadsafe(self._wake.set)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from holdfast.engines.jobs import store
 from holdfast.engines.jobs.model import Claim, Job, LeaseLost
@@ -50,37 +50,36 @@ class JobRun:
         If the process dies during `work`, it runs again: its effects outside this store should bear that.
         """
         if name in self._steps:
-            kept: T = self._steps[name]
-            return kept
-        result = await work()
-        text = json.dumps(result)
+            return cast("T", self._steps[name])
+        text = json.dumps(await work())
         await self._database.write(lambda tx: self._keep(tx, name, text))
-        self._steps[name] = json.loads(text)
-        return result
+        return cast("T", self._kept(name, text))
 
     async def commit(self, name: str, work: Callable[[Tx], T]) -> T:
         """Run `work` in the transaction that marks the step as finished: its effect happens exactly once."""
         if name in self._steps:
-            kept: T = self._steps[name]
-            return kept
-        result, text = await self._database.write(lambda tx: self._work(tx, name, work))
-        self._steps[name] = json.loads(text)
-        return result
+            return cast("T", self._steps[name])
+        text = await self._database.write(lambda tx: self._work(tx, name, work))
+        return cast("T", self._kept(name, text))
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the job is; shown within half a second, and cheap to call often."""
         self.unsaved = Progress(done, total, message)
 
+    def _kept(self, name: str, text: str) -> Any:
+        """The result as a later attempt would find it: a tuple is a list from the first time on."""
+        self._steps[name] = json.loads(text)
+        return self._steps[name]
+
     def _keep(self, tx: Tx, name: str, text: str) -> None:
         self._hold(tx)
         store.finish_step(tx, self.job.id, name, text)
 
-    def _work(self, tx: Tx, name: str, work: Callable[[Tx], T]) -> tuple[T, str]:
+    def _work(self, tx: Tx, name: str, work: Callable[[Tx], object]) -> str:
         self._hold(tx)
-        result = work(tx)
-        text = json.dumps(result)
+        text = json.dumps(work(tx))
         store.finish_step(tx, self.job.id, name, text)
-        return result, text
+        return text
 
     def _hold(self, tx: Tx) -> None:
         if not store.hold(tx, self.fence):

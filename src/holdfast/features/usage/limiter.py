@@ -11,8 +11,8 @@ from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.errors import HoldfastError
 from holdfast.features.usage import store
 from holdfast.features.usage.model import Limit, Taken
-from holdfast.features.usage.store import Want
-from holdfast.storage.database import Database
+from holdfast.features.usage.store import Grant, Want
+from holdfast.storage.database import Database, StorageFailed
 
 # Tokens taken to spare go back after this long without use.
 HOLD_SECONDS = 1.0
@@ -20,6 +20,8 @@ HOLD_SECONDS = 1.0
 REFUSE_SECONDS = 0.2
 MAX_SPARE = 65_536
 TRIM_SECONDS = 3600
+# After a write that the store refused it is left alone for this long.
+ALONE_SECONDS = 1.0
 # What a steady clock may be off from the wall clock's milliseconds.
 SLACK_SECONDS = 0.005
 GIVE_BACK_AT_ONCE = 64
@@ -57,6 +59,7 @@ class Limiter:
         self._clock = clock or SystemClock()
         self._steady = steady
         self._held: dict[str, _Held] = {}
+        self._alone_until = -math.inf
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -135,9 +138,8 @@ class Limiter:
     async def _answer(self, key: str, held: _Held, asked: list[tuple[int, "asyncio.Future[bool]"]]) -> None:
         want = self._want(key, held, sum(n for n, _ in asked))
         try:
-            grant = await self._database.write(lambda tx: store.lease(tx, want))
+            grant = await self._lease(held, want)
         except BaseException as problem:
-            held.tokens += want.given_back
             for _, future in asked:
                 if isinstance(problem, Exception) and not future.done():
                     future.set_exception(problem)
@@ -154,6 +156,20 @@ class Limiter:
             if not future.done():
                 held.tokens -= n if given else 0
                 future.set_result(given)
+
+    async def _lease(self, held: _Held, want: Want) -> Grant:
+        """Ask the store; while it takes no writes (a full disk), limit this process by itself, so that reads go on."""
+        if self._steady() >= self._alone_until:
+            try:
+                return await self._database.write(lambda tx: store.lease(tx, want))
+            except StorageFailed as problem:
+                _log.warning("Limits hold for each process by itself for now: %s", problem.message)
+                self._alone_until = self._steady() + ALONE_SECONDS
+        count = want.limit.count
+        added = want.elapsed_at_most * count / want.limit.per_seconds
+        tokens = min(float(count), held.left + added + want.given_back)
+        granted = min(want.need, math.floor(tokens + 1e-9))
+        return Grant(granted, tokens - granted)
 
     def _want(self, key: str, held: _Held, need: int) -> Want:
         steady = self._steady()
