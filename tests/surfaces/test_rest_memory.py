@@ -2,19 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from holdfast.app import first_start
-from holdfast.core.clock import SystemClock
-from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
+from tests.support.server import TestServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +27,9 @@ class Rest:
 
 
 @pytest.fixture
-async def rest(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[Rest]:
-    settings = Settings(data_dir=tmp_path)
-    services = build_services(settings, sqlite_database, SystemClock(), WordEmbedder())
-    start = await first_start(services)
-    transport = httpx.ASGITransport(app=build_gate(settings, services, "http://localhost"))
-    headers = {"Authorization": f"Bearer {start.api_key}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
-        yield Rest(client, f"/api/workspaces/{start.workspace_id}")
+async def rest(sqlite_server: TestServer) -> AsyncIterator[Rest]:
+    async with sqlite_server.client() as client:
+        yield Rest(client, f"/api/workspaces/{sqlite_server.start.workspace_id}")
 
 
 async def test_a_memory_is_saved_read_edited_retracted_and_removed(rest: Rest) -> None:
@@ -92,6 +80,7 @@ async def test_what_is_refused_says_why_and_does_not_repeat_a_credential(rest: R
         ("GET", "/memories", {"params": {"cursor": "nonsense"}}, "cursor"),
         ("GET", "/search", {}, "q"),
         ("GET", "/search", {"params": {"q": "x", "types": "poems"}}, "types"),
+        ("GET", "/search", {"params": {"q": "x", "as_of": "whenever"}}, "as_of"),
     ],
 )
 async def test_a_wrong_field_is_named(rest: Rest, method: str, path: str, options: dict[str, Any], field: str) -> None:
@@ -131,6 +120,18 @@ async def test_another_workspace_and_no_key_see_nothing(rest: Rest) -> None:
     assert answer.status_code == 404
     answer = await rest.call("GET", "/memories", headers={"Authorization": "Bearer nonsense"})
     assert answer.status_code == 401
+
+
+async def test_names_that_no_store_keeps_are_not_found_rather_than_failures(server: TestServer) -> None:
+    base = f"/api/workspaces/{server.start.workspace_id}"
+    async with server.client() as client:
+        for path in ("/memories/%00", "/memories/%F0%9F%99%82%0A", "/memories/" + "a" * 3000):
+            assert (await client.get(base + path)).status_code == 404, path
+        for path in ("/memories?tag=%00", "/memories?author=a%00b", "/memories?session_id=%00", "/search?q=a%00b"):
+            assert (await client.get(base + path)).status_code == 200, path
+        body = {"content": "Words to keep", "session_id": "a\x00b", "supersedes": "x\x00"}
+        assert (await client.post(base + "/memories", json=body)).status_code == 404
+        assert (await client.post(base + "/memories", json=body | {"supersedes": None})).status_code == 201
 
 
 async def test_an_exported_archive_is_imported_again_with_nothing_new(rest: Rest) -> None:

@@ -206,7 +206,7 @@ def _note(restore: Restore, note: Note) -> None:
     if id is not None:
         restore.report.unchanged += 1
     else:
-        made = memory_of(restore.principal, workspace_id, new, checked, 0, restore.now)
+        made = memory_of(restore.principal, workspace_id, new, checked, restore.now)
         if note.learned_at is not None:
             made = replace(
                 made, learned_at=min(note.learned_at, restore.now), updated_at=min(note.learned_at, restore.now)

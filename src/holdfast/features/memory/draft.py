@@ -64,9 +64,7 @@ def trust_of(principal: Principal, claimed: Trust | None, source: str) -> Trust:
     return "web" if not principal.is_person and source.startswith(("http://", "https://")) else own
 
 
-def memory_of(
-    principal: Principal, workspace_id: str, new: NewMemory, checked: Draft, position: int, now: int
-) -> Memory:
+def memory_of(principal: Principal, workspace_id: str, new: NewMemory, checked: Draft, now: int) -> Memory:
     """A current memory in the caller's words, without a slug yet."""
     return Memory(
         id=new_id("mem"),
@@ -86,10 +84,10 @@ def memory_of(
         author=principal.actor,
         author_name=principal.name,
         trust=trust_of(principal, new.trust, checked.source),
-        session_id=wording.clean(new.session_id) if new.session_id else None,
-        chat_id=wording.clean(new.chat_id) if new.chat_id else None,
+        session_id=wording.clean(new.session_id or "") or None,
+        chat_id=wording.clean(new.chat_id or "") or None,
         source=checked.source,
-        position=position,
+        position=0,
         revision=1,
         updated_at=now,
     )

@@ -362,8 +362,9 @@ class MemoryService:
         vector: Vector | None,
     ) -> Memory | None:
         """Store and index; None when a current memory says the same."""
-        position = store.in_session(tx, workspace_id, new.session_id) if new.session_id else 0
-        made = memory_of(principal, workspace_id, new, checked, position, self._clock.now())
+        made = memory_of(principal, workspace_id, new, checked, self._clock.now())
+        if made.session_id:
+            made = replace(made, position=store.in_session(tx, workspace_id, made.session_id))
         if superseded is not None and superseded.digest == checked.digest:
             return None
         for slug in slugs_for(checked.title, checked.digest):
