@@ -245,7 +245,7 @@ async def test_headers_without_end_are_refused(guard: Guard) -> None:
 
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    flooded = Guard(allow_private=[f"site.test:{port}"], resolver=names())
+    flooded = Guard(allow_private=[f"site.test:{port}"], resolver=names(), limits=Limits(seconds=60))
     with pytest.raises(FetchFailed, match="broke off"):
         await flooded.get(parse_url(f"http://site.test:{port}/"))
     await flooded.aclose()

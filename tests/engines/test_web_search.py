@@ -7,6 +7,7 @@ import pytest
 from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
 from holdfast.engines.fetch.guard import Guard, Limits
 from holdfast.engines.fetch.reader import Reader
+from holdfast.engines.web_search.backends import backend as chosen
 from holdfast.engines.web_search.brave import Brave
 from holdfast.engines.web_search.engine import CHARACTERS, WebSearch
 from holdfast.engines.web_search.keyless import Keyless
@@ -160,3 +161,14 @@ async def test_the_keyless_search_reads_ddgs_results(monkeypatch: pytest.MonkeyP
     hits = [{"title": "T", "href": "https://e.example/", "body": "text"}, {"title": "no address"}]
     monkeypatch.setattr(keyless, "_ask", lambda query, count: hits)
     assert (await Keyless().search("x", 5)).results == (Result("T", "https://e.example/", "text"),)
+
+
+async def test_a_back_end_is_chosen_by_name_and_not_without_what_it_needs() -> None:
+    guard = Guard()
+    assert isinstance(chosen("ddgs", guard), Keyless)
+    assert isinstance(chosen("searxng", guard, url="http://searx.example"), SearXNG)
+    assert isinstance(chosen("brave", guard, key="k"), Brave)
+    assert isinstance(chosen("tavily", guard, key="k"), Tavily)
+    for name in ("searxng", "brave", "tavily", "altavista"):
+        with pytest.raises(ValueError, match=name):
+            chosen(name, guard)

@@ -20,7 +20,7 @@ class Blocked(Invalid):
     code = "blocked_address"
 
     def __init__(self, host: str, why: str) -> None:
-        problem = f"{host} is not on the public internet ({why}); the operator can allow it by fetch.allow_private"
+        problem = f"{host} is not on the public internet ({why}); the operator can allow it with HOLDFAST_FETCH_ALLOW"
         super().__init__(f"This address may not be fetched: {problem}.", fields=[FieldError("url", problem)])
 
 

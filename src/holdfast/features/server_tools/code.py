@@ -1,7 +1,7 @@
 """Owns the tools `xerotier.code.search`, `repo_overview` and `repo_read`."""
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,13 @@ from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.code_hosts.engine import MAX_QUERY, RESULTS, CodeSearch
 from holdfast.engines.code_hosts.model import MAX_PATHS
 from holdfast.features.server_tools import rendering
+from holdfast.features.server_tools.model import (
+    CodeSearchOutput,
+    FileOutput,
+    HitOutput,
+    OverviewOutput,
+    ReadOutput,
+)
 
 _Path = Annotated[str, Field(max_length=1_000)]
 _READS_CODE = Annotations(read_only=True, idempotent=True, open_world=True)
@@ -29,47 +36,8 @@ class SearchInput(_Input):
     max_results: int = Field(RESULTS, ge=1, le=30, description="How many files at most.")
 
 
-class HitOutput(BaseModel):
-    repository: str
-    path: str
-    url: str
-    snippets: list[str]
-    content: str | None = None
-    truncated: bool = False
-
-
-class SearchOutput(BaseModel):
-    total: int | None
-    results: list[HitOutput]
-
-
 class OverviewInput(_Input):
     repository: str = Field(max_length=500, description=_REPOSITORY)
-
-
-class EntryOutput(BaseModel):
-    path: str
-    kind: Literal["file", "directory", "other"]
-    size: int | None = None
-
-
-class OverviewOutput(BaseModel):
-    repository: str
-    url: str
-    description: str
-    default_branch: str
-    stars: int
-    forks: int
-    open_issues: int
-    license: str
-    topics: list[str]
-    archived: bool
-    updated_at: str
-    languages: dict[str, float]
-    readme: str
-    tree: list[EntryOutput]
-    tree_truncated: bool
-    recent_commits: list[dict[str, str]] = Field(description="sha, message, author and date of each.")
 
 
 class ReadInput(_Input):
@@ -81,28 +49,17 @@ class ReadInput(_Input):
     )
 
 
-class FileOutput(BaseModel):
-    path: str
-    kind: Literal["file", "directory", "error"]
-    content: str = ""
-    entries: list[EntryOutput] = Field(default_factory=list)
-    truncated: bool = False
-
-
-class ReadOutput(BaseModel):
-    repository: str
-    files: list[FileOutput]
-
-
 def tools(code: CodeSearch) -> list[AnyTool]:
     """The code tools over one code host."""
     return [_search_tool(code), _overview_tool(code), _read_tool(code)]
 
 
 def _search_tool(code: CodeSearch) -> AnyTool:
-    async def search(call: ToolCall, given: SearchInput) -> SearchOutput:
+    async def search(call: ToolCall, given: SearchInput) -> CodeSearchOutput:
         found = await code.search(given.query, language=given.language, max_results=given.max_results)
-        return SearchOutput(total=found.total, results=[HitOutput.model_validate(asdict(hit)) for hit in found.results])
+        return CodeSearchOutput(
+            total=found.total, results=[HitOutput.model_validate(asdict(hit)) for hit in found.results]
+        )
 
     return Tool(
         name="xerotier.code.search",
@@ -112,7 +69,7 @@ def _search_tool(code: CodeSearch) -> AnyTool:
             'first three whole. Example: {"query": "def retry repo:encode/httpx", "language": "python"}.'
         ),
         input=SearchInput,
-        output=SearchOutput,
+        output=CodeSearchOutput,
         handler=search,
         annotations=_READS_CODE,
         tier="intel",

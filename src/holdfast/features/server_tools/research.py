@@ -1,6 +1,6 @@
 """Owns the tools `xerotier.research.web_search`, `fetch_url` and `inspect_site`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,9 +8,18 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.fetch.pages import MAX_FOLLOW, MAX_URLS, FetchedPage, Fetcher
 from holdfast.engines.site.inspector import SiteInspector
-from holdfast.engines.site.model import SiteReport, Swatch
+from holdfast.engines.site.model import SiteReport
 from holdfast.engines.web_search.engine import MAX_QUERY, MAX_RESULTS, RESULTS, WebSearch
 from holdfast.features.server_tools import rendering
+from holdfast.features.server_tools.model import (
+    FetchOutput,
+    InspectOutput,
+    LinkOutput,
+    PageOutput,
+    WebPage,
+    WebResult,
+    WebSearchOutput,
+)
 
 _Url = Annotated[str, Field(max_length=2_048)]
 _READS_THE_WEB = Annotations(read_only=True, idempotent=True, open_world=True)
@@ -25,24 +34,6 @@ class WebSearchInput(_Input):
     max_results: int = Field(RESULTS, ge=1, le=MAX_RESULTS, description="How many hits at most.")
 
 
-class WebResult(BaseModel):
-    title: str
-    url: str
-    snippet: str
-
-
-class WebPage(BaseModel):
-    url: str
-    content: str
-
-
-class WebSearchOutput(BaseModel):
-    answer: str
-    abstract: str
-    results: list[WebResult]
-    fetched_pages: list[WebPage]
-
-
 class FetchInput(_Input):
     url: _Url | None = Field(None, description="The page to read; http or https.")
     urls: list[_Url] | None = Field(None, description=f"Several pages at once, at most {MAX_URLS}.")
@@ -52,40 +43,8 @@ class FetchInput(_Input):
     )
 
 
-class LinkOutput(BaseModel):
-    url: str
-    text: str
-
-
-class PageOutput(BaseModel):
-    url: str
-    content: str = Field(description="The text, or why there is none.")
-    error: bool
-    title: str = ""
-    truncated: bool = False
-    discovered_links: list[LinkOutput] | None = None
-    followed_from_discovery: bool = False
-
-
-class FetchOutput(BaseModel):
-    discover_links_enabled: bool
-    total_pages: int
-    pages: list[PageOutput]
-
-
 class InspectInput(_Input):
     url: _Url = Field(description="The page to inspect; http or https.")
-
-
-class InspectOutput(BaseModel):
-    """`SiteReport` as agents get it: the inner shapes are told by the data, not by the schema."""
-
-    url: str
-    palette: list[Swatch]
-    typography: dict[str, Any]
-    layout: dict[str, Any]
-    meta: dict[str, Any]
-    stylesheets: list[dict[str, Any]]
 
 
 def tools(web_search: WebSearch, fetcher: Fetcher, inspector: SiteInspector) -> list[AnyTool]:
