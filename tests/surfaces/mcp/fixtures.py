@@ -1,4 +1,4 @@
-"""Owns the catalog that the MCP conformance suite asks for. Production never serves it: tests hand it to the surface."""
+"""Owns the catalog that the MCP conformance suite asks for. Only tests hand it to the surface."""
 
 import asyncio
 import base64
@@ -39,7 +39,8 @@ from holdfast.surfaces.mcp.tools import Context
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 WAV = base64.b64encode(
-    b"RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x80>\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
+    b"RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x80>\x00\x00\x02\x00\x10\x00"
+    b"data\x00\x00\x00\x00"
 ).decode()
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 NAME_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

@@ -77,7 +77,8 @@ class StatelessEra:
                 await reply.finish(raw, status=200 if code is None else http_status(code))
 
     def _route(self, admitted: Admitted, message: Message) -> InboundModernRoute | InboundLadderRejection:
-        pairs = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in admitted.scope["headers"]]
+        # RFC 9110 takes the space around a value away; our HTTP parser leaves what trails it.
+        pairs = [(key.decode("latin-1"), value.decode("latin-1").strip()) for key, value in admitted.scope["headers"]]
         duplicated = find_duplicated_routing_header(pairs)
         if duplicated is not None:
             return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{duplicated} header appears more than once")
