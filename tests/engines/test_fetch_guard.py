@@ -139,7 +139,7 @@ async def test_no_redirect_to_an_attack_url_reaches_anything(treasure: Site, fro
     for attack in ATTACKS:
         if "\n" in attack or attack.startswith("http:/\\"):
             continue  # no header can carry the one, and a Location resolves the other to a path
-        front.pages["/go"] = redirect(attack.replace("{port}", str(treasure.port)).encode().decode("latin-1"))
+        front.pages["/go"] = redirect(attack.replace("{port}", str(treasure.port)))
         if not await refused(guard, front.url("/go")):
             reached.append(attack)
     assert reached == []
@@ -156,6 +156,13 @@ async def test_the_allowed_site_is_read_and_resolved_once(front: Site) -> None:
     assert resolver.questions == ["site.test"]
     assert front.headers[0]["Host"] == f"site.test:{front.port}"
     assert "Holdfast" in front.headers[0]["User-Agent"]
+
+
+async def test_a_redirect_to_a_path_beyond_ascii_is_followed_as_utf_8(front: Site, guard: Guard) -> None:
+    front.pages["/a"] = redirect("/größe")
+    front.pages["/größe"] = html("hello")
+    reply = await guard.get(parse_url(front.url("/a")))
+    assert reply.url.target == "/gr%C3%B6%C3%9Fe"
 
 
 async def test_an_exception_for_one_port_is_none_for_another(treasure: Site, front: Site, guard: Guard) -> None:

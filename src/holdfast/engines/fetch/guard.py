@@ -34,6 +34,8 @@ class Limits:
     """How much of somebody's server we bear: plain bytes after inflating, seconds over all hops, redirects."""
 
     bytes: int = 5_000_000
+    bytes_of_type: Mapping[str, int] = field(default_factory=dict)
+    """Another number of bytes for some media types."""
     seconds: float = 10.0
     connect_seconds: float = 5.0
     redirects: int = 5
@@ -177,8 +179,10 @@ class Guard:
                 # Nobody reads it, but a drained connection serves the next hop without another look-up.
                 await _body(response, Inflater("", 65_536))
                 return Reply(url, response.status, received, b"")
-            body, truncated = await _body(response, Inflater(received.get("content-encoding", ""), limits.bytes))
-            return Reply(url, response.status, received, body, truncated)
+            reply = Reply(url, response.status, received, b"")
+            limit = limits.bytes_of_type.get(reply.content_type, limits.bytes)
+            body, truncated = await _body(response, Inflater(received.get("content-encoding", ""), limit))
+            return replace(reply, body=body, truncated=truncated)
 
 
 async def _body(response: httpcore.Response, inflater: Inflater) -> tuple[bytes, bool]:
@@ -199,7 +203,8 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _redirected(request: Request, status: int, location: str) -> Request:
-    url = request.url.join(location)
+    # Headers arrive as Latin-1, but a Location beyond ASCII is UTF-8 wherever browsers understand it.
+    url = request.url.join(location.encode("latin-1").decode("utf-8", "replace"))
     headers = request.headers
     if url.origin != request.url.origin:
         headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}

@@ -17,7 +17,7 @@ JOBS = "holdfast.engines.fetch.reading"
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.8,*/*;q=0.1"
 _MAX_HTML = 2_000_000
 _MAX_PDF = 20_000_000
-_PAGE = Limits(bytes=_MAX_PDF)
+_PAGE = Limits(bytes=_MAX_HTML, bytes_of_type={"application/pdf": _MAX_PDF, "application/octet-stream": _MAX_PDF})
 _TEXTUAL = ("json", "xml", "yaml", "javascript", "toml", "csv", "x-sh", "sql", "graphql")
 _KEPT_SECONDS = 300.0
 _KEPT_PAGES = 64
@@ -93,8 +93,7 @@ class Reader:
         if kind == "text":
             text = decode(reply.body[: MAX_TEXT * 4], charset)
             return Page(str(reply.url), "", text[:MAX_TEXT], "text", truncated=reply.truncated or len(text) > MAX_TEXT)
-        body = reply.body[:_MAX_HTML]
-        found = await self._workers.run("html", {"url": str(reply.url), "charset": charset}, [body], seconds=6)
+        found = await self._workers.run("html", {"url": str(reply.url), "charset": charset}, [reply.body], seconds=6)
         return Page(
             str(reply.url),
             found["title"],
@@ -102,7 +101,7 @@ class Reader:
             "html",
             links=tuple(Link(link["url"], link["text"]) for link in found["links"]),
             description=found["description"],
-            truncated=len(reply.body) > len(body) or len(found["text"]) >= MAX_TEXT,
+            truncated=reply.truncated or len(found["text"]) >= MAX_TEXT,
         )
 
 
