@@ -67,7 +67,7 @@ async def send_bytes(
     headers: Mapping[str, str] | None = None,
 ) -> None:
     """One whole response."""
-    raw = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
+    raw = [] if status == 204 else [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
     if headers:
         raw += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
