@@ -83,6 +83,7 @@ class Reading:
     """Whether the text says that something is no longer as it was."""
 
 
+@lru_cache(maxsize=4_000)
 def read(text: str) -> Reading:
     """What a text says, word by word."""
     words: set[str] = set()

@@ -50,6 +50,7 @@ NEIGHBOURS = 8
 MAX_CONTRADICTIONS = 5
 MAX_QUERY = 2_000
 CURRENT = Filters()
+KNOWN = "A memory says this already."
 
 Vector = NDArray[np.float32]
 
@@ -93,19 +94,12 @@ class MemoryService:
         checked = draft(new)
         if isinstance(checked, Refusal):
             return await self._refuse(principal, workspace_id, checked)
+        known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, checked.digest))
+        if known is not None and new.supersedes is None:
+            return Saved("duplicate", known, reason=KNOWN)
         vector = await self._vector(checked.title, checked.content)
-        if vector is None:
-            near = []
-        else:
-            near = await self._near(principal, workspace_id, vector)
-        reading = likeness.read(checked.content)
-        pairs = [(memory, cosine, likeness.read(memory.content)) for memory, cosine in near]
-        repeated = next((old for old, cosine, other in pairs if likeness.repeats(reading, other, cosine)), None)
-        contradicts = [
-            Contradiction(memory, reason, cosine)
-            for memory, cosine, other in pairs
-            if (reason := likeness.contradiction(reading, other, cosine)) is not None
-        ][:MAX_CONTRADICTIONS]
+        near = await self._near(principal, workspace_id, vector) if vector is not None else []
+        repeated, contradicts = _compared(checked.content, near)
 
         def work(tx: Tx) -> Saved:
             workspace = self._workspaces.check(tx, principal, workspace_id)
@@ -123,7 +117,7 @@ class MemoryService:
             assert known is not None
             if superseded is not None and superseded.id != known.id:
                 self._replace(tx, principal, superseded, known, known.true_from)
-            return Saved("duplicate", known, reason="A memory says this already.")
+            return Saved("duplicate", known, reason=KNOWN)
 
         return await self._database.write(work)
 
@@ -327,8 +321,13 @@ class MemoryService:
         """Current memories nearest to a vector, with their cosine."""
         workspace = await self._workspaces.get(principal, workspace_id)
         nearest = await self._search.nearest(workspace.id, frozenset({ENTITY}), vector, NEIGHBOURS)
-        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [id for id, _ in nearest]))
-        return [(rows[id], cosine) for id, cosine in nearest if id in rows and rows[id].status == "current"]
+        alike = {id: cosine for id, cosine in nearest if cosine >= likeness.SAME_SUBJECT}
+        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, list(alike))) if alike else {}
+        return [(rows[id], cosine) for id, cosine in alike.items() if id in rows and rows[id].status == "current"]
+
+    def _said(self, tx: Tx, principal: Principal, workspace_id: str, digest: str) -> Memory | None:
+        workspace = self._workspaces.check(tx, principal, workspace_id)
+        return store.find_current(tx, workspace.id, digest)
 
     def _found(
         self,
@@ -406,3 +405,17 @@ def _require_current(memory: Memory) -> None:
         raise Conflict(f"The memory {memory.slug!r} is superseded by {memory.superseded_by}; change that one.")
     if memory.status == "retracted":
         raise Conflict(f"The memory {memory.slug!r} was retracted; save a new one.")
+
+
+def _compared(content: str, near: list[tuple[Memory, float]]) -> tuple[Memory | None, list[Contradiction]]:
+    """The memory that a text repeats, and those that it seems to change."""
+    reading = likeness.read(content)
+    contradicts = []
+    for memory, cosine in near:
+        other = likeness.read(memory.content)
+        if likeness.repeats(reading, other, cosine):
+            return memory, []
+        reason = likeness.contradiction(reading, other, cosine)
+        if reason is not None:
+            contradicts.append(Contradiction(memory, reason, cosine))
+    return None, contradicts[:MAX_CONTRADICTIONS]

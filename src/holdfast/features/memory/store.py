@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from holdfast.features.memory.model import Filters, Memory, Revision
@@ -132,7 +131,10 @@ def count_by_category(tx: Tx, workspace_id: str) -> dict[str, int]:
 
 def insert_revisions(tx: Tx, revisions: Iterable[Revision]) -> None:
     """Keep what memories said before."""
-    rows = [asdict(revision) | {"tags": _tags(revision.tags)} for revision in revisions]
+    rows = [
+        {name: getattr(revision, name) for name in Revision.__slots__} | {"tags": _tags(revision.tags)}
+        for revision in revisions
+    ]
     if rows:
         tx.many(f"INSERT INTO memory_revision ({_REVISION_FIELDS}) VALUES ({_REVISION_VALUES})", rows)
 
@@ -194,7 +196,7 @@ def _tags(tags: Sequence[str]) -> str:
 
 
 def _params(memory: Memory) -> dict[str, Any]:
-    return asdict(memory) | {"tags": _tags(memory.tags)}
+    return {name: getattr(memory, name) for name in Memory.__slots__} | {"tags": _tags(memory.tags)}
 
 
 def _memory(row: Row) -> Memory:

@@ -163,9 +163,8 @@ def _gibberish(content: str, letters: int) -> bool:
         return True
     if len(words) >= 8 and len({word.casefold() for word in words}) <= 2:
         return True
-    latin = [word for word in words if word.isascii() and len(word) >= 5]
-    # Names and code are odd one by one; a text most of whose longer words are odd is noise.
-    return bool(latin) and len(words) <= 12 and sum(map(_odd, latin)) > len(words) / 2
+    # Names and code are odd one by one; a short text most of whose words are odd is noise.
+    return len(words) <= 12 and sum(_odd(word) for word in words if word.isascii() and len(word) >= 5) > len(words) / 2
 
 
 def _odd(word: str) -> bool:
