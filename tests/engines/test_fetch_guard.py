@@ -13,6 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.engines.fetch.addresses import Exceptions, closed_because
@@ -328,6 +330,7 @@ async def test_tls_is_checked_on_the_host_name_though_we_connect_to_an_address(t
         ("https://example.com:443/a b".replace(" ", "%20"), "https://example.com/a%20b"),
         ("http://bücher.example/ü?q=ä", "http://xn--bcher-kva.example/%C3%BC?q=%C3%A4"),
         ("http://example.com./x#part", "http://example.com/x"),
+        ('http://example.com/a b/"c"?q=d e|f', "http://example.com/a%20b/%22c%22?q=d%20e%7Cf"),
         ("http://[2606:4700::1111]:8080/", "http://[2606:4700::1111]:8080/"),
         (" https://example.com/?a=1&b=%2F ", "https://example.com/?a=1&b=%2F"),
     ],
@@ -335,6 +338,43 @@ async def test_tls_is_checked_on_the_host_name_though_we_connect_to_an_address(t
 def test_a_url_has_one_reading(text: str, read: str) -> None:
     assert str(parse_url(text)) == read
     assert parse_url(read) == parse_url(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "example.com",
+        "http://",
+        "http:///x",
+        "http://a b/",
+        "http://a..b/",
+        "http://-/",
+        "http://x:99999/",
+        "http://x:0/",
+        "http://[::1",
+        "http://[1.2.3.4]/",
+        "http://ex%61mple.com/",
+        "http://\u2024/",
+        "http://a/" + "x" * 8_000,
+    ],
+)
+def test_what_is_no_url_is_refused(text: str) -> None:
+    with pytest.raises(BadUrl):
+        parse_url(text)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.text("ab1.:/@[]%#?\\-_ \t\nüⅫ。０", max_size=30))
+def test_whatever_is_read_as_a_url_reads_the_same_again(rest: str) -> None:
+    for text in (f"http://{rest}", f"https://host.test{rest}"):
+        try:
+            url = parse_url(text)
+        except BadUrl:
+            continue
+        assert parse_url(str(url)) == url
+        assert str(url).isascii()
+        assert "@" not in url.authority
 
 
 def test_a_url_with_a_password_is_refused_without_repeating_it() -> None:

@@ -44,16 +44,20 @@ class Robots:
 
     async def _rules(self, url: Url) -> bytes | None:
         origin = url.origin
-        async with self._locks.setdefault(origin, asyncio.Lock()):
-            kept = self._sites.get(origin)
-            if kept is None or kept[0] < time.monotonic():
-                rules = await self._fetch(origin)
-                # A site that was down gets asked again soon.
-                kept = (time.monotonic() + (_KEPT_SECONDS if rules is not None else 30.0), rules)
-                self._sites[origin] = kept
-            self._sites.move_to_end(origin)
-        while len(self._sites) > _KEPT_SITES:
-            self._locks.pop(self._sites.popitem(last=False)[0], None)
+        try:
+            async with self._locks.setdefault(origin, asyncio.Lock()):
+                kept = self._sites.get(origin)
+                if kept is None or kept[0] < time.monotonic():
+                    rules = await self._fetch(origin)
+                    # A site that was down gets asked again soon.
+                    kept = (time.monotonic() + (_KEPT_SECONDS if rules is not None else 30.0), rules)
+                    self._sites[origin] = kept
+                self._sites.move_to_end(origin)
+        finally:
+            while len(self._sites) > _KEPT_SITES:
+                self._locks.pop(self._sites.popitem(last=False)[0], None)
+            if origin not in self._sites:
+                self._locks.pop(origin, None)
         return kept[1]
 
     async def _fetch(self, origin: str) -> bytes | None:
