@@ -1,11 +1,8 @@
 """Measures what search finds: evidence recall on LoCoMo conversations, each turn one entry, with the shipped model.
 
-    python bench/retrieval.py [--data ../shared/data/locomo-dev.json] [--embedder minilm|words]
-
-Prints recall@5/@10/@20 over all questions and per question type. The data is CC BY-NC 4.0 and not part of the project.
+Recall at 5, 10 and 20 over all questions and per question type. The data is CC BY-NC 4.0 and no part of the project.
 """
 
-import argparse
 import asyncio
 import json
 import tempfile
@@ -16,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.report import Figure, finish, options
 from holdfast.core.clock import SystemClock
 from holdfast.engines.search import Entry, Query, SearchEngine
 from holdfast.engines.search.embedder import Embedder
@@ -26,6 +24,7 @@ from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 
 DEPTHS = (5, 10, 20)
+TARGET_AT_10 = 79.0
 TYPES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
 
@@ -68,8 +67,8 @@ def workspace(tx: Tx, name: str) -> str:
     return row["id"]
 
 
-async def measure(path: Path, embedder: Embedder) -> None:
-    """Index every conversation, ask every question, print the table."""
+async def measure(path: Path, embedder: Embedder) -> list[Figure]:
+    """Index every conversation and ask every question."""
     shares: dict[str, list[list[float]]] = defaultdict(list)
     searching = embedding = 0.0
     with tempfile.TemporaryDirectory() as directory:
@@ -97,21 +96,26 @@ async def measure(path: Path, embedder: Embedder) -> None:
                     shares[group].append(share)
         await search.stop()
         await database.close()
-    print(f"{'questions':<12} {'count':>6}" + "".join(f"  recall@{depth:<3}" for depth in DEPTHS))
+    figures = []
     for group in ("all", *TYPES.values()):
         rows = shares[group]
-        means = [100 * sum(row[index] for row in rows) / max(len(rows), 1) for index in range(len(DEPTHS))]
-        print(f"{group:<12} {len(rows):>6}" + "".join(f"  {mean:>9.1f}" for mean in means))
-    print(f"embedding {embedding:.1f} s; search {1000 * searching / max(len(shares['all']), 1):.1f} ms a question")
+        for index, depth in enumerate(DEPTHS):
+            mean = 100 * sum(row[index] for row in rows) / max(len(rows), 1)
+            target = TARGET_AT_10 if group == "all" and depth == 10 and embedder.id == MiniLmEmbedder.id else None
+            figures.append(Figure(f"recall@{depth}, {group} ({len(rows)} questions)", mean, "%", target))
+    figures.append(Figure("embedding every turn", embedding, "s"))
+    figures.append(Figure("one search, its embedding included", 1000 * searching / len(shares["all"]), "ms"))
+    return figures
 
 
 def main() -> None:
-    """Read the arguments and measure."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Measure as the arguments say."""
+    parser = options((__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared/data/locomo-dev.json")
     parser.add_argument("--embedder", choices=("minilm", "words"), default="minilm")
-    options = parser.parse_args()
-    asyncio.run(measure(options.data, MiniLmEmbedder() if options.embedder == "minilm" else WordEmbedder()))
+    chosen = parser.parse_args()
+    embedder: Embedder = MiniLmEmbedder() if chosen.embedder == "minilm" else WordEmbedder()
+    finish(asyncio.run(measure(chosen.data, embedder)), as_json=chosen.json)
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ async def test_check_finds_postings_that_disagree(database: Database, search: Se
     await put(search, database, [entry(here, "m1", "some words")])
     if database.dialect == "sqlite":
         await database.write(lambda tx: tx.execute("DROP TRIGGER search_text_changed"))
-    await database.write(lambda tx: tx.execute("UPDATE search_text SET words = '  other  words '"))
+    await database.write(lambda tx: tx.execute("UPDATE search_text SET words = '  other  words'"))
 
     assert len(await search.check()) == 1
 

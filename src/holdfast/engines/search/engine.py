@@ -26,9 +26,11 @@ from holdfast.storage.database import Database, Tx
 
 log = logging.getLogger(__name__)
 
-FOUND_BY_WORDS = 120
-FOUND_BY_MEANING = 120
-MOST_MATCHES = 20_000
+FOUND_BY_WORDS = 90
+FOUND_BY_MEANING = 90
+LEADS = 40
+"""The best so far, whose neighbours in their sources are looked at as well."""
+MOST_MATCHES = 5000
 """Words that together match more entries help to rank but not to find, the rarest always do."""
 MOST_QUERY_WORDS = 32
 REMEMBERED_TEXTS = 2048
@@ -186,9 +188,12 @@ class SearchEngine:
         numbers = self._store.lexical(tx, filter, _finders(weights, statistics.frequencies), FOUND_BY_WORDS)
         if vector is not None:
             numbers += self._store.nearest(tx, filter, vector, embedder, FOUND_BY_MEANING)
-        numbers += self._store.neighbours(tx, list(dict.fromkeys(numbers)), filter)
-        candidates = self._store.candidates(tx, sorted(set(numbers)), vector, embedder)
         question = ranking.Question(weights, statistics.mean_length, moments(text, now), named)
+        candidates = self._store.candidates(tx, list(dict.fromkeys(numbers)), vector, embedder)
+        leads = [one.candidate.number for one in ranking.rank(candidates, question, max(LEADS, query.limit))]
+        near = set(self._store.neighbours(tx, leads, filter)).difference(numbers)
+        if near:
+            candidates += self._store.candidates(tx, sorted(near), vector, embedder)
         return self._hits(tx, ranking.rank(candidates, question, query.limit), question)
 
     def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question) -> list[Hit]:
@@ -237,7 +242,7 @@ def _prepared(entry: Entry) -> Prepared:
     words = analyser.words(embedded_text(title, text))
     if entry.author:
         words += _names(entry.author)
-    kept = replace(entry, title=title, text=text)
+    kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     return Prepared(kept, tuple(words), json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True))
 
 
@@ -249,7 +254,7 @@ def _without(text: str, named: frozenset[str]) -> str:
     """The query without the people it names: they prefer entries by author, and blur meaning."""
     names = {name for author in named for name in _names(author)}
     rest = text
-    for word in reversed([word for word in analyser.located(text) if word.text in names]):
+    for word in reversed(analyser.located(text, names)):
         rest = rest[: word.start] + rest[word.end :]
     return rest if analyser.words(rest) else text
 

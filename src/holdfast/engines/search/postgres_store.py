@@ -39,12 +39,12 @@ ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embe
 RETURNING number, type, id, part
 """
 _PUT_TEXTS = """
-INSERT INTO search_text (number, shelf, title, text, words, meta)
-SELECT x.number, :shelf, x.title, x.text, x.words, x.meta
-FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :meta::text[])
-    AS x(number, title, text, words, meta)
+INSERT INTO search_text (number, shelf, title, text, words, codes, meta)
+SELECT x.number, :shelf, x.title, x.text, x.words, x.codes, x.meta
+FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :codes::bytea[], :meta::text[])
+    AS x(number, title, text, words, codes, meta)
 ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
-    meta = excluded.meta
+    codes = excluded.codes, meta = excluded.meta
 """
 _ON_SHELF = "(:shelf::bigint IS NULL OR e.shelf = :shelf)"
 _CHECKS = {
@@ -115,6 +115,7 @@ class PostgresStore(Store):
                 "title": [entry.title for entry in entries],
                 "text": [entry.text for entry in entries],
                 "words": [item.stored_words for item in items],
+                "codes": [item.codes for item in items],
                 "meta": [item.meta for item in items],
             },
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.search.analyser import code
 from holdfast.engines.search.moments import Moments
 from holdfast.engines.search.store import Candidate
 
@@ -125,9 +126,14 @@ def _of(places: NDArray[np.intp], values: Scores) -> Scores:
 
 
 def _counts(candidates: Sequence[Candidate], words: Sequence[str]) -> Scores:
-    padded = [f" {word} " for word in words]
-    counts = np.array([[one.words.count(word) for word in padded] for one in candidates], np.float64)
-    return counts.reshape(len(candidates), len(words))
+    """How often each candidate has each word."""
+    counts = np.zeros((len(candidates), len(words)))
+    sizes = np.array([len(one.codes) // 4 for one in candidates])
+    codes = np.frombuffer(b"".join(one.codes for one in candidates), np.uint32)
+    owners = np.repeat(np.arange(len(candidates)), sizes)
+    for index, word in enumerate(words):
+        counts[:, index] = np.bincount(owners[codes == code(word)], minlength=len(candidates))
+    return counts
 
 
 def _bm25(counts: Scores, lengths: Scores, question: Question, recipe: Recipe, entries: int) -> Scores:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 FOREVER = np.iinfo(np.int64).max
-EXACT_ENTRIES = 8192
-"""Up to here every vector is compared; above, bits first, then bytes."""
-SHORTLIST = 2000
+EXACT_ENTRIES = 2048
+"""Up to here every vector is compared; above, bits first, then bytes of those whose bits are nearest."""
+SHORTEST_LIST, LONGEST_LIST = 1500, 3000
 SHELVES_BYTES = 1 << 30
 
 
@@ -110,7 +110,8 @@ class Shelf:
         if len(rows) > EXACT_ENTRIES:
             chosen = bits[:count] if len(rows) == count else bits[rows]
             distance = np.bitwise_count(chosen ^ pack(vector[None, :])).sum(axis=1, dtype=np.uint16)
-            rows = rows[_smallest(distance, max(SHORTLIST, 20 * limit))]
+            shortlist = max(min(max(len(rows) // 8, SHORTEST_LIST), LONGEST_LIST), 8 * limit)
+            rows = rows[_smallest(distance, shortlist)]
         likeness = (bytes_[rows].astype(np.float32) @ vector) * scales[rows]
         return [int(number) for number in numbers[rows[_smallest(-likeness, limit)]]]
 

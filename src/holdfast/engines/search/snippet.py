@@ -10,7 +10,7 @@ MARK = "**"
 
 def snippet(text: str, weights: Mapping[str, float], length: int = LENGTH) -> str:
     """About `length` characters of the text, its matching words between `**`; the beginning where none matches."""
-    matches = [word for word in located(text) if word.text in weights]
+    matches = located(text, weights)
     start, end = _window(text, matches, weights, length)
     pieces: list[str] = []
     place = start

@@ -31,9 +31,10 @@ ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embe
 RETURNING number
 """
 _PUT_TEXT = """
-INSERT INTO search_text (number, shelf, title, text, words, meta) VALUES (:number, :shelf, :title, :text, :words, :meta)
+INSERT INTO search_text (number, shelf, title, text, words, codes, meta)
+VALUES (:number, :shelf, :title, :text, :words, :codes, :meta)
 ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
-    meta = excluded.meta
+    codes = excluded.codes, meta = excluded.meta
 """
 _PUT_VECTOR = """
 INSERT INTO search_vector (shelf, number, embedder, vector) VALUES (:shelf, :number, :embedder, :vector)
@@ -105,7 +106,7 @@ class SqliteStore(Store):
             )
             number = int(row["number"]) if row else 0
             text = {"number": number, "shelf": shelf, "title": entry.title, "text": entry.text, "meta": item.meta}
-            tx.execute(_PUT_TEXT, {**text, "words": item.stored_words})
+            tx.execute(_PUT_TEXT, {**text, "words": item.stored_words, "codes": item.codes})
             if vectors is None:
                 tx.execute(
                     "DELETE FROM search_vector WHERE shelf = :shelf AND number = :number",

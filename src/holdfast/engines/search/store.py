@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.search import analyser
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.storage.database import Row, Tx
 
@@ -17,7 +18,7 @@ Vector = NDArray[np.float32]
 
 _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
 COLUMNS = (
-    "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position, t.words"
+    "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position, t.codes"
 )
 """A candidate's columns, in the order of its fields."""
 
@@ -32,8 +33,13 @@ class Prepared:
 
     @property
     def stored_words(self) -> str:
-        """Every word between two spaces of its own, so that `count(" word ")` counts each."""
-        return "".join(f"  {word}" for word in self.words) + " "
+        """Two spaces before each word: the store puts the shelf's number where the second is."""
+        return "".join(f"  {word}" for word in self.words)
+
+    @property
+    def codes(self) -> bytes:
+        """The words as numbers, for counting."""
+        return analyser.codes(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Candidate:
     author: str
     source: str
     position: int
-    words: str
+    codes: bytes
     cosine: float | None = None
 
 

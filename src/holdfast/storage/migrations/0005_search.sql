@@ -42,13 +42,14 @@ CREATE INDEX search_entry_neighbour ON search_entry (shelf, source, position);
 
 CREATE INDEX search_entry_embedder ON search_entry (embedder, number);
 
--- What is shown and scored. Every word of `words` stands between two spaces of its own.
+-- What is shown and scored. Two spaces stand before each word of `words`; `codes` has four bytes for each, to count by.
 CREATE TABLE search_text (
     number INTEGER PRIMARY KEY REFERENCES search_entry(number) ON DELETE CASCADE,
     shelf INTEGER NOT NULL,
     title TEXT NOT NULL,
     text TEXT NOT NULL,
     words TEXT NOT NULL,
+    codes BLOB NOT NULL,
     meta TEXT NOT NULL
 );
 

@@ -1,0 +1,196 @@
+"""Measures how fast search answers: hybrid queries over workspaces of skewed size, beside exact numpy.
+
+A third of all entries is in the biggest of 100 workspaces. Vectors are given, so embedding is
+left out; `--embed` adds the shipped model's time for a query.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.report import Figure, finish, options
+from bench.retrieval import workspace
+from holdfast.core.clock import SystemClock
+from holdfast.engines.search import Entry, Query, SearchEngine
+from holdfast.engines.search.embedder import unit
+from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.storage.schema import migrate
+from holdfast.storage.sqlite import SqliteDatabase
+
+DIMENSIONS = 384
+WORKSPACES = 100
+QUERIES = 200
+RECALL_AT = 20
+BATCH = 1000
+VOCABULARY = 20_000
+WORDS_IN_ENTRY = 60
+TARGETS_MS = {10_000: 9.0, 100_000: 9.0, 1_000_000: 47.0}
+
+
+class Given:
+    """An embedder whose vectors were made beforehand."""
+
+    id = "given"
+    dimensions = DIMENSIONS
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, NDArray[np.float32]] = {}
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """What was given for each text."""
+        return np.array([self.vectors[text] for text in texts], np.float32)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def sizes(total: int) -> list[int]:
+    """Workspaces from half of everything down to a few entries."""
+    shares = np.array([0.3 * 0.7**rank + 0.0005 for rank in range(WORKSPACES)])
+    return [max(1, int(size)) for size in total * shares / shares.sum()]
+
+
+def sentences(random: np.random.Generator, count: int, length: int) -> list[str]:
+    """Texts of made-up words, some common and most rare."""
+    ranks = np.minimum(random.zipf(1.2, (count, length)), VOCABULARY)
+    return [" ".join(spelled(int(rank)) for rank in row) for row in ranks]
+
+
+@lru_cache(maxsize=VOCABULARY + 1)
+def spelled(rank: int) -> str:
+    """A word of its own for each number, in syllables."""
+    syllables = []
+    while rank:
+        rank, digit = divmod(rank, 100)
+        syllables.append("bdfgklmnprstvzcjhw"[digit % 18] + "aeiou"[digit // 20] + "kt"[digit % 2])
+    return "".join(syllables)
+
+
+def vectors(random: np.random.Generator, count: int, centres: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Unit vectors in clusters, as texts have topics."""
+    near = centres[random.integers(0, len(centres), count)]
+    return unit(near + 0.06 * random.standard_normal((count, DIMENSIONS), np.float32))
+
+
+async def measure(total: int, *, embed: bool) -> list[Figure]:
+    """Fill a database and ask."""
+    random = np.random.default_rng(1)
+    centres = unit(random.standard_normal((256, DIMENSIONS), np.float32))
+    given = Given()
+    with tempfile.TemporaryDirectory() as directory:
+        database = SqliteDatabase(Path(directory) / "bench.db")
+        await migrate(database)
+        search = SearchEngine(database, given, SystemClock())
+        kept: dict[str, NDArray[np.float32]] = {}
+        written = ingest_seconds = 0.0
+        for rank, size in enumerate(sizes(total)):
+            here = await database.write(lambda tx, rank=rank: workspace(tx, f"w{rank}"))  # type: ignore[misc]
+            kept[here] = vectors(random, size, centres).astype(np.float16).astype(np.float32)
+            for start in range(0, size, BATCH):
+                part = kept[here][start : start + BATCH]
+                texts = sentences(random, len(part), WORDS_IN_ENTRY)
+                entries = [
+                    Entry(
+                        here,
+                        "memory",
+                        f"m{start + index}",
+                        "",
+                        text,
+                        0,
+                        source=f"s{(start + index) // 20}",
+                        position=index,
+                    )
+                    for index, text in enumerate(texts)
+                ]
+                began = time.perf_counter()
+                await database.write(lambda tx, e=entries, v=part: search.put(tx, e, v))  # type: ignore[misc]
+                ingest_seconds += time.perf_counter() - began
+                written += len(part)
+        figures = [Figure(f"{total:,} entries: written", written / ingest_seconds, "/s", 6000.0)]
+        names = list(kept)
+        for label, here in (("biggest", names[0]), ("middle", names[8])):
+            figures += await ask(search, given, here, kept[here], random, f"{total:,} entries, {label} workspace")
+        target = TARGETS_MS.get(total)
+        figures = [
+            Figure(f.name, f.value, f.unit, target, "lower")
+            if target and "biggest" in f.name and "p50" in f.name
+            else f
+            for f in figures
+        ]
+        await database.close()
+    if embed:
+        figures.append(await embedding_time(random))
+    return figures
+
+
+async def ask(
+    search: SearchEngine,
+    given: Given,
+    here: str,
+    kept: NDArray[np.float32],
+    random: np.random.Generator,
+    label: str,
+) -> list[Figure]:
+    """The times of hybrid queries and of exact numpy, and how many of the nearest are found."""
+    texts = [f"{text} q{number}" for number, text in enumerate(sentences(random, QUERIES, 4))]
+    asked = unit(
+        kept[random.integers(0, len(kept), QUERIES)] + 0.03 * random.standard_normal((QUERIES, DIMENSIONS), np.float32)
+    )
+    given.vectors = dict(zip(texts, asked, strict=True))
+    began = time.perf_counter()
+    await search.search(Query(here, texts[0]))
+    cold = time.perf_counter() - began
+    times, exact_times, shares = [], [], []
+    for text, vector in zip(texts, asked, strict=True):
+        began = time.perf_counter()
+        await search.search(Query(here, text))
+        times.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        best = np.argsort(-(kept @ vector))[:RECALL_AT]
+        exact_times.append(time.perf_counter() - began)
+        found = await search.nearest(here, None, vector, RECALL_AT)
+        shares.append(len({f"m{row}" for row in best} & {id for id, _ in found}) / min(RECALL_AT, len(kept)))
+    p50, p99 = (1000 * float(np.percentile(times, share)) for share in (50, 99))
+    return [
+        Figure(f"{label} ({len(kept):,}): first search", 1000 * cold, "ms"),
+        Figure(f"{label}: hybrid p50", p50, "ms"),
+        Figure(f"{label}: hybrid p99", p99, "ms"),
+        Figure(f"{label}: exact numpy, vectors only, p50", 1000 * float(np.median(exact_times)), "ms"),
+        Figure(f"{label}: recall@{RECALL_AT} of the nearest", float(np.mean(shares)), "", 0.98),
+    ]
+
+
+async def embedding_time(random: np.random.Generator) -> Figure:
+    """What the shipped model adds to a query."""
+    model = MiniLmEmbedder()
+    texts = sentences(random, 30, 8)
+    await model.embed(texts[:1])
+    times = []
+    for text in texts:
+        began = time.perf_counter()
+        await model.embed([text])
+        times.append(time.perf_counter() - began)
+    await model.close()
+    return Figure("embedding a query, p50", 1000 * float(np.median(times)), "ms")
+
+
+def main() -> None:
+    """Measure as the arguments say."""
+    parser = options((__doc__ or "").splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--embed", action="store_true", help="also measure the shipped model")
+    chosen = parser.parse_args()
+    figures = []
+    for number, total in enumerate(chosen.sizes):
+        figures += asyncio.run(measure(total, embed=chosen.embed and number == 0))
+    finish(figures, as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    main()
