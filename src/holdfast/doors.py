@@ -1,6 +1,7 @@
 """Owns what is served where: the surfaces on their paths, behind one gate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -8,13 +9,13 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
-from holdfast.mcp_door import build_mcp, build_toolbox, product_tools
 from holdfast.services import Services
-from holdfast.storage.database import Tx
+from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.home import Home
 from holdfast.surfaces.dashboard.sign_in import SignInPages
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.http.deferred import Deferred
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.metrics import Metrics
 from holdfast.surfaces.http.operation import Readiness, health
@@ -43,6 +44,7 @@ from holdfast.surfaces.rest.openapi import document
 
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
+    from holdfast.surfaces.http.tracing import Traced
 
 
 def rest_operations(services: Services) -> Sequence[Operation]:
@@ -80,7 +82,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         usage=services.usage,
     )
     operations = rest_operations(services)
-    api = Api(operations, authenticator, services.idempotency)
+    api = Api(operations, authenticator, services.idempotency, max_body_bytes=settings.max_body_bytes)
     secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
     sign_in = SignInPages(
         services.sign_in,
@@ -90,7 +92,8 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         attempts_per_minute=settings.sign_ins_per_minute,
         oidc=_oidc(settings),
     )
-    mcp = build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
+    # The MCP SDK takes a second to import: the server says that it is ready before.
+    mcp = Deferred("holdfast.mcp_door", lambda: _mcp(settings, services, authenticator))
     site = Site(
         exact={
             "/healthz": health,
@@ -98,21 +101,25 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/metrics": metrics,
             "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
-            "/api/openapi.json": _fixed(orjson.dumps(document(operations)), b"application/json"),
+            "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
         prefixes=[("/api/", api)],
         projects=[("/v1/mcp", mcp)],
     )
+    traced = _traced(settings, site)
     gate = Gate(
-        site,
+        traced or site,
         metrics=metrics,
         allowed_hosts=_hosts(settings),
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
     )
+    gate.on_ready.append(mcp.load)
     gate.on_stop.append(mcp.stop)
+    if traced is not None:
+        gate.on_stop.append(traced.stop)
     return gate
 
 
@@ -125,13 +132,33 @@ def _oidc(settings: Settings) -> "OidcClient | None":
     return OidcClient(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
 
 
+def _traced(settings: Settings, inside: ASGIApp) -> "Traced | None":
+    if settings.otlp_endpoint is None:
+        return None
+    # Imported only where it is configured: it costs start-up time and memory, and is an optional extra.
+    try:
+        from holdfast.surfaces.http.tracing import Traced
+    except ImportError:
+        raise StartFailed("HOLDFAST_OTLP_ENDPOINT needs the extra: pip install 'holdfast[telemetry]'.") from None
+    return Traced(inside, settings.otlp_endpoint)
+
+
 def _answers(tx: Tx) -> None:
     tx.one("SELECT 1 AS one")
 
 
-def _fixed(body: bytes, content_type: bytes) -> ASGIApp:
+def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -> "McpSurface":
+    from holdfast.mcp_door import build_mcp, build_toolbox, product_tools
+
+    return build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
+
+
+def _fixed(make: Callable[[], bytes], content_type: bytes) -> ASGIApp:
+    """What is the same for everybody, made when somebody first asks for it."""
+    body = cache(make)
+
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await send_bytes(send, 200, body, content_type=content_type)
+        await send_bytes(send, 200, body(), content_type=content_type)
 
     return serve
 

@@ -45,6 +45,8 @@ class Gate:
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
         self._timeout_seconds = request_timeout_seconds
         self.draining = False
+        self.on_ready: list[Callable[[], Awaitable[object]]] = []
+        """Loads what the first request would otherwise wait for."""
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         """Ends the streams of a surface, so that a shutdown need not wait for clients to hang up."""
         self.open_requests = 0

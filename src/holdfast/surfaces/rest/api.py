@@ -106,13 +106,21 @@ class Idempotency(Protocol):
 class Api:
     """The ASGI application that serves the operations."""
 
-    def __init__(self, operations: Iterable[Operation], admission: Admission, idempotency: Idempotency) -> None:
+    def __init__(
+        self,
+        operations: Iterable[Operation],
+        admission: Admission,
+        idempotency: Idempotency,
+        *,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
         self.operations = tuple(operations)
         self._routes: Routes[Operation] = Routes()
         for operation in self.operations:
             self._routes.add(operation.method, operation.path, operation)
         self._admission = admission
         self._idempotency = idempotency
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -146,7 +154,7 @@ class Api:
         send: Send,
     ) -> tuple[int, bytes, Mapping[str, str]]:
         query = _query(operation, scope)
-        raw = b"" if operation.upload else await read_body(scope, receive, MAX_BODY_BYTES)
+        raw = b"" if operation.upload else await read_body(scope, receive, self._max_body_bytes)
         call = Call(principal, path, query, _body(operation, raw), Request(scope, receive))
         key = header(scope, b"idempotency-key") if operation.status == 201 and not operation.upload else None
         if key is None:
