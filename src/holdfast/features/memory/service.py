@@ -180,6 +180,8 @@ class MemoryService:
     ) -> Memory:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")
+        expected = changed(await self.get(principal, workspace_id, key), change, 0)
+        vector = None if isinstance(expected, Refusal) else await self._vector(expected.title, expected.content)
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
@@ -196,8 +198,9 @@ class MemoryService:
                 raise Conflict(f"The memory {same.slug!r} says this already; retract one of the two.")
             store.insert_revisions(tx, [revision_of(found, principal.actor)])
             store.replace(tx, edited)
-            # Its vector follows from the background: what the text will be is known only here.
-            self._search.put(tx, [entry_of(edited)])
+            # Somebody else may have edited it meanwhile; then its vector follows from the background.
+            same_text = not isinstance(expected, Refusal) and _text(expected) == _text(edited)
+            self._search.put(tx, [entry_of(edited)], vector[None, :] if same_text and vector is not None else None)
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
 
@@ -398,6 +401,10 @@ class MemoryService:
         )
         payload = {"id": memory.id, "slug": memory.slug, "action": action.removeprefix("memory.")}
         self._events.publish(tx, "memory.changed", payload, workspace_id=memory.workspace_id)
+
+
+def _text(memory: Memory) -> str:
+    return embedded_text(memory.title, memory.content)
 
 
 def _require_current(memory: Memory) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.features.interchange.model import Report
 from holdfast.features.interchange.places import folder_files, folder_sink
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
@@ -13,6 +13,7 @@ from holdfast.surfaces.cli.frame import Session, command, workspace_option
 group = click.Group("interchange")
 
 _SHOWN_PROBLEMS = 20
+_EMBEDDED_AT_ONCE = 1_000
 
 
 @command(
@@ -28,6 +29,7 @@ _SHOWN_PROBLEMS = 20
 async def import_(session: Session, path: Path, workspace: str | None) -> None:
     id = await session.workspace(workspace)
     report = await session.services.interchange.import_files(session.principal, id, folder_files(path))
+    await _embed(session)
     session.out.record(report_fields(report), _lines(report))
 
 
@@ -49,6 +51,19 @@ async def export(session: Session, directory: Path, workspace: str | None, repla
         raise HoldfastError(f"The export could not be written to {directory} ({problem.strerror}).") from None
     wrote = ", ".join(f"{number} {type}" for type, number in counts.items()) or "nothing: the workspace is empty"
     session.out.record({"directory": str(directory), **counts}, [f"Exported {wrote} to {directory}."])
+
+
+async def _embed(session: Session) -> None:
+    """Make what came in findable by meaning at once; a lot of it is left to the server."""
+    search = session.services.search
+    pending = (await search.progress()).pending
+    if pending <= _EMBEDDED_AT_ONCE:
+        try:
+            await search.tend()
+            return
+        except UpstreamFailed as problem:
+            session.out.note(problem.message)
+    session.out.note(f"{pending} passages are found by their words now, and by meaning once the server has read them.")
 
 
 def report_fields(report: Report) -> dict[str, Any]:
