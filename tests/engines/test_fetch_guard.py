@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.engines.fetch.addresses import Exceptions, closed_because
-from holdfast.engines.fetch.connect import Blocked
+from holdfast.engines.fetch.connect import Blocked, SystemResolver
 from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits, Request
 from holdfast.engines.fetch.url import BadUrl, parse_url
 from tests.fakes.web import Names, Site, content, html, redirect, site
@@ -381,6 +382,13 @@ def test_a_url_with_a_password_is_refused_without_repeating_it() -> None:
     with pytest.raises(BadUrl) as caught:
         parse_url("https://me:hunter2@example.com/")
     assert "hunter2" not in caught.value.message + caught.value.fields[0].message
+
+
+async def test_the_machines_resolver_gives_each_address_once() -> None:
+    resolver = SystemResolver(threads=1)
+    assert await resolver.resolve("127.0.0.1", 80) == ["127.0.0.1"]
+    with pytest.raises(socket.gaierror):
+        await resolver.resolve("no-such-name.invalid", 80)
 
 
 def test_public_addresses_are_open_and_special_ones_are_closed() -> None:

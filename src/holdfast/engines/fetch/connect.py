@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import httpcore
@@ -33,12 +34,21 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The machine's own resolver."""
+    """The machine's own resolver, in threads of its own: a name server that never answers must not hold up others."""
+
+    def __init__(self, threads: int = 8) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
 
     async def resolve(self, host: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        found = await loop.run_in_executor(self._threads, _look_up, host, port)
+        return list(dict.fromkeys(found))
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    return [
+        str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    ]
 
 
 class PinnedBackend(httpcore.AsyncNetworkBackend):

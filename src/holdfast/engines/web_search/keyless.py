@@ -1,6 +1,7 @@
 """Owns the default back end, which needs no key: public engines asked through the ddgs library."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ddgs import DDGS
@@ -17,10 +18,14 @@ class Keyless:
 
     name = "the keyless search"
 
+    def __init__(self, threads: int = 4) -> None:
+        # Threads of its own: a search that hangs must not hold up others.
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="ddgs")
+
     async def search(self, query: str, count: int) -> Found:
         try:
             async with asyncio.timeout(_SECONDS + 4):
-                hits = await asyncio.to_thread(_ask, query, count)
+                hits = await asyncio.get_running_loop().run_in_executor(self._threads, _ask, query, count)
         except RatelimitException:
             raise RateLimited("The public search engines ask us to slow down. Try again in a minute.") from None
         except (TimeoutException, TimeoutError):
