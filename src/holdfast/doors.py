@@ -45,6 +45,7 @@ from holdfast.surfaces.rest.openapi import document
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
     from holdfast.surfaces.http.tracing import Traced
+    from holdfast.surfaces.mcp.surface import McpSurface
 
 
 def rest_operations(services: Services) -> Sequence[Operation]:

@@ -79,13 +79,16 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._announce = announce
         self._gate = gate
+        self._loading: list[asyncio.Future[object]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._announce()
+            self._loading = [asyncio.ensure_future(load()) for load in self._gate.on_ready]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await asyncio.gather(*self._loading, return_exceptions=True)
         for stop in self._gate.on_stop:
             await stop()
         await super().shutdown(sockets)
