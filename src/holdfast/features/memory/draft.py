@@ -165,7 +165,7 @@ def entry_of(memory: Memory) -> Entry:
         learned_at=memory.held_from,
         occurred_at=memory.occurred_at,
         author=memory.author_name,
-        source=memory.session_id or memory.chat_id or "",
+        source=memory.session_id or "",
         position=memory.position,
         valid_until=memory.valid_until,
         meta={

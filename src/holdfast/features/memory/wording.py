@@ -174,6 +174,6 @@ def _odd(word: str) -> bool:
     vowels = sum(letter in "aeiouy" for letter in lowered)
     return (
         vowels == 0
-        or re.search(r"[bcdfghjklmnpqrstvwxz]{6,}", lowered) is not None
+        or re.search(r"[bcdfghjklmnpqrstvwxz]{8,}", lowered) is not None
         or len(_KEYBOARD.findall(lowered)) * 4 >= len(lowered) / 2
     )
