@@ -63,6 +63,11 @@ async def _add(call: ToolCall, given: AddInput) -> AddOutput:
     return AddOutput(total=given.left + given.right)
 
 
+async def _stuck(call: ToolCall, given: AddInput) -> AddOutput:
+    await asyncio.Event().wait()
+    return AddOutput(total=0)
+
+
 async def _long(call: ToolCall, given: LongInput) -> LongOutput:
     return LongOutput(text="x" * given.characters)
 
@@ -273,6 +278,7 @@ async def serve_site(
             _tool("test.long", LongInput, LongOutput, _long),
             _tool("test.ask", AskInput, AskOutput, _ask),
             _tool("test.slow", AddInput, AddOutput, slow.handler),
+            _tool("test.stuck", AddInput, AddOutput, _stuck),
             _tool("test.intel", AddInput, AddOutput, _add, "intel"),
         ]
         toolbox = build_toolbox(services, [*(product_tools(services) if tools is None else tools), *own])

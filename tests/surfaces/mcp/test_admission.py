@@ -117,12 +117,12 @@ async def test_a_disabled_endpoint_does_not_exist(sqlite_database: SqliteDatabas
 
 
 async def test_calls_beyond_the_limit_are_told_when_to_come_back(sqlite_database: SqliteDatabase) -> None:
-    async with serve_site(sqlite_database, settings=Settings(mcp_calls_per_minute=3)) as site:
-        async with site.raw(await site.key()) as raw:
-            statuses = [(await raw.initialize()).status_code for _ in range(4)]
-            assert statuses == [200, 200, 200, 429]
-            refused = await raw.initialize()
-            assert int(refused.headers["retry-after"]) >= 1
+    settings = Settings(mcp_calls_per_minute=3)
+    async with serve_site(sqlite_database, settings=settings) as site, site.raw(await site.key()) as raw:
+        statuses = [(await raw.initialize()).status_code for _ in range(4)]
+        assert statuses == [200, 200, 200, 429]
+        refused = await raw.initialize()
+        assert int(refused.headers["retry-after"]) >= 1
 
 
 async def test_what_is_not_a_message_is_refused_politely(sqlite_database: SqliteDatabase) -> None:

@@ -33,71 +33,86 @@ async def other_database(database: Database, open_database: OpenDatabase) -> Any
 
 
 async def test_a_session_is_served_by_another_replica(database: Database, other_database: Database) -> None:
-    async with serve_site(database) as site, serve_site(other_database) as other:
-        async with _two(site, other) as (first, second):
-            answer = await second.request("tools/call", {"name": "test.add", "arguments": {"left": 9}})
-            assert answer.json()["result"]["structuredContent"] == {"total": 9}
-            assert (await second.http.delete(second.url, headers=second.session_headers())).status_code == 200
-            assert (await first.request("ping")).status_code == 404
+    async with (
+        serve_site(database) as site,
+        serve_site(other_database) as other,
+        _two(site, other) as (first, second),
+    ):
+        answer = await second.request("tools/call", {"name": "test.add", "arguments": {"left": 9}})
+        assert answer.json()["result"]["structuredContent"] == {"total": 9}
+        assert (await second.http.delete(second.url, headers=second.session_headers())).status_code == 200
+        assert (await first.request("ping")).status_code == 404
 
 
 async def test_a_binding_made_on_one_replica_holds_on_the_other(database: Database, other_database: Database) -> None:
-    async with serve_site(database) as site, serve_site(other_database) as other:
-        async with _two(site, other, workspace=None) as (first, second):
-            await first.request("tools/call", {"name": "xerotier.session.init", "arguments": {}})
-            got = await second.request("tools/call", {"name": "xerotier.workspace.get", "arguments": {}})
-            assert got.json()["result"]["structuredContent"]["workspace_id"] == site.workspace
+    async with (
+        serve_site(database) as site,
+        serve_site(other_database) as other,
+        _two(site, other, workspace=None) as (first, second),
+    ):
+        await first.request("tools/call", {"name": "xerotier.session.init", "arguments": {}})
+        got = await second.request("tools/call", {"name": "xerotier.workspace.get", "arguments": {}})
+        assert got.json()["result"]["structuredContent"]["workspace_id"] == site.workspace
 
 
 async def test_an_answer_finds_the_replica_that_asked(database: Database, other_database: Database) -> None:
-    async with serve_site(database) as site, serve_site(other_database) as other:
-        async with _two(site, other) as (first, second):
-            body = first.envelope("tools/call", {"name": "test.ask", "arguments": {"question": "Which?"}})
-            found: list[dict[str, Any]] = []
-            async with first.http.stream("POST", site.url, json=body, headers=first.session_headers()) as stream:
-                async for line in stream.aiter_lines():
-                    if not line.startswith("data: {"):
-                        continue
-                    found.append(json.loads(line[6:]))
-                    if found[-1].get("method") == "elicitation/create":
-                        result = {"action": "accept", "content": {"word": "far"}}
-                        reply = {"jsonrpc": "2.0", "id": found[-1]["id"], "result": result}
-                        assert (await second.post(reply)).status_code == 202
-            assert found[-1]["result"]["structuredContent"] == {"answer": {"word": "far"}}
+    async with (
+        serve_site(database) as site,
+        serve_site(other_database) as other,
+        _two(site, other) as (first, second),
+    ):
+        body = first.envelope("tools/call", {"name": "test.ask", "arguments": {"question": "Which?"}})
+        found: list[dict[str, Any]] = []
+        async with first.http.stream("POST", site.url, json=body, headers=first.session_headers()) as stream:
+            async for line in stream.aiter_lines():
+                if not line.startswith("data: {"):
+                    continue
+                found.append(json.loads(line[6:]))
+                if found[-1].get("method") == "elicitation/create":
+                    result = {"action": "accept", "content": {"word": "far"}}
+                    reply = {"jsonrpc": "2.0", "id": found[-1]["id"], "result": result}
+                    assert (await second.post(reply)).status_code == 202
+        assert found[-1]["result"]["structuredContent"] == {"answer": {"word": "far"}}
 
 
 async def test_a_cancellation_finds_the_replica_that_works(database: Database, other_database: Database) -> None:
-    async with serve_site(database) as site, serve_site(other_database) as other:
-        async with _two(site, other) as (first, second):
-            body = first.envelope("tools/call", {"name": "test.slow", "arguments": {"left": 1}})
-            calling = asyncio.create_task(first.post(body))
-            await until(site.slow.begun.is_set)
-            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": body["id"]}}
-            assert (await second.post(cancel)).status_code == 202
-            async with asyncio.timeout(20):
-                await site.slow.cancelled.wait()
-                await calling
+    async with (
+        serve_site(database) as site,
+        serve_site(other_database) as other,
+        _two(site, other) as (first, second),
+    ):
+        body = first.envelope("tools/call", {"name": "test.slow", "arguments": {"left": 1}})
+        calling = asyncio.create_task(first.post(body))
+        await until(site.slow.begun.is_set)
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": body["id"]}}
+        assert (await second.post(cancel)).status_code == 202
+        async with asyncio.timeout(20):
+            await site.slow.cancelled.wait()
+            await calling
 
 
 async def test_a_dropped_stream_is_resumed_on_another_replica(database: Database, other_database: Database) -> None:
-    async with serve_site(database) as site, serve_site(other_database) as other:
-        async with _two(site, other) as (first, second):
-            params = {"name": "test.slow", "arguments": {"left": 5}, "_meta": {"progressToken": 1}}
-            body = first.envelope("tools/call", params)
-            last = ""
-            async with first.http.stream("POST", site.url, json=body, headers=first.session_headers()) as stream:
-                async for line in stream.aiter_lines():
-                    last = line[4:] if line.startswith("id: ") else last
-                    if "notifications/progress" in line:
-                        break
-            headers = {**second.session_headers(), "Last-Event-ID": last}
-            found: list[dict[str, Any]] = []
-            async with asyncio.timeout(20), second.http.stream("GET", other.url, headers=headers) as stream:
-                site.slow.go_on.set()
-                async for line in stream.aiter_lines():
-                    if line.startswith("data: {"):
-                        found.append(json.loads(line[6:]))
-            assert found[-1]["result"]["structuredContent"] == {"total": 5}
+    async with (
+        serve_site(database) as site,
+        serve_site(other_database) as other,
+        _two(site, other) as (first, second),
+    ):
+        params = {"name": "test.slow", "arguments": {"left": 5}, "_meta": {"progressToken": 1}}
+        body = first.envelope("tools/call", params)
+        last = ""
+        async with first.http.stream("POST", site.url, json=body, headers=first.session_headers()) as stream:
+            async for line in stream.aiter_lines():
+                last = line[4:] if line.startswith("id: ") else last
+                if "notifications/progress" in line:
+                    break
+        headers = {**second.session_headers(), "Last-Event-ID": last}
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(20), second.http.stream("GET", other.url, headers=headers) as stream:
+            site.slow.go_on.set()
+            async for line in stream.aiter_lines():
+                if line.startswith("data: {"):
+                    found.append(json.loads(line[6:]))
+        assert found[-1]["result"]["structuredContent"] == {"total": 5}
 
 
 async def test_a_request_state_is_redeemed_on_another_replica_once(

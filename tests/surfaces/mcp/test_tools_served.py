@@ -77,7 +77,7 @@ async def test_wrong_arguments_are_explained_by_field(sqlite_database: SqliteDat
 @both_eras
 async def test_a_tool_nobody_has_is_named_in_the_error(sqlite_database: SqliteDatabase, era: str) -> None:
     async with serve_site(sqlite_database) as site, site.client(await site.key(), era) as client:
-        with pytest.raises(MCPError, match="Unknown tool: no.such.tool"):
+        with pytest.raises(MCPError, match=r"Unknown tool: no\.such\.tool"):
             await client.call_tool("no.such.tool", {})
 
 
