@@ -136,7 +136,7 @@ async def test_the_embedder_changes_while_searches_and_writes_go_on(
     await after.stop()
     await running
 
-    assert await after.tend() == 0
+    assert (await after.progress()).pending == 0
     assert await after.check() == []
     vector = (await upstream.embed(["note7 about tea"]))[0]
     nearest = await after.nearest(here, None, vector, 1)

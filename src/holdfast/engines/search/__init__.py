@@ -1,6 +1,7 @@
 """Hybrid search over everything a workspace knows."""
 
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.search.keeper import Progress, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
 
-__all__ = ["Entry", "Hit", "Query", "SearchEngine"]
+__all__ = ["Entry", "Hit", "Progress", "Query", "SearchEngine", "embedded_text"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import UpstreamFailed
+from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import analyser, ranking
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
@@ -119,7 +119,7 @@ class SearchEngine:
         try:
             async with asyncio.timeout(QUERY_EMBEDDING_SECONDS):
                 vectors = await self.embed([text])
-        except (UpstreamFailed, TimeoutError) as problem:
+        except (UpstreamFailed, Unavailable, TimeoutError) as problem:
             log.warning("A query was answered by words alone: %s", problem or "the embedder took too long")
             return None
         return np.asarray(vectors[0], np.float32)
@@ -142,6 +142,7 @@ class SearchEngine:
         """End `run` after the step at hand and let go of the embedder."""
         self._keeper.stop()
         await self._embedder.close()
+        await self._keeper.ended()
 
     async def index(self) -> list[str]:
         """Build big workspaces' vector indexes now instead of soon; their names. SQLite needs none."""
@@ -185,9 +186,11 @@ class SearchEngine:
         weights = {
             word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
         }
-        numbers = self._store.lexical(tx, filter, _finders(weights, statistics.frequencies), FOUND_BY_WORDS)
+        numbers = self._store.lexical(
+            tx, filter, _finders(weights, statistics.frequencies), max(FOUND_BY_WORDS, query.limit)
+        )
         if vector is not None:
-            numbers += self._store.nearest(tx, filter, vector, embedder, FOUND_BY_MEANING)
+            numbers += self._store.nearest(tx, filter, vector, embedder, max(FOUND_BY_MEANING, query.limit))
         question = ranking.Question(weights, statistics.mean_length, moments(text, now), named)
         candidates = self._store.candidates(tx, list(dict.fromkeys(numbers)), vector, embedder)
         leads = [one.candidate.number for one in ranking.rank(candidates, question, max(LEADS, query.limit))]

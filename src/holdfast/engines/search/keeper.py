@@ -6,11 +6,11 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from holdfast.core.errors import UpstreamFailed
+from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import hnsw
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.store import Pending, Store
-from holdfast.storage.database import Database, StorageFailed
+from holdfast.storage.database import Database
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ class Keeper:
         self._index_above = index_above
         self._woken: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Event | None = None
         self._stopped = False
         self._indexed_at = float("-inf")
 
@@ -50,26 +51,38 @@ class Keeper:
 
     async def run(self) -> None:
         """Work until stopped. A failing upstream is asked again later, ever more rarely."""
-        self._loop, self._woken, self._stopped = asyncio.get_running_loop(), asyncio.Event(), False
+        self._loop, self._woken, self._ended = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+        try:
+            await self._work(self._woken)
+        finally:
+            self._ended.set()
+
+    async def _work(self, woken: asyncio.Event) -> None:
         pause = 1.0
         while not self._stopped:
             try:
                 await self.tend()
                 await self._index_now_and_then()
                 pause, wait = 1.0, IDLE_SECONDS
-            except (UpstreamFailed, StorageFailed) as problem:
-                log.warning("Search could not embed what waits: %s", problem.message)
+            except (UpstreamFailed, Unavailable) as problem:
+                if not self._stopped:
+                    log.warning("Search could not embed what waits: %s", problem.message)
                 wait, pause = pause, min(pause * 2, LONGEST_PAUSE_SECONDS)
-                self._woken.clear()
+                woken.clear()
             if not self._stopped:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), wait)
-            self._woken.clear()
+                    await asyncio.wait_for(woken.wait(), wait)
+            woken.clear()
 
     def stop(self) -> None:
-        """Finish the step at hand, then end `run`."""
+        """Have `run` end after the step at hand."""
         self._stopped = True
         self.wake()
+
+    async def ended(self) -> None:
+        """Wait until `run` is over; at once if it never began."""
+        if self._ended is not None:
+            await self._ended.wait()
 
     async def tend(self) -> int:
         """Embed everything that waits now; how many entries got a vector."""

