@@ -136,7 +136,11 @@ class SqliteDatabase:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work)
 
     async def glance(self, work: Callable[[SqliteTx], T]) -> T:
-        return self._read_now(work)
+        # Without a transaction around it, which takes as long as the look-up itself.
+        try:
+            return work(SqliteTx(self._reader()))
+        except sqlite3.Error as problem:
+            raise _translated(problem) from problem
 
     async def write(self, work: Callable[[SqliteTx], T]) -> T:
         if self._closed:
@@ -156,12 +160,17 @@ class SqliteDatabase:
         for connection in [*self._opened, self._writer_connection]:
             connection.close()
 
-    def _read_now(self, work: Callable[[SqliteTx], T]) -> T:
+    def _reader(self) -> Any:
+        """This thread's own connection for reading."""
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = connect(self.path, read_only=True)
             with self._opened_lock:
                 self._opened.append(connection)
+        return connection
+
+    def _read_now(self, work: Callable[[SqliteTx], T]) -> T:
+        connection = self._reader()
         # A transaction that is only read from sees one snapshot, however many statements it runs.
         connection.execute("BEGIN")
         try:
