@@ -89,7 +89,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     database = open_database(settings)
     try:
         await migrate(database)
-        yield build_services(settings, database, SystemClock())
+        services = build_services(settings, database, SystemClock())
+        try:
+            yield services
+        finally:
+            await services.web.close()
     finally:
         await database.close()
 

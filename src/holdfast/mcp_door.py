@@ -20,6 +20,7 @@ from holdfast.features.identity import store as identity_store
 from holdfast.features.intelligence import tools as intelligence_tools
 from holdfast.features.intelligence.model import Decision, DecisionFilter
 from holdfast.features.memory import tools as memory_tools
+from holdfast.features.server_tools import calc, code, research
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.features.workspaces import tools as workspace_tools
@@ -44,6 +45,9 @@ def product_tools(services: Services) -> list[AnyTool]:
         *workspace_tools.tools(services.workspaces),
         *artifact_tools.tools(services.artifacts),
         *intelligence_tools.tools(services.intelligence),
+        *calc.tools(),
+        *research.tools(services.web.search, services.web.fetcher, services.web.inspector),
+        *code.tools(services.web.github),
     ]
 
 

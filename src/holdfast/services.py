@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.clients.service import Clients
@@ -53,5 +54,6 @@ class Services:
     intelligence: IntelligenceService
     interchange: InterchangeService
     clients: Clients
+    web: WebAccess
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

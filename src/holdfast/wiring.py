@@ -10,6 +10,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.web import web_access
 from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
@@ -124,6 +125,16 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             clock,
             ttl_seconds=settings.mcp_session_ttl_seconds,
             max_sessions=settings.mcp_max_sessions,
+        ),
+        web=web_access(
+            search_backend=settings.web_search,
+            search_url=settings.web_search_url,
+            search_key=settings.web_search_key,
+            allow_private=settings.fetch_allow,
+            github_url=settings.github_url,
+            github_token=settings.github_token,
+            gitlab_url=settings.gitlab_url,
+            gitlab_token=settings.gitlab_token,
         ),
         background=(
             ("audit", audit.run, audit.stop),

@@ -111,6 +111,7 @@ async def serving(
             finally:
                 server.should_exit = True
                 await task
+                await services.web.close()
 
 
 class _QuietServer(uvicorn.Server):
