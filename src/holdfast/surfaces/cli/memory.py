@@ -113,7 +113,17 @@ async def recall(
     session.out.table(rows, ["slug", "content", "category", "relevance", "created_at"], "No memories match.")
 
 
-async def _search(
+@command(
+    group,
+    "search",
+    click.argument("query"),
+    workspace_option,
+    click.option("--types", multiple=True, metavar="TYPE", help=f"Only these: {', '.join(TYPES)}."),
+    _as_of,
+    _limit(10),
+    help="Search everything the workspace knows, by words and by meaning.",
+)
+async def search(
     session: Session, query: str, workspace: str | None, types: tuple[str, ...], as_of: str | None, limit: int
 ) -> None:
     id = await session.workspace(workspace)
@@ -123,23 +133,6 @@ async def _search(
     )
     rows = [result_output(hit).model_dump() for hit in hits]
     session.out.table(rows, ["type", "slug", "title", "snippet", "score"], "Nothing matches.")
-
-
-def add_search(to: click.Group) -> None:
-    """Add `search`: it is both `holdfast search` and `holdfast memory search`."""
-    command(
-        to,
-        "search",
-        click.argument("query"),
-        workspace_option,
-        click.option("--types", multiple=True, metavar="TYPE", help=f"Only these: {', '.join(TYPES)}."),
-        _as_of,
-        _limit(10),
-        help="Search everything the workspace knows, by words and by meaning.",
-    )(_search)
-
-
-add_search(group)
 
 
 @command(group, "get", _memory, workspace_option, help="Show one memory.")
@@ -266,5 +259,3 @@ def _text(content: str) -> str:
 
 def _moment(text: str | None, field: str) -> int | None:
     return parse_time(text, field) if text else None
-
-search = group.commands["search"]
