@@ -52,7 +52,7 @@ def _shortest(a: list[str], b: list[str], low: int, a_end: int, b_end: int) -> l
     most = min(n + m, MAX_CHANGES)
     # Diagonal k is kept at index k + most + 1, so that both neighbours always exist.
     reach = array("l", bytes(array("l").itemsize * (2 * most + 3)))
-    trace: list["array[int]"] = []
+    trace: list[array[int]] = []
     for changes in range(most + 1):
         for k in range(-changes, changes + 1, 2):
             at = k + most + 1

@@ -188,7 +188,6 @@ def operations(service: ArtifactService) -> list[Operation]:
         # Always a download: an artifact may be a page with scripts, and must not run in our origin.
         headers = {
             "Content-Disposition": f'attachment; filename="{reading.artifact.identifier}"',
-            "X-Content-Type-Options": "nosniff",
             "Content-Security-Policy": "sandbox; default-src 'none'",
             "ETag": f'"{reading.version.sha256}"',
         }

@@ -195,7 +195,6 @@ def operations(service: DocumentService) -> list[Operation]:
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.filename, safe='')}",
             "Content-Length": str(found.size_bytes),
-            "X-Content-Type-Options": "nosniff",
             "Content-Security-Policy": "sandbox; default-src 'none'",
             "ETag": f'"{found.sha256}"',
         }
@@ -203,8 +202,7 @@ def operations(service: DocumentService) -> list[Operation]:
 
     async def text(call: Call) -> Response:
         await service.get(*_at(call))
-        headers = {"X-Content-Type-Options": "nosniff"}
-        return StreamingResponse(_encoded(service.text(*_at(call))), media_type="text/plain", headers=headers)
+        return StreamingResponse(_encoded(service.text(*_at(call))), media_type="text/plain")
 
     async def delete(call: Call) -> None:
         await service.delete(*_at(call))
