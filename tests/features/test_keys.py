@@ -99,8 +99,19 @@ async def test_concurrent_rotations_leave_exactly_one_active(world: World) -> No
 
 @pytest.mark.slow
 async def test_two_processes_racing_to_rotate_leave_exactly_one_active(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast", "keys", "rotate", "--name", "raced", "--json", "--data-dir", tmp_path]
-    subprocess.run([sys.executable, "-m", "holdfast", "keys", "list", "--data-dir", tmp_path], check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        "keys",
+        "rotate",
+        "--name",
+        "raced",
+        "--json",
+        "--data-dir",
+        str(tmp_path),
+    ]
+    subprocess.run([sys.executable, "-m", "holdfast", "keys", "list", "--data-dir", str(tmp_path)], check=True)
     racers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [racer.wait(timeout=60) for racer in racers] == [0, 0, 0]
     from holdfast.app import open_local

@@ -151,7 +151,7 @@ async def test_a_shared_secret_vouches_for_members(sqlite_database: SqliteDataba
             bearer(aud="them"),
             bearer(email="stranger@example.com"),
             bearer(email_verified=False),
-            {"Authorization": f"Bearer {jwt.encode({'sub': 'x', 'email': 'ada@example.com'}, None, algorithm='none')}"},
+            {"Authorization": f"Bearer {jwt.encode({'sub': 'x', 'email': 'ada@example.com'}, '', algorithm='none')}"},
         ):
             assert (await client.get("/api/me", headers=wrong)).status_code == 401
 

@@ -33,7 +33,7 @@ class Tokens:
         self._audience = audience
         self._secret = secret
         self._jwks_url = jwks_url
-        self._keys: "PyJWKClient | None" = None
+        self._keys: PyJWKClient | None = None
 
     async def authenticate(self, token: str) -> Principal:
         """The member whom the token names by subject or verified address; Unauthenticated otherwise."""
