@@ -33,7 +33,7 @@ class Workspaces:
         self._is_member = is_member
 
     def check(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
-        """The workspace, by either spelling of its id; NotFound, whatever the reason, unless the principal may see it."""
+        """The workspace, by either spelling of its id; NotFound for whatever reason the principal may not see it."""
         id = workspace_id_of(workspace_id)
         found = store.find(tx, principal.organization_id, id) if id else None
         if found is None or not principal.sees_project(found.project_id) or not principal.sees_workspace(found.id):
