@@ -29,14 +29,15 @@ class Shelf:
         self._type = np.zeros(0, np.int32)
         self._learned = np.zeros(0, np.int64)
         self._until = np.zeros(0, np.int64)
-        self._bits = np.zeros((0, (dimensions + 63) // 64), np.uint64)
+        # One row for each 64 dimensions, so that counting runs along memory.
+        self._bits = np.zeros(((dimensions + 63) // 64, 0), np.uint64)
         self._bytes = np.zeros((0, dimensions), np.int8)
         self._scales = np.zeros(0, np.float32)
 
     @property
     def size(self) -> int:
         """Bytes held, roughly."""
-        return len(self._numbers) * (self.dimensions + self._bits.shape[1] * 8 + 32) + len(self._rows) * 100
+        return len(self._numbers) * (self.dimensions + self._bits.shape[0] * 8 + 32) + len(self._rows) * 100
 
     def put(
         self, number: int, type: str, learned_at: int, valid_until: int | None, vector: NDArray[np.float32]
@@ -51,7 +52,7 @@ class Shelf:
         self._type[row] = self._types.setdefault(type, len(self._types))
         self._learned[row] = learned_at
         self._until[row] = FOREVER if valid_until is None else valid_until
-        self._bits[row] = pack(vector[None, :])[0]
+        self._bits[:, row] = pack(vector[None, :])[:, 0]
         scale = max(float(np.abs(vector).max()), 1e-9) / 127
         self._scales[row] = scale
         self._bytes[row] = np.round(vector / scale)
@@ -108,8 +109,10 @@ class Shelf:
             mask &= np.isin(numbers[:count], allowed)
         rows = np.flatnonzero(mask)
         if len(rows) > EXACT_ENTRIES:
-            chosen = bits[:count] if len(rows) == count else bits[rows]
-            distance = np.bitwise_count(chosen ^ pack(vector[None, :])).sum(axis=1, dtype=np.uint16)
+            distance = np.zeros(count, np.uint16)
+            for line, asked in zip(bits, pack(vector[None, :])[:, 0], strict=True):
+                distance += np.bitwise_count(line[:count] ^ asked)
+            distance = distance[rows]
             shortlist = max(min(max(len(rows) // 8, SHORTEST_LIST), LONGEST_LIST), 8 * limit)
             rows = rows[_smallest(distance, shortlist)]
         likeness = (bytes_[rows].astype(np.float32) @ vector) * scales[rows]
@@ -117,11 +120,14 @@ class Shelf:
 
     def _grow(self) -> None:
         capacity = max(64, len(self._numbers) * 3 // 2)
-        for name in ("_numbers", "_type", "_learned", "_until", "_bits", "_bytes", "_scales"):
+        for name in ("_numbers", "_type", "_learned", "_until", "_bytes", "_scales"):
             old = getattr(self, name)
             new = np.zeros((capacity, *old.shape[1:]), old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+        bits = np.zeros((len(self._bits), capacity), np.uint64)
+        bits[:, : self._bits.shape[1]] = self._bits
+        self._bits = bits
 
 
 class Shelves:
@@ -150,12 +156,12 @@ class Shelves:
 
 
 def pack(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """The signs of each vector's components as bits."""
+    """The signs of each vector's components as bits, one column for each vector."""
     packed = np.packbits(vectors > 0, axis=1)
     width = (vectors.shape[1] + 63) // 64 * 8
     padded = np.zeros((len(vectors), width), np.uint8)
     padded[:, : packed.shape[1]] = packed
-    return padded.view(np.uint64)
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 def _smallest(values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
