@@ -24,6 +24,7 @@ from holdfast.surfaces.rest import (
     artifacts,
     audit,
     brief,
+    client_bundles,
     decisions,
     documents,
     graph,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from holdfast.surfaces.mcp.surface import McpSurface
 
 
-def rest_operations(services: Services) -> Sequence[Operation]:
+def rest_operations(services: Services, public_url: str | None = None) -> Sequence[Operation]:
     """The whole management API."""
     return [
         *organizations.operations(services.identity),
@@ -67,6 +68,7 @@ def rest_operations(services: Services) -> Sequence[Operation]:
         *graph.operations(services.intelligence),
         *brief.operations(services.intelligence),
         *interchange.operations(services.interchange),
+        *client_bundles.operations(services.client_bundles, public_url),
     ]
 
 
@@ -82,7 +84,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         settings.requests_per_minute,
         usage=services.usage,
     )
-    operations = rest_operations(services)
+    operations = rest_operations(services, public_url)
     api = Api(operations, authenticator, services.idempotency, max_body_bytes=settings.max_body_bytes)
     secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
     sign_in = SignInPages(

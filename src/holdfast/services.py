@@ -9,6 +9,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
@@ -54,6 +55,7 @@ class Services:
     intelligence: IntelligenceService
     interchange: InterchangeService
     clients: Clients
+    client_bundles: ClientBundles
     web: WebAccess
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

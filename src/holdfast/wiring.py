@@ -15,6 +15,7 @@ from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents import ingest
 from holdfast.features.documents import store as document_store
@@ -136,6 +137,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             gitlab_url=settings.gitlab_url,
             gitlab_token=settings.gitlab_token,
         ),
+        client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         background=(
             ("audit", audit.run, audit.stop),
             ("keys", keys.run, keys.stop),
@@ -146,6 +148,12 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             ("jobs", jobs.run, jobs.stop),
         ),
     )
+
+
+def _expected_url(settings: Settings) -> str:
+    """Where clients reach the server, as far as the settings tell."""
+    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 – compared, not bound
+    return settings.public_url or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def build_embedder(settings: Settings) -> Embedder:

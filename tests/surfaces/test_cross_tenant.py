@@ -44,7 +44,7 @@ QUERIES = {
     "DocumentSearchQuery": {"q": "secret"},
 }
 # A tenant's own organization, users and keys are not within a workspace: only the first matrix asks for them.
-OUTSIDE_WORKSPACES = ("organization_id", "project_id", "key_id", "user_id")
+OUTSIDE_WORKSPACES = ("organization_id", "project_id", "key_id", "user_id", "client")
 
 
 async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict[str, str]:
@@ -73,6 +73,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "decision_id": await make(f"{space}/decisions", {"title": "Keep the secret"}, "decision_id"),
         "milestone_id": await make(f"{space}/milestones", {"title": "Secret kept"}, "milestone_id"),
         "vector_store_id": await make(f"{space}/vector_stores", {"name": "secrets"}),
+        "client": "cursor",
     }
     uploaded = await client.post(f"{space}/documents", files={"file": ("secret.txt", b"a secret text", "text/plain")})
     assert uploaded.is_success, uploaded.text
