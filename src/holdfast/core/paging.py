@@ -46,6 +46,8 @@ def decode_cursor(cursor: str, *kinds: type) -> list[str | int]:
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         values = json.loads(raw)
+        # Half a surrogate pair is JSON, but no text that a store could compare with.
+        json.dumps(values, ensure_ascii=False).encode()
     except (ValueError, binascii.Error, RecursionError):
         values = None
     right = isinstance(values, list) and [type(value) for value in values] == list(kinds)
