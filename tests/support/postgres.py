@@ -108,13 +108,15 @@ class PrivatePostgres:
             raise PostgresUnavailable("PostgreSQL refuses to run as root, and setpriv (util-linux) is not installed")
         if os.geteuid() == 0:
             os.chown(self._directory, NOBODY, NOBODY)
-        installed = Path(package.origin).parent / "pginstall"
-        if self._run([str(installed / "bin" / "postgres"), "--version"]).returncode == 0:
-            return installed / "bin"
+        installed = Path(package.origin).parent
+        if self._run([str(installed / "pginstall" / "bin" / "initdb"), "--version"]).returncode == 0:
+            return installed / "pginstall" / "bin"
         # The checkout may lie below a directory that only its owner may enter, such as /root.
         self._copied.chmod(0o755)
-        shutil.copytree(installed, self._copied / "pginstall", symlinks=True)
-        return self._copied / "pginstall" / "bin"
+        for part in (installed, installed.with_name(f"{installed.name}.libs")):
+            if part.exists():
+                shutil.copytree(part, self._copied / part.name, symlinks=True)
+        return self._copied / installed.name / "pginstall" / "bin"
 
     def _command(self, arguments: list[str]) -> list[str]:
         if os.geteuid() != 0:
