@@ -12,6 +12,7 @@ from holdfast.core.settings import Settings
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.home import Home
+from holdfast.surfaces.dashboard.pages import ICON
 from holdfast.surfaces.dashboard.sign_in import SignInPages
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
@@ -105,6 +106,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
+            "/favicon.ico": _fixed(ICON, b"image/svg+xml"),
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },

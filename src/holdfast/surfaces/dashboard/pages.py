@@ -19,6 +19,13 @@ code,pre{font:14px ui-monospace,monospace}pre{background:var(--soft);padding:.8r
 
 CSP = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+# A cleat with a rope made fast to it.
+ICON = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0f6b5c"/>'
+    b'<path d="M6 11h20M11 11v12M21 11v12M8 19c5-6 11 6 16 0" stroke="#fff" stroke-width="3" fill="none" '
+    b'stroke-linecap="round"/></svg>'
+)
+
 
 def page(title: str, body: str) -> bytes:
     """A whole page around trusted markup; values in it are escaped by whoever made it."""

@@ -119,7 +119,7 @@ class SignInPages:
 
     @staticmethod
     async def _page(send: Send, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        safe = {"Content-Security-Policy": CSP, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+        safe = {"Content-Security-Policy": CSP, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
         await send_bytes(
             send, status, body, content_type=b"text/html; charset=utf-8", headers={**safe, **(headers or {})}
         )
