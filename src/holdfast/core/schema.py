@@ -1,11 +1,16 @@
 """Owns the JSON Schemas that clients see of our models: complete, but without what only costs context."""
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
 
 _NULL = {"type": "null"}
 _DATA_KEYS = frozenset({"enum", "const", "examples", "required", "default"})
+# Bounds that no agent comes near; the server checks and explains them.
+_UNTOLD = frozenset({"maxLength", "maxItems"})
+# What a reader of results gains nothing from.
+_UNTOLD_IN_RESULTS = _UNTOLD | {"description", "default", "minLength", "minimum", "maximum", "pattern", "format"}
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -22,11 +27,34 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def output_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What a model gives. Descriptions go: the result speaks for itself."""
-    compact: dict[str, Any] = _node(
-        model.model_json_schema(mode="serialization", by_alias=True), None, describe=False, within=()
-    )
-    return compact
+    """What a model gives. Descriptions go: the result speaks for itself; what is always there is said once, on top."""
+    schema = model.model_json_schema(mode="serialization", by_alias=True)
+    compact: dict[str, Any] = _node(schema, None, describe=False, within=())
+    for definition in compact.get("$defs", {}).values():
+        definition.pop("required", None)
+    return _with_single_uses_in_place(compact)
+
+
+def _with_single_uses_in_place(schema: dict[str, Any]) -> dict[str, Any]:
+    """A definition that is used once says the same where it is used, in less room."""
+    definitions = schema.get("$defs", {})
+    uses = json.dumps(schema)
+    single = {name for name in definitions if uses.count(f'"#/$defs/{name}"') == 1}
+
+    def placed(node: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [placed(item, within) for item in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in single and name not in within:
+            rest = {key: value for key, value in node.items() if key != "$ref"}
+            return placed({**definitions[name], **rest}, (*within, name))
+        return {key: placed(value, within) for key, value in node.items()}
+
+    kept = {name: definition for name, definition in definitions.items() if name not in single}
+    rest = {key: value for key, value in schema.items() if key != "$defs"}
+    return dict(placed({"$defs": kept, **rest} if kept else rest))
 
 
 def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, within: tuple[str, ...]) -> Any:
@@ -39,9 +67,9 @@ def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, wi
         return _inlined(schema, reference.removeprefix("#/$defs/"), definitions, within)
     found: dict[str, Any] = {}
     for key, value in schema.items():
-        if (key == "title" and isinstance(value, str)) or (key == "description" and not describe):
+        if key in (_UNTOLD if describe else _UNTOLD_IN_RESULTS) or (key == "title" and isinstance(value, str)):
             continue
-        if key == "default" and (value is None or not describe):
+        if key == "default" and value is None:
             continue
         if key in ("properties", "$defs"):
             found[key] = {

@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+import orjson
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -156,7 +157,8 @@ class ListingCache:
             result = await call_next(ctx)
             if not isinstance(result, dict):
                 return result
-            kept = self._kept[key] = result
+            # Ready to be written: turning so much into JSON anew would cost as much as a call.
+            kept = self._kept[key] = {**result, "tools": orjson.Fragment(orjson.dumps(result["tools"]))}
         return kept
 
 

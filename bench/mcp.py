@@ -1,0 +1,239 @@
+"""Measures MCP tool calls (key, limits, workspace, validation) against a bare low-level SDK server, at 32 connections."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.load import Load
+from bench.report import Figure, finish, options
+from bench.server import free_port, holdfast
+
+CONNECTIONS = 32
+TARGET = 0.8
+MODERN = "2026-07-28"
+MEMORIES = 10_000
+UNLIMITED = {**os.environ, "HOLDFAST_MCP_CALLS_PER_MINUTE": "100000000", "HOLDFAST_REQUESTS_PER_MINUTE": "100000000"}
+"""The limiter counts as always; the load just never reaches the limit."""
+
+BARE = """
+import sys
+import uvicorn
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+
+SCHEMA = {"type": "object", "properties": {"expression": {"type": "string"}}}
+
+async def list_tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name="trivial", input_schema=SCHEMA)])
+
+async def call_tool(ctx, params):
+    text = types.TextContent(type="text", text="4")
+    return types.CallToolResult(content=[text], structured_content={"result": 4})
+
+server = Server("bare", on_list_tools=list_tools, on_call_tool=call_tool, get_tool_input_schema=lambda name: SCHEMA)
+app = server.streamable_http_app(streamable_http_path="/mcp")
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), loop="uvloop", http="httptools", access_log=False,
+            log_level="error")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where calls go, and with what headers."""
+
+    port: int
+    path: str
+    headers: dict[str, str]
+
+    def request(self, era: str, method: str, params: dict[str, Any], session: str | None) -> bytes:
+        """One POST, the same every time."""
+        headers = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **self.headers,
+        }
+        if era == MODERN:
+            name = params.get("name")
+            headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": method} | ({"Mcp-Name": name} if name else {})
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            params = {**params, "_meta": meta}
+        else:
+            headers |= {"MCP-Protocol-Version": "2025-11-25"} | ({"Mcp-Session-Id": session} if session else {})
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        headers["Content-Length"] = str(len(body))
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"POST {self.path} HTTP/1.1\r\n{head}\r\n".encode() + body
+
+    def initialize(self) -> str:
+        """A session of the handshake era."""
+        info = {"name": "bench", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+        body = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).encode()
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **self.headers,
+        }
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{self.path}", body, headers)  # noqa: S310
+        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+            return str(answer.headers["mcp-session-id"])
+
+
+class _Connection(asyncio.Protocol):
+    """Sends one request again and again; answers come whole or in chunks."""
+
+    def __init__(self, request: bytes, until: float, took: list[float]) -> None:
+        self._request = request
+        self._until = until
+        self._took = took
+        self._buffer = b""
+        self._began = 0.0
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        self._began = time.perf_counter()
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head_end = self._buffer.find(b"\r\n\r\n")
+        if head_end < 0 or not self._complete(head_end):
+            return
+        if not self._buffer.startswith(b"HTTP/1.1 200") or b'"error":{"code"' in self._buffer:
+            self.done.set_exception(RuntimeError(self._buffer[:600].decode(errors="replace")))
+            self._transport.close()
+            return
+        self._buffer = b""
+        now = time.perf_counter()
+        self._took.append(now - self._began)
+        if now < self._until:
+            self._send()
+        else:
+            self._transport.close()
+
+    def _complete(self, head_end: int) -> bool:
+        head = self._buffer[:head_end].lower()
+        at = head.find(b"content-length:")
+        if at < 0:
+            return self._buffer.endswith(b"0\r\n\r\n")
+        line_end = head.find(b"\r", at)
+        length = int(head[at + 15 : line_end if line_end >= 0 else len(head)])
+        return len(self._buffer) >= head_end + 4 + length
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+async def _load(target: Target, era: str, method: str, params: dict[str, Any], seconds: float) -> Load:
+    """Every connection is a client with a session of its own, as editors are."""
+    took: list[float] = []
+    loop = asyncio.get_running_loop()
+    sessions = [None if era == MODERN else await asyncio.to_thread(target.initialize) for _ in range(CONNECTIONS)]
+    began = time.perf_counter()
+    opened = []
+    for session in sessions:
+        request = target.request(era, method, params, session)
+        made = await loop.create_connection(
+            lambda request=request: _Connection(request, began + seconds, took),  # type: ignore[misc]
+            "127.0.0.1",
+            target.port,
+        )
+        opened.append(made[1])
+    await asyncio.gather(*(connection.done for connection in opened))
+    elapsed = time.perf_counter() - began
+    took.sort()
+    return Load(len(took) / elapsed, took[len(took) // 2] * 1000, took[len(took) * 99 // 100] * 1000)
+
+
+@contextlib.contextmanager
+def bare() -> Iterator[Target]:
+    """The SDK's own low-level server with one trivial tool, and nothing before it."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", BARE, str(port)])
+    try:
+        began = time.perf_counter()
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if process.poll() is not None or time.perf_counter() - began > 30:
+                raise RuntimeError("the bare server did not start")
+            time.sleep(0.05)
+        yield Target(port, "/mcp", {})
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def measured(ours: Target, theirs: Target, seconds: float, rounds: int) -> list[Figure]:
+    """Calls and lists in both eras, in turns, so that both servers see the same machine."""
+    figures = []
+    for era in ("2025-11-25", MODERN):
+        trivial = ("tools/call", {"name": "trivial", "arguments": {"expression": "2 + 2"}})
+        found: dict[str, list[Load]] = {"bare": []}
+        asked = {
+            "calc.evaluate": ("tools/call", _call("xerotier.calc.evaluate", {"expression": "2 + 2"})),
+            "memory.recall": ("tools/call", _call("xerotier.memory.recall", {"query": "deploy day of the barn"})),
+            "tools/list": ("tools/list", {}),
+        }
+        for _ in range(rounds):
+            found["bare"].append(asyncio.run(_load(theirs, era, *trivial, seconds)))
+            for name, what in asked.items():
+                found.setdefault(name, []).append(asyncio.run(_load(ours, era, *what, seconds)))
+        speed = {name: statistics.median(load.requests_per_second for load in all) for name, all in found.items()}
+        figures.append(Figure(f"{era} bare SDK server, trivial call", speed["bare"], "req/s"))
+        for name in asked:
+            middle = statistics.median(load.p50_ms for load in found[name])
+            figures.append(Figure(f"{era} {name}", speed[name], "req/s"))
+            figures.append(Figure(f"{era} {name}, p50", middle, "ms"))
+            if name != "tools/list":
+                figures.append(Figure(f"{era} {name} ÷ bare", speed[name] / speed["bare"], "×", TARGET))
+        ratio = speed["tools/list"] / speed["calc.evaluate"]
+        figures.append(Figure(f"{era} tools/list ÷ calc.evaluate", ratio, "×", 0.8))
+    return figures
+
+
+def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each round takes")
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, holdfast(Path(directory), UNLIMITED) as server, bare() as theirs:
+        headers = {
+            "Authorization": f"Bearer {server.told['api_key']}",
+            "X-Xerotier-Workspace": server.told["workspace_id"],
+        }
+        ours = Target(server.port, f"/{server.told['project_id']}/v1/mcp", headers)
+        figures = measured(ours, theirs, chosen.seconds, chosen.rounds)
+    finish(figures, as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    main()
