@@ -106,7 +106,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
-            "/favicon.ico": _fixed(ICON, b"image/svg+xml"),
+            "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
