@@ -1,5 +1,7 @@
 """Owns the proof that files are read as they should, and that bad ones do no harm."""
 
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -137,6 +139,7 @@ async def test_a_poisoned_pdf_fails_with_the_reason(read: Read) -> None:
         assert problem.value.code in ("damaged", "no_text")
 
 
+@pytest.mark.slow
 async def test_a_pdf_with_random_damage_never_hangs_or_breaks_the_engine(read: Read) -> None:
     whole = files.pdf("Some text", "More text")
     for number in range(6):
@@ -201,6 +204,38 @@ async def test_the_reader_sees_none_of_the_servers_environment(tmp_path: Path, m
         await anext(values)
         child = next(child for child in psutil.Process().children() if child.pid not in before)
         assert "HOLDFAST_TEST_SECRET" not in child.environ()
+
+
+def test_a_reader_is_bound_before_it_reads() -> None:
+    """In a process that does nothing else: it can write no file, and has no network where the kernel allows that."""
+    program = """
+import os, socket, sys, tempfile
+from holdfast.engines.extract.child import bind
+from holdfast.engines.extract.model import Limits
+listener = socket.create_server(("127.0.0.1", 0))
+own = os.readlink("/proc/self/ns/net")
+bind(Limits())
+apart = os.readlink("/proc/self/ns/net") != own
+try:
+    socket.create_connection(listener.getsockname(), timeout=5)
+    reached = True
+except OSError:
+    reached = False
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x")
+        file.flush()
+    wrote = True
+except OSError:
+    wrote = False
+print(apart, reached, wrote)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    apart, reached, wrote = done.stdout.split()
+    assert wrote == "False"
+    assert reached == ("False" if apart == "True" else "True")
 
 
 async def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -14,14 +14,19 @@ from typing import Any
 from holdfast.engines.extract.model import ExtractionFailed, Limits
 
 _DEATH_SIGNAL = 1
+_NEW_USER = 0x1000_0000
+_NEW_NETWORK = 0x4000_0000
 _SPARE_SECONDS = 5
 
 
 def bind(limits: Limits) -> None:
     """Give up what this process could use up; done before any reader is loaded."""
     if sys.platform == "linux":
-        # A server killed with -9 takes its readers along.
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        libc = ctypes.CDLL(None)
+        # No network, where the kernel lets an ordinary process say so; it is the limits that are promised.
+        libc.unshare(_NEW_USER | _NEW_NETWORK)
+        # A server killed with -9 takes its readers along. Only now: a change of user namespace forgets it.
+        libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
     for kind, most in (
         (resource.RLIMIT_AS, limits.memory_bytes),
         (resource.RLIMIT_CPU, limits.cpu_seconds),

@@ -18,6 +18,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _CODE_TYPE = re.compile(r"text/x-[a-z0-9][a-z0-9+#._-]{0,63}")
 _LANGUAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+#._ -]{0,63}")
 _CHAT = re.compile(r"[!-~]{1,128}")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def checked(new: NewArtifact) -> NewArtifact:
     if not _IDENTIFIER.fullmatch(new.identifier):
         rule = "use 1 to 128 ASCII letters, digits, hyphens, underscores and dots"
         wrong.append(FieldError("identifier", rule))
-    if not 1 <= len(title) <= MAX_TITLE or "\0" in title:
+    if not 1 <= len(title) <= MAX_TITLE or _UNSTORABLE.search(title):
         wrong.append(FieldError("title", f"write 1 to {MAX_TITLE} characters"))
     if not is_type(type):
         wrong.append(FieldError("type", f"use one of {', '.join(TYPES)}, or text/x- and a language"))

@@ -1,5 +1,6 @@
 """Owns what a vector store is: a named group of documents that is searched as one, in OpenAI's shape."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,8 @@ MAX_KEY = 64
 MAX_VALUE = 512
 MAX_DAYS = 365
 DAY_MILLIS = 86_400_000
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class VectorStoreExpired(Conflict):
 
 def checked_name(name: str | None) -> str:
     """The name without surplus space; empty for none."""
-    text = " ".join((name or "").replace("\0", "").split())
+    text = " ".join(_UNSTORABLE.sub("", name or "").split())
     if len(text) > MAX_NAME:
         raise _invalid("name", f"write at most {MAX_NAME} characters")
     return text
@@ -138,9 +141,9 @@ def checked_pairs(pairs: Mapping[str, AttributeValue] | None, field: str) -> dic
     if len(found) > MAX_PAIRS:
         raise _invalid(field, f"give at most {MAX_PAIRS} pairs")
     for key, value in found.items():
-        if not 1 <= len(key) <= MAX_KEY or "\0" in key:
+        if not 1 <= len(key) <= MAX_KEY or _UNSTORABLE.search(key):
             raise _invalid(f"{field}.{key[:MAX_KEY]}", f"name it with 1 to {MAX_KEY} characters")
-        if isinstance(value, str) and (len(value) > MAX_VALUE or "\0" in value):
+        if isinstance(value, str) and (len(value) > MAX_VALUE or _UNSTORABLE.search(value)):
             raise _invalid(f"{field}.{key}", f"write at most {MAX_VALUE} characters")
     return found
 
