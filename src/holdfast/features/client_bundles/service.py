@@ -126,11 +126,16 @@ def _key_name(client: Client, workspace: Workspace, label: str) -> str:
 def _endpoint(url: str, project_id: str) -> str:
     """The MCP endpoint of a project on the server at this URL."""
     base = url.strip().rstrip("/")
-    parts = urlsplit(base)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    try:
+        parts = urlsplit(base)
+        is_url = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
+        port = parts.port
+    except ValueError:
+        is_url, port = False, None
+    if not is_url:
         problem = "give the server's URL, such as https://holdfast.example.com"
         raise Invalid("The bundle cannot be made.", fields=[FieldError("url", problem)])
-    if parts.port == 0:
+    if port == 0:
         problem = "the settings do not say which port the server listens on; give its URL"
         raise Invalid("The bundle cannot be made.", fields=[FieldError("url", problem)])
     return base if base.endswith("/v1/mcp") else f"{base}/{project_id}/v1/mcp"

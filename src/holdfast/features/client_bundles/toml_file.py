@@ -37,7 +37,7 @@ def _merge(text: str, new: Mapping[str, Any], stale: Sequence[tuple[str, ...]], 
             _remove(document, path)
         _put(document, new)
         return tomlkit.dumps(document)
-    except TOMLKitError as problem:
+    except (TOMLKitError, ValueError) as problem:
         raise Unmergeable(f"it could not be changed safely ({problem}); add the settings by hand.") from None
 
 
@@ -54,7 +54,7 @@ def _put(table: Any, new: Mapping[str, Any], depth: int = 0) -> None:
         there = table.get(key)
         if isinstance(value, Mapping):
             if there is None:
-                table[key] = _table(value, depth)
+                table[key] = _inline(value) if isinstance(table, InlineTable) else _table(value, depth)
             else:
                 _put(there, value, depth + 1)
         elif there is None or there != value:
@@ -64,14 +64,18 @@ def _put(table: Any, new: Mapping[str, Any], depth: int = 0) -> None:
 def _table(value: Mapping[str, Any], depth: int) -> Item:
     """The first two levels are tables with headings, what is deeper is written in line."""
     if depth >= 2:
-        inline: InlineTable = tomlkit.inline_table()
-        for key, item in value.items():
-            inline.append(_quoted(key), item)
-        return inline
+        return _inline(value)
     # A table that only holds tables has no heading of its own.
     made = tomlkit.table(is_super_table=all(isinstance(item, Mapping) for item in value.values()))
     for key, item in value.items():
         made[key] = _table(item, depth + 1) if isinstance(item, Mapping) else _plain(item)
+    return made
+
+
+def _inline(value: Mapping[str, Any]) -> InlineTable:
+    made: InlineTable = tomlkit.inline_table()
+    for key, item in value.items():
+        made.append(_quoted(key), _inline(item) if isinstance(item, Mapping) else item)
     return made
 
 

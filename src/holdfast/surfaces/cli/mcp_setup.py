@@ -59,9 +59,14 @@ async def _agree(session: Session, wanted: Wanted, directory: Path, yes: bool) -
     draft = await session.services.client_bundles.draft(session.principal, wanted)
     changes = folder.diff(folder.plan(directory, draft.files))
     session.out.note(changes or "Nothing changes but the key.")
-    if changes and not yes and sys.stdin.isatty() and not click.confirm("Write this?", default=True, err=True):
+    if changes and not yes and _is_asked() and not click.confirm("Write this?", default=True, err=True):
         session.out.note("Nothing was written, and the key is as it was.")
         raise SystemExit(FAILED)
+
+
+def _is_asked() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
 
 
 def _answer(session: Session, bundle: Bundle, written: list[str] | None, *, show: bool) -> None:

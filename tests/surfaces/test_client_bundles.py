@@ -1,0 +1,198 @@
+"""Connecting clients from the command line and over REST."""
+
+import asyncio
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.app import open_local
+from holdfast.core.errors import Unauthenticated
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.features.client_bundles.service import CLIENTS
+from holdfast.services import Services
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
+from holdfast.surfaces.cli.root import cli
+from tests.support.server import TestServer
+
+
+class Cli:
+    """Runs commands on one data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.settings = Settings(data_dir=directory, public_url="https://team.example.com")
+
+    def setup(self, client: str, *words: str | Path, code: int = 0) -> Result:
+        command = ["mcp", "setup", client, *map(str, words)]
+        result = CliRunner().invoke(cli, command, obj=Entry(self._opens, _never), catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result
+
+    def works(self, key: str) -> bool:
+        async def ask() -> bool:
+            async with open_local(self.settings) as (services, _):
+                try:
+                    await services.keys.authenticate(key)
+                except Unauthenticated:
+                    return False
+                return True
+
+        return asyncio.run(ask())
+
+    @asynccontextmanager
+    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+        async with open_local(self.settings) as opened:
+            yield opened
+
+
+async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+    raise AssertionError("no command here starts a server")
+
+
+@pytest.fixture
+def holdfast(sqlite_path: Path) -> Cli:
+    return Cli(sqlite_path.parent)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    return made
+
+
+def key_in(path: Path) -> str:
+    found: str = json.loads(path.read_text())["mcpServers"]["xerotier"]["headers"]["Authorization"]
+    return found.removeprefix("Bearer ")
+
+
+def test_printing_gives_the_settings_alone_on_standard_output(holdfast: Cli) -> None:
+    for words in ((), ("--print",)):
+        result = holdfast.setup("cursor", *words)
+        server = json.loads(result.stdout)["mcpServers"]["xerotier"]
+        assert server["url"].startswith("https://team.example.com/proj_") and server["url"].endswith("/v1/mcp")
+        assert ".cursor/rules/xerotier.mdc" in result.stderr and ".gitignore" in result.stderr
+    whole = json.loads(holdfast.setup("codex", "--json", "--url", "http://127.0.0.1:9").stdout)
+    assert [file["path"] for file in whole["files"]] == [".codex/config.toml", ".gitignore"]
+    assert "http://127.0.0.1:9/proj_" in whole["files"][0]["content"] and "README" not in whole["files"]
+
+
+@pytest.mark.contract("XM-20")
+def test_writing_merges_shows_the_diff_and_rotates_the_key(holdfast: Cli, project: Path) -> None:
+    settings = project / ".mcp.json"
+    settings.write_text('{\n  // mine\n  "mcpServers": {"other": {"command": "x"}},\n}\n')
+    (project / ".claude").mkdir()
+    (project / ".claude/CLAUDE.md").write_text("# House rules\n")
+    first = holdfast.setup("claude-code", "--write", project)
+    assert "+++ .mcp.json" in first.stderr and "xero_…" in first.stderr and "Wrote .mcp.json" in first.stdout
+    text = settings.read_text()
+    assert "// mine" in text and '"other": {"command": "x"}' in text
+    settings.write_text(text.replace("// mine", "").replace(",\n}", "\n}"))
+    old = key_in(settings)
+    assert old not in first.output and holdfast.works(old)
+    assert (project / ".claude/CLAUDE.md").read_text().startswith("# House rules\n\n<!-- xerotier:begin -->")
+    before = {path: path.read_text() for path in project.rglob("*") if path.is_file()}
+    second = holdfast.setup("claude-code", "--write", project)
+    assert "Nothing changes but the key." in second.stderr
+    new = key_in(settings)
+    assert {path: path.read_text().replace(new, old) for path in before} == before
+    assert not holdfast.works(old) and holdfast.works(new)
+
+
+def test_with_env_the_key_is_only_on_standard_output(holdfast: Cli, project: Path) -> None:
+    result = holdfast.setup("claude-code", "--write", project, "--env")
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("export XEROTIER_API_KEY=")]
+    key = line.split("=", 1)[1]
+    assert holdfast.works(key) and key not in result.stderr
+    assert key_in(project / ".mcp.json") == "${XEROTIER_API_KEY}"
+    assert all(key not in path.read_text() for path in project.rglob("*") if path.is_file())
+    holdfast.setup("claude-desktop", "--env", code=FAILED)
+
+
+def test_a_broken_file_is_named_and_neither_file_nor_key_changes(holdfast: Cli, project: Path) -> None:
+    holdfast.setup("claude-code", "--write", project)
+    key = key_in(project / ".mcp.json")
+    (project / ".mcp.json").write_text("{ oops")
+    (project / ".gitignore").unlink()
+    failed = holdfast.setup("claude-code", "--write", project, code=FAILED)
+    assert "Nothing was written" in failed.stderr and "line 1, column 3" in failed.stderr
+    assert (project / ".mcp.json").read_text() == "{ oops" and not (project / ".gitignore").exists()
+    assert holdfast.works(key)
+
+
+def test_saying_no_changes_nothing(holdfast: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holdfast.setup("cursor", "--write", project)
+    key = key_in(project / ".cursor/mcp.json")
+    (project / ".gitignore").write_text("")
+    monkeypatch.setattr("holdfast.surfaces.cli.mcp_setup._is_asked", lambda: True)
+    command = ["mcp", "setup", "cursor", "--write", str(project)]
+    entry = Entry(holdfast._opens, _never)
+    refused = CliRunner().invoke(cli, command, obj=entry, input="n\n", catch_exceptions=False)
+    assert refused.exit_code == FAILED and "key is as it was" in refused.stderr
+    assert (project / ".gitignore").read_text() == "" and holdfast.works(key)
+    agreed = CliRunner().invoke(cli, command, obj=entry, input="y\n", catch_exceptions=False)
+    assert agreed.exit_code == 0 and not holdfast.works(key)
+    holdfast.setup("cursor", "--write", project, "--yes")
+
+
+@pytest.mark.slow
+def test_every_client_can_be_written_twice(holdfast: Cli, project: Path) -> None:
+    for client in CLIENTS:
+        for _ in range(2):
+            holdfast.setup(client, "--write", project / client, "--tier", "core")
+        path = project / client / CLIENTS[client].path
+        assert path.stat().st_mode & 0o777 == 0o600 and "xero_" in path.read_text()
+
+
+def test_wrong_words_are_answered_with_one_line(holdfast: Cli) -> None:
+    assert "Invalid value" in holdfast.setup("emacs", code=2).output
+    holdfast.setup("cursor", "--workspace", "nowhere", code=NOT_FOUND)
+    assert "url" in holdfast.setup("cursor", "--url", "nowhere", code=FAILED).stderr
+
+
+@pytest.mark.contract("XM-20")
+async def test_a_download_is_a_zip_that_works_until_the_next(server: TestServer) -> None:
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles"
+    keys = []
+    async with server.client() as client:
+        for _ in range(2):
+            answer = await client.get(f"{path}/claude-code", params={"tier": "core"})
+            assert answer.status_code == 200 and answer.headers["content-type"] == "application/zip"
+            assert answer.headers["cache-control"] == "no-store"
+            with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+                names = packed.namelist()
+                settings = json.loads(packed.read(".mcp.json"))["mcpServers"]["xerotier"]
+            assert names == [".mcp.json", ".claude/CLAUDE.md", ".gitignore", "xerotier/README.md"]
+            assert settings["url"] == f"{server.url}/{server.start.project_id}/v1/mcp"
+            keys.append(settings["headers"]["Authorization"].removeprefix("Bearer "))
+        assert (await client.get(f"{path}/emacs")).status_code == 404
+        assert (await client.get(f"{path}/zed", params={"env": "true"})).status_code == 422
+        assert (await client.get(f"{path}/zed", params={"tier": "most"})).status_code == 422
+    with pytest.raises(Unauthenticated):
+        await server.services.keys.authenticate(keys[0])
+    assert (await server.services.keys.authenticate(keys[1])).tier == "core"
+
+
+async def test_a_download_takes_management_and_ones_own_workspace(server: TestServer) -> None:
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles/cursor"
+    plain = await server.mint("inference", "read")
+    other = await server.another_tenant()
+    foreign = await server.mint(owner=other.owner, project_id=other.project_id)
+    async with server.client(plain.secret) as client:
+        assert (await client.get(path)).status_code == 403
+    async with server.client(foreign.secret) as client:
+        assert (await client.get(path)).status_code == 404
+    async with server.stranger() as client:
+        assert (await client.get(path)).status_code == 401
+        link = await server.services.sign_in.new_link(server.start.owner_id)
+        entered = await client.post("/sign-in", data={"link": link}, headers={"Origin": server.url})
+        assert entered.status_code == 303, entered.text
+        assert (await client.get(path, headers={"Sec-Fetch-Site": "cross-site"})).json()["error"]["code"] == "csrf"
+        assert (await client.get(path, headers={"Sec-Fetch-Site": "same-origin"})).status_code == 200
