@@ -1,4 +1,4 @@
-"""Measures MCP tool calls (key, limits, workspace, validation) against a bare low-level SDK server, at 32 connections."""
+"""Measures MCP calls (key, limit, workspace, validation) against a bare low-level SDK server, at 32 connections."""
 
 import asyncio
 import contextlib
@@ -91,8 +91,8 @@ class Target:
             "Accept": "application/json, text/event-stream",
             **self.headers,
         }
-        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{self.path}", body, headers)  # noqa: S310
-        with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{self.path}", body, headers)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
             return str(answer.headers["mcp-session-id"])
 
 

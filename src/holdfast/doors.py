@@ -26,6 +26,7 @@ from holdfast.surfaces.rest import (
     audit,
     brief,
     client_bundles,
+    clients,
     decisions,
     documents,
     graph,
@@ -69,6 +70,7 @@ def rest_operations(services: Services, public_url: str | None = None) -> Sequen
         *graph.operations(services.intelligence),
         *brief.operations(services.intelligence),
         *interchange.operations(services.interchange),
+        *clients.operations(services.clients),
         *client_bundles.operations(services.client_bundles, public_url),
     ]
 
@@ -153,7 +155,8 @@ def _answers(tx: Tx) -> None:
 
 
 def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -> "McpSurface":
-    from holdfast.mcp_door import build_mcp, build_toolbox, product_tools
+    from holdfast.mcp_door import build_mcp
+    from holdfast.toolboxes import build_toolbox, product_tools
 
     return build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
 

@@ -1,6 +1,5 @@
-"""Owns how the MCP endpoint is put together: its tools, its view of a workspace's knowledge, and what it is told of."""
+"""Owns how the MCP endpoint is put together: its view of a workspace's knowledge, and what it is told of."""
 
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -11,19 +10,12 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.core.tool import AnyTool, ToolCall
-from holdfast.core.toolbox import Observe, Spilled, Toolbox
+from holdfast.core.toolbox import Toolbox
 from holdfast.engines.events.model import Event
-from holdfast.features.artifacts import tools as artifact_tools
-from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.identity import store as identity_store
-from holdfast.features.intelligence import tools as intelligence_tools
 from holdfast.features.intelligence.model import Decision, DecisionFilter
-from holdfast.features.memory import tools as memory_tools
-from holdfast.features.server_tools import calc, code, research
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
-from holdfast.features.workspaces import tools as workspace_tools
 from holdfast.services import Services
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.knowledge import Document, Entry
@@ -34,52 +26,6 @@ from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
 
 TOPICS = ("memory.changed", "artifact.*", "decision.*", "milestone.*", "relation.*")
 ONBOARD_TOKENS = 3_000
-WHOLE = frozenset({"xerotier.artifact.read"})
-"""Tools whose large results are the point of calling them."""
-
-
-def product_tools(services: Services) -> list[AnyTool]:
-    """Every tool of the product, in the order that clients see."""
-    return [
-        *memory_tools.tools(services.memory),
-        *workspace_tools.tools(services.workspaces),
-        *artifact_tools.tools(services.artifacts),
-        *intelligence_tools.tools(services.intelligence),
-        *calc.tools(),
-        *research.tools(services.web.search, services.web.fetcher, services.web.inspector),
-        *code.tools(services.web.github),
-    ]
-
-
-def build_toolbox(services: Services, tools: Sequence[AnyTool], observe: Observe | None = None) -> Toolbox:
-    """The tools that every surface runs: refusals audited, large results kept as artifacts."""
-
-    async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
-        await services.audit.record_denied(
-            call.principal,
-            "tool.call",
-            resource="tool",
-            resource_id=name[:200],
-            workspace_id=call.workspace_id,
-            reason=error.message,
-        )
-
-    async def spill(call: ToolCall, name: str, text: str) -> Spilled:
-        size = len(text.encode())
-        fits = size <= WORKSPACE_BYTES
-        kept = text if fits else text.encode()[:WORKSPACE_BYTES].decode(errors="ignore")
-        new = NewArtifact(
-            identifier=f"result-{time.time_ns():x}",
-            title=f"Result of {name}",
-            type="application/json" if fits else "text/plain",
-            content=kept,
-        )
-        made = await services.artifacts.create(call.principal, call.workspace(), new)
-        return Spilled(made.id, artifact_uri(made.id), size)
-
-    if observe is None:
-        return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE)
-    return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE, observe=observe)
 
 
 def build_mcp(

@@ -22,12 +22,13 @@ from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
-from holdfast.mcp_door import build_mcp, build_toolbox, product_tools
+from holdfast.mcp_door import build_mcp
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
+from holdfast.toolboxes import build_toolbox, product_tools
 from holdfast.wiring import build_services
 
 MODERN = "2026-07-28"

@@ -99,7 +99,6 @@ async def test_declining_or_not_being_able_to_ask_is_no_answer(sqlite_database: 
 
 @both_eras
 @pytest.mark.contract("XM-5")
-@pytest.mark.contract("XM-12")
 async def test_session_init_lets_the_person_choose_the_workspace(database: Database, era: str) -> None:
     async with serve_site(database) as site:
         other = await site.services.workspaces.create(site.owner, site.project, "Other")
@@ -141,11 +140,11 @@ async def test_session_init_cannot_leave_a_pinned_workspace(sqlite_database: Sql
 async def test_progress_reaches_the_caller_while_the_tool_runs(database: Database, era: str) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        seen.append((done, total, message))
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total, message))
 
     async with serve_site(database) as site, site.client(await site.key(), era) as client:
-        call = asyncio.create_task(client.call_tool("test.slow", {"left": 4}, progress_callback=progress))
+        call = asyncio.create_task(client.call_tool("test.slow", {"left": 4}, progress_callback=note))
         await until(lambda: seen)
         assert seen == [(1, 2, "half")]
         site.slow.go_on.set()

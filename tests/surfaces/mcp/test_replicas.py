@@ -12,7 +12,7 @@ from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.surfaces.mcp.harness import Raw, Site, serve_site, until
 
-ELICITATION = {"elicitation": {}}
+ELICITATION: dict[str, Any] = {"elicitation": {}}
 
 
 @asynccontextmanager

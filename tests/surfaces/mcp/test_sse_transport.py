@@ -20,8 +20,8 @@ LEGACY = Settings(mcp_transport="legacy", mcp_calls_per_minute=600_000)
 async def test_an_old_client_is_served(database: Database) -> None:
     seen: list[float] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        seen.append(done)
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
 
     async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"word": "old"})
@@ -35,7 +35,7 @@ async def test_an_old_client_is_served(database: Database) -> None:
             asked = await client.call_tool("test.ask", {"question": "Which?"})
             assert asked.structured_content == {"answer": {"word": "old"}}
             site.slow.go_on.set()
-            slow = await client.call_tool("test.slow", {"left": 1}, progress_callback=progress)
+            slow = await client.call_tool("test.slow", {"left": 1}, progress_callback=note)
             assert slow.structured_content == {"total": 1}
             assert seen == [1, 2]
         assert [seen.name for seen in await site.clients.list(site.owner)] == ["mcp"]
