@@ -1,9 +1,11 @@
 """Owns the proof of the search engine's rules, on both stores."""
 
+import asyncio
+
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.search import Hit, Query, SearchEngine
+from holdfast.engines.search import Entry, Hit, Query, SearchEngine
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -318,3 +320,16 @@ async def test_any_query_is_answered(database: Database, search: SearchEngine, h
 async def test_an_empty_workspace_answers_nothing(search: SearchEngine, here: str) -> None:
     assert await search.search(Query(here, "anything")) == []
     assert await search.nearest(here, None, (await search.embed(["x"]))[0], 3) == []
+
+
+async def test_many_writers_of_one_new_workspace_agree(database: Database, search: SearchEngine, here: str) -> None:
+    def batch(writer: int) -> list[Entry]:
+        shared = [entry(here, f"shared{number}", f"words of writer{writer}", author="Ana") for number in range(5)]
+        return [*shared, entry(here, f"own{writer}", f"only writer{writer} says this", author=f"Bo{writer}")]
+
+    await asyncio.gather(*(put(search, database, batch(writer), embedded=writer % 2 == 0) for writer in range(12)))
+    await asyncio.gather(*(database.write(lambda tx: search.remove(tx, here, "memory", "shared0")) for _ in range(3)))
+
+    assert await search.check() == []
+    assert (await search.progress()).entries == 4 + 12
+    assert (await search.search(Query(here, "what did Bo7 say")))[0].id == "own7"

@@ -22,6 +22,7 @@ from holdfast.storage.database import Tx
 
 EXACT_STATISTICS = 2000
 STATISTICS_SECONDS = 60.0
+REMEMBERED_WORDS = 100_000
 
 _PUT_ENTRIES = """
 INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
@@ -45,6 +46,14 @@ FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :c
     AS x(number, title, text, words, codes, meta)
 ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
     codes = excluded.codes, meta = excluded.meta
+"""
+_FREQUENCIES = """
+SELECT x.word, (SELECT COUNT(*) FROM search_entry e WHERE e.lexemes @@ x.query::tsquery) AS entries
+FROM unnest(:words::text[], :queries::text[]) AS x(word, query)
+"""
+_VECTOR_SETTINGS = """
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('hnsw.ef_search', '200', true),
+    set_config('hnsw.iterative_scan', 'relaxed_order', true)
 """
 _ON_SHELF = "(:shelf::bigint IS NULL OR e.shelf = :shelf)"
 _CHECKS = {
@@ -122,21 +131,15 @@ class PostgresStore(Store):
 
     def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
         entries, mean_length = self._totals(tx, shelf)
-        now = time.monotonic()
-        found: dict[str, int] = {}
-        for word in words:
-            known = self._frequencies.get((shelf, word)) if entries > EXACT_STATISTICS else None
-            if known is None or known[0] < now - STATISTICS_SECONDS:
-                row = tx.one(
-                    "SELECT COUNT(*) AS entries FROM search_entry e WHERE e.lexemes @@ :word::tsquery",
-                    {"word": _quoted(shelf, word)},
-                )
-                known = (now, int(row["entries"]) if row else 0)
-                if len(self._frequencies) > 100_000:
-                    self._frequencies.clear()
-                self._frequencies[shelf, word] = known
-            found[word] = known[1]
-        return Statistics(entries, mean_length, found)
+        oldest = time.monotonic() - STATISTICS_SECONDS if entries > EXACT_STATISTICS else float("inf")
+        missing = [word for word in words if self._frequencies.get((shelf, word), (float("-inf"), 0))[0] <= oldest]
+        if missing:
+            if len(self._frequencies) > REMEMBERED_WORDS:
+                self._frequencies.clear()
+            rows = tx.all(_FREQUENCIES, {"words": missing, "queries": [_quoted(shelf, word) for word in missing]})
+            now = time.monotonic()
+            self._frequencies.update({(shelf, row["word"]): (now, int(row["entries"])) for row in rows})
+        return Statistics(entries, mean_length, {word: self._frequencies[shelf, word][1] for word in words})
 
     def _totals(self, tx: Tx, shelf: int) -> tuple[int, float]:
         """How many entries and how long; in big workspaces as of the last minute, since ranking hardly notices."""
@@ -173,9 +176,7 @@ class PostgresStore(Store):
         params: dict[str, Any] = {"vector": _literal(vector), "limit": limit}
         conditions = " AND ".join(self.conditions(filter, params))
         size = len(vector)
-        tx.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-        tx.execute("SET LOCAL hnsw.ef_search = 200")
-        tx.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+        tx.one(_VECTOR_SETTINGS)
         # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all.
         rows = tx.all(
             f"SELECT e.number FROM search_entry e WHERE {conditions} AND e.shelf = {int(filter.shelf)} "

@@ -68,18 +68,19 @@ def rank(candidates: Sequence[Candidate], question: Question, limit: int, recipe
     counts = _counts(candidates, list(question.weights))
     lengths = np.array([candidate.length for candidate in candidates], np.float64)
     cosines = np.array([np.nan if one.cosine is None else one.cosine for one in candidates])
-    words = _bm25(counts, lengths, question, recipe, 1)
-    fused = recipe.words * _scaled(words)
-    fused += recipe.words_with_previous * _scaled(
-        _bm25(counts + _of(previous, counts), lengths + _of(previous, lengths), question, recipe, 2)
-    )
     meaning = np.clip(np.nan_to_num(cosines, nan=0.0), 0.0, 1.0)
-    fused += recipe.meaning * _scaled(meaning)
-    fused += recipe.meaning_with_previous * _scaled(np.where(previous >= 0, meaning + _of(previous, meaning), meaning))
+    words = _scaled(_bm25(counts, lengths, question, recipe, 1))
+    both = _scaled(_bm25(counts + _of(previous, counts), lengths + _of(previous, lengths), question, recipe, 2))
+    # What is not embedded yet is judged by its words alone, not as if it meant nothing.
+    waits = np.isnan(cosines)
+    alike = np.where(waits, words, _scaled(meaning))
+    both_alike = np.where(waits, both, _scaled(meaning + _of(previous, meaning)))
+    fused = recipe.words * words + recipe.words_with_previous * both
+    fused += recipe.meaning * alike + recipe.meaning_with_previous * both_alike
     fused = fused + recipe.neighbours * (_of(previous, fused) + _of(following, fused)) / 2
     fused += recipe.date * _dates(candidates, question.moments)
     fused += recipe.author * np.array([one.author in question.authors for one in candidates], np.float64)
-    relevance = _relevance(counts, meaning, question, recipe)
+    relevance = _relevance(counts, cosines, question, recipe)
     return _best(candidates, fused, relevance, limit)
 
 
@@ -100,13 +101,15 @@ def _best(candidates: Sequence[Candidate], fused: Scores, relevance: Scores, lim
     return found
 
 
-def _relevance(counts: Scores, meaning: Scores, question: Question, recipe: Recipe) -> Scores:
+def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Recipe) -> Scores:
     """How much a candidate has to do with the query, whatever the other candidates are."""
     weights = np.array(list(question.weights.values()))
     total = float(weights.sum())
-    covered = (counts > 0) @ weights / total if total > 0 else np.zeros(len(meaning))
-    alike = np.clip((meaning - recipe.unrelated_cosine) / (recipe.same_cosine - recipe.unrelated_cosine), 0.0, 1.0)
-    result: Scores = np.clip(0.8 * np.maximum(alike, 0.9 * covered) + 0.2 * (alike + covered) / 2, 0.0, 1.0)
+    covered = 0.9 * ((counts > 0) @ weights) / total if total > 0 else np.zeros(len(cosines))
+    span = recipe.same_cosine - recipe.unrelated_cosine
+    alike = np.clip((cosines - recipe.unrelated_cosine) / span, 0.0, 1.0)
+    alike = np.where(np.isnan(cosines), covered, alike)
+    result: Scores = np.clip(0.8 * np.maximum(alike, covered) + 0.2 * (alike + covered) / 2, 0.0, 1.0)
     return result
 
 
