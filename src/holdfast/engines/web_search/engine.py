@@ -26,6 +26,8 @@ class SearchAnswer:
     answer: str
     abstract: str
     fetched_pages: tuple[FetchedPage, ...]
+    whole_pages: tuple[FetchedPage, ...] = ()
+    """The same pages before they were cut to their shares."""
 
 
 class WebSearch:
@@ -54,6 +56,7 @@ class WebSearch:
             found.answer,
             found.abstract,
             tuple(cut(page, share) for page in fetched),
+            tuple(fetched),
         )
 
     async def _page(self, url: str) -> FetchedPage | None:

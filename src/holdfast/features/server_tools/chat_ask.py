@@ -1,0 +1,67 @@
+"""Owns ask_user, which ends the turn with a question to the person."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.ids import new_id
+from holdfast.engines.llm.model import Json, LoopTool, Outcome, Pause
+from holdfast.features.server_tools.chat_adapter import ChatInput, adapted, json_text
+
+Style = Literal["default", "confirm", "rating", "form"]
+
+_Option = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class AskField(ChatInput):
+    label: str = Field(description="What people see beside the input.", min_length=1, max_length=200)
+    key: str = Field(description="The name of the value in the answer.", min_length=1, max_length=100)
+    placeholder: str | None = Field(None, description="A hint in the empty input.", max_length=200)
+    required: bool = Field(False, description="Whether it must be filled.")
+
+
+class AskUserInput(ChatInput):
+    question: str = Field(description="What to ask.", min_length=1, max_length=4_000)
+    options: list[_Option] | None = Field(None, description="Answers to choose from.", max_length=50)
+    allow_free_text: bool = Field(True, description="Whether the person may answer in other words.")
+    multi_select: bool = Field(False, description="Whether several options may be chosen.")
+    style: Style = Field("default", description="confirm asks yes or no, rating from 1 to 5, form shows the fields.")
+    fields: list[AskField] | None = Field(None, description="The inputs of a form.", max_length=50)
+
+
+def ask_user_tool() -> LoopTool:
+    """The tool; answering and going on is the chat's work."""
+    return adapted(
+        "ask_user",
+        "Ask the person something that you need to know before you can be useful, and stop until they answer. "
+        "Do not use it for what you can find out yourself.",
+        AskUserInput,
+        _ask,
+    )
+
+
+async def _ask(given: AskUserInput) -> Outcome:
+    if given.style == "form" and not given.fields:
+        raise Invalid("A form needs fields.", fields=[FieldError("fields", "add at least one with label and key")])
+    keys = [field.key for field in given.fields or ()]
+    if len(set(keys)) != len(keys):
+        raise Invalid("Two fields have one key.", fields=[FieldError("fields", "give each field a key of its own")])
+    question = _question(given)
+    correlation_id = new_id("ask")
+    event = {"type": "x_ask_user.question", **question, "correlation_id": correlation_id}
+    waiting = {"status": "waiting", "correlation_id": correlation_id}
+    return Outcome(json_text(waiting), events=[event], pause=Pause(correlation_id, question))
+
+
+def _question(given: AskUserInput) -> Json:
+    question: Json = {
+        "question": given.question,
+        "options": given.options or [],
+        "allow_free_text": given.allow_free_text,
+        "multi_select": given.multi_select,
+        "style": given.style,
+    }
+    if given.fields:
+        question["fields"] = [field.model_dump(exclude_none=True) for field in given.fields]
+    return question

@@ -1,0 +1,86 @@
+"""Owns what research in chats may cost: 45 calls a minute for each project, and none for one just made."""
+
+import hashlib
+import math
+from collections.abc import Awaitable, Callable
+
+from holdfast.core import jsontext
+from holdfast.core.clock import Clock
+from holdfast.core.errors import RateLimited
+from holdfast.engines.llm.model import Json, Outcome
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.model import Limit
+from holdfast.storage.database import Database, Tx
+
+CALLS_PER_MINUTE = 45
+KEPT_MILLIS = 5 * 60 * 1000
+
+
+class ResearchGate:
+    """Answers an identical call of the last five minutes from the store; counts the others."""
+
+    def __init__(
+        self, database: Database, limiter: Limiter, clock: Clock, *, calls_per_minute: int = CALLS_PER_MINUTE
+    ) -> None:
+        self._database = database
+        self._limiter = limiter
+        self._clock = clock
+        self._limit = Limit(calls_per_minute, 60)
+
+    async def run(self, project_id: str, name: str, arguments: Json, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """The kept result, or that of `work`; RateLimited when the project's minute is used up."""
+        digest, now = _digest(name, arguments), self._clock.now()
+        kept = await self._database.glance(lambda tx: _find(tx, project_id, digest, now))
+        if kept is not None:
+            return kept
+        taken = await self._limiter.take(f"research/{project_id}", self._limit)
+        if not taken.allowed:
+            seconds = max(1, math.ceil(taken.retry_after_seconds))
+            raise RateLimited(f"Research tool rate limit exceeded. Try again in {seconds} seconds.")
+        outcome = await work()
+        await self.keep(project_id, [(name, arguments, outcome)])
+        return outcome
+
+    async def keep(self, project_id: str, results: list[tuple[str, Json, Outcome]]) -> None:
+        """Answer these calls with these results for five minutes."""
+        now = self._clock.now()
+
+        def work(tx: Tx) -> None:
+            tx.execute("DELETE FROM research_result WHERE expires_at <= :now", {"now": now})
+            for name, arguments, outcome in results:
+                _put(tx, project_id, _digest(name, arguments), outcome, now + KEPT_MILLIS)
+
+        if results:
+            await self._database.write(work)
+
+
+def _digest(name: str, arguments: Json) -> str:
+    ordered = {key: arguments[key] for key in sorted(arguments)}
+    return hashlib.sha256(jsontext.dumps([name, ordered])).hexdigest()
+
+
+def _find(tx: Tx, project_id: str, digest: str, now: int) -> Outcome | None:
+    row = tx.one(
+        "SELECT text, sources, untrusted FROM research_result "
+        "WHERE project_id = :project_id AND digest = :digest AND expires_at > :now",
+        {"project_id": project_id, "digest": digest, "now": now},
+    )
+    return None if row is None else Outcome(row["text"], sources=row["sources"], untrusted=bool(row["untrusted"]))
+
+
+def _put(tx: Tx, project_id: str, digest: str, outcome: Outcome, expires_at: int) -> None:
+    tx.execute(
+        "INSERT INTO research_result (project_id, digest, text, sources, untrusted, expires_at) "
+        "VALUES (:project_id, :digest, :text, :sources, :untrusted, :expires_at) "
+        "ON CONFLICT (project_id, digest) DO UPDATE SET text = excluded.text, sources = excluded.sources, "
+        "untrusted = excluded.untrusted, expires_at = excluded.expires_at",
+        {
+            "project_id": project_id,
+            "digest": digest,
+            # PostgreSQL keeps no NUL, and a page may hold one.
+            "text": outcome.text.replace("\x00", ""),
+            "sources": outcome.sources,
+            "untrusted": int(outcome.untrusted),
+            "expires_at": expires_at,
+        },
+    )
