@@ -13,6 +13,7 @@ from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
@@ -22,6 +23,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
@@ -55,6 +57,8 @@ class Services:
     intelligence: IntelligenceService
     interchange: InterchangeService
     clients: Clients
+    secrets: Secrets
+    endpoints: Endpoints
     client_bundles: ClientBundles
     web: WebAccess
     background: tuple[tuple[str, Step, Step], ...]

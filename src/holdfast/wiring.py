@@ -21,6 +21,8 @@ from holdfast.features.documents import ingest
 from holdfast.features.documents import store as document_store
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.endpoints.addresses import AddressRules
+from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
@@ -34,6 +36,8 @@ from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.secrets.cipher import KeyRing
+from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
@@ -53,6 +57,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     identity = Identity(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
+    secrets = Secrets(database, audit, workspaces, KeyRing(settings.data_dir, settings.secrets_master_key), clock)
     intelligence = IntelligenceService(
         database,
         audit,
@@ -138,6 +143,17 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             gitlab_token=settings.gitlab_token,
         ),
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
+        secrets=secrets,
+        endpoints=Endpoints(
+            database,
+            audit,
+            workspaces,
+            secrets,
+            clock,
+            identity_store.project_exists,
+            _workspace_ids,
+            AddressRules(settings.upstream_allow),
+        ),
         background=(
             ("audit", audit.run, audit.stop),
             ("keys", keys.run, keys.stop),
@@ -177,6 +193,10 @@ def _missing_workspace(tx: Tx, organization_id: str, project_id: str | None, ids
         if found is None or (project_id is not None and found.project_id != project_id):
             return id
     return None
+
+
+def _workspace_ids(tx: Tx, organization_id: str, project_id: str) -> Sequence[str]:
+    return [found.id for found in workspace_store.page(tx, organization_id, project_id, "", 1000)]
 
 
 def _memory_title(tx: Tx, workspace_id: str, id: str) -> str | None:

@@ -14,5 +14,5 @@ LATER: dict[str, str] = {
     **{f"XS-T{number}": CHAT for number in range(1, 10)},
     **{f"KS-{number}": REPOSITORIES for number in range(1, 9)},
     **{f"ZE-{number}": CASES for number in range(1, 6)},
-    **{f"XA-{number}": AGENTS for number in range(1, 12)},
+    **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
 }

@@ -92,6 +92,7 @@ async def serving(
     database: Database, *, clock: Clock | None = None, data_dir: Path | None = None, **settings: Any
 ) -> AsyncIterator[TestServer]:
     """A server on this event loop, with a deterministic embedder; settings as an operator would set them."""
+    settings.setdefault("secrets_master_key", "5a" * 32)
     configured = Settings(data_dir=data_dir or Path("/nonexistent"), port=0, **settings)
     services = build_services(configured, database, clock or SystemClock(), WordEmbedder())
     with socket.socket() as listener:

@@ -63,6 +63,17 @@ class Settings:
     embeddings_model: str | None = _setting(None, "Model name at that API")
     embeddings_key: str | None = _setting(None, "API key for that API", secret=True)
     embeddings_dimensions: int = _setting(384, "Length of that model's vectors")
+    upstream_allow: tuple[str, ...] = _setting(
+        (),
+        "Private hosts or networks that models added over the API may live on (comma-separated); "
+        "`holdfast endpoints add` on this machine may name any",
+    )
+    secrets_master_key: str | None = _setting(
+        None,
+        "Key that secrets are sealed under (64 hexadecimal digits); otherwise master.key in the data directory is made",
+        env="WORKSPACE_SECRETS_MASTER_KEY",
+        secret=True,
+    )
     web_search: str = _setting("ddgs", "Search back end", choices=("ddgs", "searxng", "brave", "tavily"))
     web_search_url: str | None = _setting(None, "Base URL of the search back end (needed for searxng)")
     web_search_key: str | None = _setting(None, "API key of the search back end (brave, tavily)", secret=True)

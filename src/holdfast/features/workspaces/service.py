@@ -40,6 +40,13 @@ class Workspaces:
             raise WorkspaceNotFound(workspace_id)
         return found
 
+    def administered(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
+        """The same, if the principal may also change how it is set up: a manager, or this workspace's own admin."""
+        found = self.check(tx, principal, workspace_id)
+        if not (principal.is_person and principal.actor in store.admins(tx, found.id)):
+            require_management(principal)
+        return found
+
     async def get(self, principal: Principal, workspace_id: str) -> Workspace:
         """One workspace that the principal may see."""
         return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id))
@@ -98,7 +105,7 @@ class Workspaces:
         title = checked_name(name)
 
         def work(tx: Tx) -> Workspace:
-            found = self._administered(tx, principal, workspace_id)
+            found = self.administered(tx, principal, workspace_id)
             store.rename(tx, found.id, title)
             self._record(tx, principal, "workspace.update", found)
             return self.check(tx, principal, workspace_id)
@@ -109,7 +116,7 @@ class Workspaces:
         """Remove it and everything in it, for good."""
 
         def work(tx: Tx) -> None:
-            found = self._administered(tx, principal, workspace_id)
+            found = self.administered(tx, principal, workspace_id)
             store.delete(tx, found.id)
             self._record(tx, principal, "workspace.delete", found)
 
@@ -127,7 +134,7 @@ class Workspaces:
         """Let a member of the organization administer the workspace, or no longer."""
 
         def work(tx: Tx) -> None:
-            found = self._administered(tx, principal, workspace_id)
+            found = self.administered(tx, principal, workspace_id)
             if not self._is_member(tx, found.organization_id, user_id):
                 raise NotFound("user", user_id)
             change = store.add_admin if admin else store.remove_admin
@@ -135,12 +142,6 @@ class Workspaces:
             self._record(tx, principal, "workspace.admin.add" if admin else "workspace.admin.remove", found)
 
         await self._database.write(work)
-
-    def _administered(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
-        found = self.check(tx, principal, workspace_id)
-        if not (principal.is_person and principal.actor in store.admins(tx, found.id)):
-            require_management(principal)
-        return found
 
     def _sees_project(self, tx: Tx, principal: Principal, project_id: str) -> bool:
         return principal.sees_project(project_id) and self._project_exists(tx, principal.organization_id, project_id)

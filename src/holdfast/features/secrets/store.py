@@ -1,0 +1,99 @@
+"""Owns the SQL of secrets."""
+
+from holdfast.features.secrets.model import Sealed, Secret
+from holdfast.storage.database import Row, Tx
+
+_COLUMNS = "id, workspace_id, name, key_id, created_at, updated_at, updated_by"
+
+
+def secret(row: Row) -> Secret:
+    """A secret's metadata from its row."""
+    return Secret(
+        id=row["id"],
+        workspace_id=row["workspace_id"],
+        name=row["name"],
+        is_set=row["key_id"] is not None,
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        updated_by=row["updated_by"],
+    )
+
+
+def all_in(tx: Tx, workspace_id: str) -> list[Secret]:
+    """The workspace's secrets by name."""
+    rows = tx.all(f"SELECT {_COLUMNS} FROM secret WHERE workspace_id = :id ORDER BY name", {"id": workspace_id})
+    return [secret(row) for row in rows]
+
+
+def find(tx: Tx, workspace_id: str, name: str) -> Secret | None:
+    """The workspace's secret of this name."""
+    row = tx.one(
+        f"SELECT {_COLUMNS} FROM secret WHERE workspace_id = :workspace_id AND name = :name",
+        {"workspace_id": workspace_id, "name": name},
+    )
+    return secret(row) if row else None
+
+
+def sealed(tx: Tx, id: str) -> Sealed | None:
+    """What is kept of the value; None for a cleared one."""
+    row = tx.one("SELECT key_id, nonce, ciphertext FROM secret WHERE id = :id", {"id": id})
+    return _sealed(row) if row and row["key_id"] is not None else None
+
+
+def every_sealed(tx: Tx) -> list[tuple[Secret, Sealed]]:
+    """Every value of the server, for changing the master key."""
+    rows = tx.all(f"SELECT {_COLUMNS}, nonce, ciphertext FROM secret WHERE key_id IS NOT NULL ORDER BY id")
+    return [(secret(row), _sealed(row)) for row in rows]
+
+
+def other_key(tx: Tx, key_id: str) -> str | None:
+    """The id of another master key that something is sealed under."""
+    row = tx.one("SELECT key_id FROM secret WHERE key_id IS NOT NULL AND key_id <> :key_id LIMIT 1", {"key_id": key_id})
+    return str(row["key_id"]) if row else None
+
+
+def put(tx: Tx, new: Secret, value: Sealed) -> None:
+    """Keep a value, in place of an earlier one of the same id."""
+    tx.execute(
+        "INSERT INTO secret (id, workspace_id, name, key_id, nonce, ciphertext, created_at, updated_at, updated_by) "
+        "VALUES (:id, :workspace_id, :name, :key_id, :nonce, :ciphertext, :created_at, :updated_at, :updated_by) "
+        "ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, nonce = excluded.nonce, "
+        "ciphertext = excluded.ciphertext, updated_at = excluded.updated_at, updated_by = excluded.updated_by",
+        {
+            "id": new.id,
+            "workspace_id": new.workspace_id,
+            "name": new.name,
+            "key_id": value.key_id,
+            "nonce": value.nonce,
+            "ciphertext": value.ciphertext,
+            "created_at": new.created_at,
+            "updated_at": new.updated_at,
+            "updated_by": new.updated_by,
+        },
+    )
+
+
+def reseal(tx: Tx, id: str, value: Sealed) -> None:
+    """The same value under another key; its history stays."""
+    tx.execute(
+        "UPDATE secret SET key_id = :key_id, nonce = :nonce, ciphertext = :ciphertext WHERE id = :id",
+        {"id": id, "key_id": value.key_id, "nonce": value.nonce, "ciphertext": value.ciphertext},
+    )
+
+
+def clear(tx: Tx, id: str, now: int, actor: str) -> None:
+    """Forget the value and keep the name."""
+    tx.execute(
+        "UPDATE secret SET key_id = NULL, nonce = NULL, ciphertext = NULL, updated_at = :now, updated_by = :actor "
+        "WHERE id = :id",
+        {"id": id, "now": now, "actor": actor},
+    )
+
+
+def delete(tx: Tx, id: str) -> None:
+    """Forget the name too."""
+    tx.execute("DELETE FROM secret WHERE id = :id", {"id": id})
+
+
+def _sealed(row: Row) -> Sealed:
+    return Sealed(str(row["key_id"]), bytes(row["nonce"]), bytes(row["ciphertext"]))
