@@ -125,7 +125,7 @@ async def test_the_embedder_changes_while_searches_and_writes_go_on(
     assert (await after.progress()).pending == 200
     running = asyncio.create_task(after.run())
     searched = 0
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (await after.progress()).pending or searched < 10:
             wanted = searched % 200
             hits = await after.search(Query(here, f"note{wanted} tea"))
