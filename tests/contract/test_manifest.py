@@ -28,10 +28,10 @@ def _marked_ids(path: Path) -> list[str]:
 
 def _proofs() -> dict[str, set[str]]:
     proofs: dict[str, set[str]] = defaultdict(set)
-    for path in TESTS.rglob("test_*.py"):
-        if "node_modules" not in path.parts:
-            for row in _marked_ids(path):
-                proofs[row].add(str(path.relative_to(TESTS)))
+    folders = [folder for folder in TESTS.iterdir() if folder.is_dir() and folder.name != "node"]
+    for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
+        for row in _marked_ids(path):
+            proofs[row].add(str(path.relative_to(TESTS)))
     return proofs
 
 
