@@ -35,7 +35,9 @@ def test_parameters_are_named_and_casts_are_left_alone() -> None:
 async def test_a_lost_connection_is_replaced(postgres_database: PostgresDatabase, postgres_url: str) -> None:
     assert await postgres_database.read(lambda tx: tx.one("SELECT 1 AS one")) == {"one": 1}
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'holdfast'"
+        )
     assert await postgres_database.read(lambda tx: tx.one("SELECT 2 AS two")) == {"two": 2}
 
 
