@@ -105,7 +105,7 @@ class CallEvent:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The end of a turn: the assistant's whole message and what it took."""
+    """The end of a turn: the assistant's whole message and what it took. `rounds` counts rounds of tool calls."""
 
     message: Json
     finish_reason: str
@@ -114,6 +114,13 @@ class Done:
     sources: int = 0
     elapsed_ms: int = 0
     pause: Pause | None = None
+    pending_call_id: str | None = None
+    """The call that the pause's answer belongs to."""
+    added: Sequence[Json] = ()
+    """The messages between the client's and the final one: the calls that ran here and what they gave. To resume
+    after a pause, send the client's messages, these, and a tool message for the pending call."""
+    usage: Json = field(default_factory=dict)
+    """Usage over every round, in the upstream's own fields."""
 
 
 LoopEvent = ChunkEvent | SideEvent | CallEvent | Done

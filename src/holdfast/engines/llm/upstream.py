@@ -18,6 +18,8 @@ from holdfast.engines.llm.wire import UpstreamCut
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+# Its credential or its bill: never the client's fault.
+_OURS = frozenset({401, 402, 403})
 
 # A client's credential, cookies and our own headers never travel on.
 _SENT_ON = frozenset(
@@ -78,6 +80,8 @@ class UpstreamRefused(UpstreamFailed):
         self.answered = answered
         self.retry_after = retry_after
         self.retryable = answered in _RETRYABLE
+        self.elsewhere = self.retryable or answered in _OURS
+        """Whether another upstream may do better: it is busy or broken, or we set it up wrongly."""
         self.body = None if answered in (401, 403) else body
         if answered in (400, 404, 409, 413, 415, 422, 429):
             self.status = answered
@@ -136,6 +140,11 @@ class Upstream:
         sent.append((b"accept-encoding", b"identity"))
         sent.extend(self._credential)
         return await self._connections.send(self._origin, method, self._path + path, sent, body, self.spec.timeouts)
+
+
+def is_for_others(status: int) -> bool:
+    """Whether an answer is worth asking another upstream, or the same one again."""
+    return status in _RETRYABLE or status in _OURS
 
 
 def relayed(answer: Answer) -> Relayed:

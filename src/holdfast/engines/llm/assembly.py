@@ -1,0 +1,227 @@
+"""Owns putting chunks together again: one message, its tool calls and its usage, unknown fields included."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.errors import UpstreamFailed
+from holdfast.core.jsontext import dumps
+from holdfast.engines.llm.model import Json, Tally
+
+MAX_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A tool call that a model asked for."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Pieces:
+    """An object whose texts come in pieces; joined once, so that a long one does not cost its square."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._others: Json = {}
+        self.characters = 0
+
+    def add(self, delta: Json) -> None:
+        """Texts are appended, lists extended, objects merged; anything else replaces."""
+        for key, value in delta.items():
+            if isinstance(value, str):
+                self._texts.setdefault(key, []).append(value)
+                self.characters += len(value)
+            elif isinstance(value, list) and isinstance(self._others.get(key), list):
+                self._others[key] = [*self._others[key], *value]
+            elif isinstance(value, dict) and isinstance(self._others.get(key), dict):
+                self._others[key] = {**self._others[key], **value}
+            elif value is not None or key not in self._others:
+                self._others[key] = value
+
+    def set(self, key: str, value: str) -> None:
+        """A text that comes whole, and may be told again."""
+        self._texts[key] = [value]
+
+    def text(self, key: str) -> str:
+        return "".join(self._texts.get(key, ()))
+
+    def whole(self) -> Json:
+        return {**self._others, **{key: "".join(texts) for key, texts in self._texts.items()}}
+
+
+class _Choice:
+    def __init__(self) -> None:
+        self.said = Pieces()
+        self.rest: Json = {}
+        self.logprobs = Pieces()
+        self.finish_reason: str | None = None
+        self.calls: list[tuple[Any, Pieces, Pieces]] = []
+
+    def add(self, choice: Json) -> None:
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):
+            delta = choice.get("message")
+        for key, value in delta.items() if isinstance(delta, dict) else ():
+            if key == "tool_calls":
+                for call in value if isinstance(value, list) else ():
+                    if isinstance(call, dict):
+                        self._call(call)
+            elif key == "role":
+                self.said.set(key, str(value))
+            else:
+                self.said.add({key: value})
+        if isinstance(choice.get("logprobs"), dict):
+            self.logprobs.add(choice["logprobs"])
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
+        for key, value in choice.items():
+            if key not in ("delta", "message", "logprobs", "finish_reason"):
+                self.rest[key] = value
+
+    def _call(self, call: Json) -> None:
+        head, function = self._place(call)
+        for key, value in call.items():
+            if key in ("id", "type") and isinstance(value, str):
+                if value:
+                    head.set(key, value)
+            elif key not in ("index", "function"):
+                head.add({key: value})
+        told = call.get("function")
+        if isinstance(told, dict):
+            if isinstance(told.get("name"), str) and told["name"]:
+                function.set("name", told["name"])
+            arguments = told.get("arguments")
+            if isinstance(arguments, str):
+                function.add({"arguments": arguments})
+            elif isinstance(arguments, dict):  # some upstreams send an object where the format says text
+                function.set("arguments", dumps(arguments).decode())
+
+    def _place(self, call: Json) -> tuple[Pieces, Pieces]:
+        """Where a piece of a call belongs: by its index, or else a new call where it has an id or a name."""
+        index = call.get("index")
+        if isinstance(index, int):
+            for known, head, function in reversed(self.calls):
+                if known == index:
+                    if call.get("id") and head.text("id") not in ("", call["id"]):
+                        break  # an upstream that numbers every call alike
+                    return head, function
+        elif self.calls and not call.get("id") and not (call.get("function") or {}).get("name"):
+            return self.calls[-1][1:]
+        made = (index if isinstance(index, int) else None, Pieces(), Pieces())
+        self.calls.append(made)
+        return made[1:]
+
+    def tool_calls(self) -> list[Json]:
+        found, ids = [], set[str]()
+        for _, head, function in self.calls:
+            if not head.text("id") or head.text("id") in ids:
+                head.set("id", f"call_{secrets.token_hex(8)}")
+            ids.add(head.text("id"))
+            name, arguments = function.text("name"), function.text("arguments")
+            found.append({**head.whole(), "type": "function", "function": {"name": name, "arguments": arguments}})
+        return found
+
+    def message(self) -> Json:
+        message = {"role": "assistant", "content": None, **self.said.whole()}
+        if self.calls:
+            message["tool_calls"] = self.tool_calls()
+            message["content"] = message["content"] or None
+        return message
+
+    @property
+    def characters(self) -> int:
+        return self.said.characters + sum(function.characters for _, _, function in self.calls)
+
+
+class Assembly:
+    """One answer, from its chunks."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+        self._rest: Json = {}
+        self.usage: Json = {}
+
+    def add(self, chunk: Json) -> None:
+        """Take a chunk; UpstreamFailed when the answer grows past all measure."""
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                index = choice.get("index")
+                found = self._choices.setdefault(index if isinstance(index, int) else 0, _Choice())
+                found.add(choice)
+                if found.characters > MAX_BYTES:
+                    raise UpstreamFailed("The upstream's answer is too long.")
+        if isinstance(chunk.get("usage"), dict):
+            self.usage = chunk["usage"]
+        for key, value in chunk.items():
+            if key not in ("choices", "usage", "object"):
+                self._rest[key] = value
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was answered at all."""
+        return not self._choices
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self._first.finish_reason
+
+    @property
+    def message(self) -> Json:
+        """The first choice's message."""
+        return self._first.message()
+
+    @property
+    def calls(self) -> list[Asked]:
+        """The first choice's tool calls."""
+        return [
+            Asked(call["id"], call["function"]["name"], call["function"]["arguments"])
+            for call in self._first.tool_calls()
+        ]
+
+    @property
+    def _first(self) -> _Choice:
+        return self._choices.get(0) or _Choice()
+
+    def completion(self) -> Json:
+        """The answer as a `chat.completion`, for clients that do not stream."""
+        choices = []
+        for index, choice in sorted(self._choices.items()):
+            logprobs = choice.logprobs.whole() or None
+            choices.append(
+                {
+                    **choice.rest,
+                    "index": index,
+                    "message": choice.message(),
+                    "logprobs": logprobs,
+                    "finish_reason": choice.finish_reason or "stop",
+                }
+            )
+        whole = {**self._rest, "object": "chat.completion", "choices": choices}
+        return {**whole, "usage": self.usage} if self.usage else whole
+
+
+def add_usage(total: Json, usage: Json) -> Json:
+    """Usage over several rounds: numbers add up, objects by field, anything else is the newer."""
+    summed = dict(total)
+    for key, value in usage.items():
+        known = summed.get(key)
+        if isinstance(value, dict):
+            summed[key] = add_usage(known if isinstance(known, dict) else {}, value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            summed[key] = value + (known if isinstance(known, (int, float)) else 0)
+        elif value is not None or key not in summed:
+            summed[key] = value
+    return summed
+
+
+def tally_of(usage: Json) -> Tally:
+    """The two sums that everybody counts."""
+    return Tally(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+
+
+def _count(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) and value >= 0 else 0

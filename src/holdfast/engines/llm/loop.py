@@ -1,0 +1,341 @@
+"""Owns the agentic loop: ask the model, run the calls that are ours, ask again, until it answers or calls others."""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
+from holdfast.engines.llm.assembly import Asked, Assembly, add_usage, tally_of
+from holdfast.engines.llm.calls import DEFERRED, Finished, Marker, failure, parse_arguments, run_calls
+from holdfast.engines.llm.model import (
+    CallEvent,
+    ChunkEvent,
+    Done,
+    Json,
+    LoopEvent,
+    LoopRequest,
+    LoopTool,
+    Model,
+    SideEvent,
+)
+from holdfast.engines.llm.voice import Voice
+
+# Remarks before a call ("Now I'll read the page.") are shorter, answers longer: until it is clear which of them
+# a round after research is, its text waits, so that `x_research.complete` comes once and before the answer.
+HELD_CHARACTERS = 120
+LAST_ROUND = "[No more tool calls are possible in this turn. Answer now with what you have.]"
+NO_ANSWER = "The model asked for more tool calls than this turn allows and gave no answer."
+TOOL_CALL = "x_research.tool_call"
+
+
+class Loop:
+    """Provider-neutral. One instance serves every turn; a turn's state lives in its iterator."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+
+    async def run(self, model: Model, request: LoopRequest) -> AsyncGenerator[LoopEvent, None]:
+        """The events of one turn, `Done` last. Closing the iterator hangs up upstream and cancels running tools."""
+        if request.tools and request.body.get("n") not in (None, 1):
+            problem = "must be 1 while server-side tools are in play"
+            raise Invalid("Only one answer can use tools.", fields=[FieldError("n", problem)])
+        turn = _Turn(model, request, self._now)
+        async with aclosing(turn.events()) as events:
+            async for event in events:
+                yield event
+
+
+class _Turn:
+    def __init__(self, model: Model, request: LoopRequest, now: Callable[[], float]) -> None:
+        self._model = model
+        self._request = request
+        self._now = now
+        self._began = now()
+        body = request.body
+        self._theirs = _client_tools(body)
+        names = {tool.get("function", {}).get("name") for tool in self._theirs}
+        # A client's tool of the same name wins: it was asked for by name.
+        self._ours = {tool.name: tool for tool in request.tools if tool.name not in names}
+        self._their_names = names
+        self._messages: list[Json] = list(body.get("messages") or ())
+        self._added_from = len(self._messages)
+        self._base = {key: value for key, value in body.items() if key not in _LOOPED and not key.startswith("x_")}
+        self._tool_choice = body.get("tool_choice")
+        self._whole = _wants_json(body)
+        self._voice = Voice(whole=self._whole)
+        self._marker = Marker()
+        self._usage: Json = {}
+        self._rounds = 0
+        self._sources = 0
+        self._untold_research = False
+        self._held: list[Json] = []
+        self._answer = Assembly()
+
+    async def events(self) -> AsyncGenerator[LoopEvent, None]:
+        if not self._ours:
+            async with aclosing(self._pass_on()) as events:
+                async for event in events:
+                    yield event
+            return
+        while True:
+            last = self._rounds >= self._request.max_rounds
+            async with aclosing(self._ask(last)) as asked:
+                async for event in asked:
+                    yield event
+            calls = self._answer.calls
+            theirs = [call for call in calls if call.name in self._their_names]
+            if len(theirs) == len(calls) or last:
+                for event in self._end(theirs, abandoned=len(calls) > len(theirs)):
+                    yield event
+                return
+            for event in self._release(final=False):
+                yield event
+            pauses: list[Finished] = []
+            async with aclosing(self._run(calls, pauses)) as ran:
+                async for event in ran:
+                    yield event
+            if pauses:
+                for event in self._end_paused(pauses[0]):
+                    yield event
+                return
+
+    # Asking the model.
+
+    async def _ask(self, last: bool) -> AsyncGenerator[LoopEvent, None]:
+        self._answer = Assembly()
+        self._voice.begin_round()
+        self._held = []
+        holding = self._untold_research or self._whole
+        waiting = 0
+        async with _closing(self._model.stream(self._body(last))) as chunks:
+            async for chunk in chunks:
+                self._answer.add(chunk)
+                heard, characters = self._voice.hear(chunk)
+                if heard is None:
+                    continue
+                if holding and (characters or self._held):
+                    self._held.append(heard)
+                    waiting += characters
+                    if waiting > HELD_CHARACTERS and not self._whole:
+                        holding = False
+                        for event in self._release(final=True):
+                            yield event
+                    continue
+                for said in self._voice.say(heard):
+                    yield ChunkEvent(said)
+        if self._answer.empty:
+            raise UpstreamFailed("The upstream answered without any choice.")
+        self._usage = add_usage(self._usage, self._answer.usage)
+
+    def _body(self, last: bool) -> Json:
+        body = {**self._base, "messages": self._messages}
+        if last and self._theirs:
+            body["tools"] = self._theirs
+            if self._rounds == 0 and self._tool_choice is not None:
+                body["tool_choice"] = self._tool_choice
+            return body
+        body["tools"] = [*self._theirs, *(_declared(tool) for tool in self._ours.values())]
+        if last:
+            body["tool_choice"] = "none"
+        elif self._rounds == 0 and self._tool_choice is not None:
+            # Only the first round is bound by it: "required" would never end.
+            body["tool_choice"] = self._tool_choice
+        return body
+
+    def _release(self, *, final: bool) -> Iterator[LoopEvent]:
+        """Let held text go: behind the end of research when it is the answer, as a remark when calls follow."""
+        if final:
+            yield from self._tell_research()
+        if final or not self._whole:
+            for chunk in self._held:
+                for said in self._voice.say(chunk):
+                    yield ChunkEvent(said)
+        self._held = []
+
+    def _tell_research(self) -> Iterator[LoopEvent]:
+        if not self._untold_research:
+            return
+        self._untold_research = False
+        tally = tally_of(self._usage)
+        yield SideEvent(
+            {
+                "type": "x_research.complete",
+                "elapsed_ms": self._elapsed(),
+                "input_tokens": tally.input_tokens,
+                "output_tokens": tally.output_tokens,
+                "iterations": self._rounds,
+                "sources": self._sources,
+            }
+        )
+
+    # Running calls.
+
+    async def _run(self, calls: list[Asked], pauses: list[Finished]) -> AsyncGenerator[LoopEvent, None]:
+        mine = [call for call in calls if call.name not in self._their_names]
+        for call in mine:
+            begin = _begin(self._ours.get(call.name), call)
+            if begin is not None:
+                yield SideEvent(begin)
+        texts = {call.id: DEFERRED for call in calls if call.name in self._their_names}
+        async with aclosing(run_calls(self._ours, mine, self._request.tool_seconds)) as running:
+            async for finished in running:
+                call, outcome = finished.call, finished.outcome
+                if outcome.pause is not None and pauses:
+                    finished = Finished(call, failure("One question at a time: ask this one after the answer."), True)
+                    outcome = finished.outcome
+                elif outcome.pause is not None:
+                    pauses.append(finished)
+                else:
+                    self._sources += outcome.sources
+                texts[call.id] = self._text(finished)
+                for event in self._tell(finished):
+                    yield event
+        self._rounds += 1
+        self._remember(calls, texts, pauses[0].call.id if pauses else None)
+
+    def _text(self, finished: Finished) -> str:
+        text = finished.outcome.text
+        return self._marker.mark(finished.call.name, text) if finished.outcome.untrusted else text
+
+    def _tell(self, finished: Finished) -> Iterator[LoopEvent]:
+        call, outcome = finished.call, finished.outcome
+        for data in outcome.events:
+            yield SideEvent(data)
+        tool = self._ours.get(call.name)
+        if tool is not None and tool.research:
+            self._untold_research = True
+            yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
+        yield CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
+
+    def _remember(self, calls: list[Asked], texts: dict[str, str], pending: str | None) -> None:
+        message = self._answer.message
+        for call in message["tool_calls"]:
+            # Upstreams parse the history; what is no JSON there would fail every later round.
+            if isinstance(parse_arguments(call["function"]["arguments"]), str) or not call["function"]["arguments"]:
+                call["function"]["arguments"] = "{}"
+        self._messages.append(message)
+        last = calls[-1].id if self._rounds >= self._request.max_rounds else None
+        for call in calls:
+            if call.id != pending:
+                text = f"{texts[call.id]}\n\n{LAST_ROUND}" if call.id == last else texts[call.id]
+                self._messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+    # Ending.
+
+    def _end(self, theirs: list[Asked], *, abandoned: bool) -> Iterator[LoopEvent]:
+        yield from self._release(final=True)
+        reason = self._answer.finish_reason or "stop"
+        message = {key: value for key, value in self._answer.message.items() if key != "tool_calls"}
+        if theirs:
+            reason = "tool_calls"
+            message["tool_calls"] = [_call(call) for call in theirs]
+            for chunk in self._voice.hand_over(theirs):
+                yield ChunkEvent(chunk)
+        elif abandoned and not self._voice.content:
+            for chunk in self._voice.add(NO_ANSWER):
+                yield ChunkEvent(chunk)
+        if not theirs and reason in ("tool_calls", "function_call"):
+            reason = "stop"
+        yield from self._close({**message, "content": self._voice.content or None}, reason)
+
+    def _end_paused(self, waiting: Finished) -> Iterator[LoopEvent]:
+        yield from self._tell_research()
+        assert waiting.outcome.pause is not None
+        yield SideEvent(
+            {
+                "type": "x_ask_user.pending_state",
+                "correlation_id": waiting.outcome.pause.correlation_id,
+                "content": self._voice.content,
+                "state": "awaiting_user",
+            }
+        )
+        message = {"role": "assistant", "content": self._voice.content or None}
+        yield from self._close(message, "stop", waiting)
+
+    def _close(self, message: Json, reason: str, waiting: Finished | None = None) -> Iterator[LoopEvent]:
+        for chunk in self._voice.end(reason, self._usage if _wants_usage(self._request.body) else None):
+            yield ChunkEvent(chunk)
+        yield self._done(message, reason, waiting)
+
+    def _done(self, message: Json, reason: str, waiting: Finished | None = None) -> Done:
+        return Done(
+            message,
+            reason,
+            tally_of(self._usage),
+            self._rounds,
+            self._sources,
+            self._elapsed(),
+            pause=waiting.outcome.pause if waiting else None,
+            pending_call_id=waiting.call.id if waiting else None,
+            added=tuple(self._messages[self._added_from :]),
+            usage=self._usage,
+        )
+
+    def _elapsed(self) -> int:
+        return round((self._now() - self._began) * 1000)
+
+    # With no tool of ours every chunk goes on as it comes.
+
+    async def _pass_on(self) -> AsyncGenerator[LoopEvent, None]:
+        body = {**self._base, "messages": self._messages}
+        for name in ("tools", "tool_choice"):
+            if self._request.body.get(name):
+                body[name] = self._request.body[name]
+        wants_usage = _wants_usage(self._request.body)
+        async with _closing(self._model.stream(body)) as chunks:
+            async for chunk in chunks:
+                self._answer.add(chunk)
+                if chunk.get("choices") or wants_usage or "usage" not in chunk:
+                    yield ChunkEvent(chunk)
+        if self._answer.empty:
+            raise UpstreamFailed("The upstream answered without any choice.")
+        self._usage = self._answer.usage
+        yield self._done(self._answer.message, self._answer.finish_reason or "stop")
+
+
+# Set by the loop for each round, or meant for us and not for a model.
+_LOOPED = frozenset({"messages", "tools", "tool_choice", "web_search_options"})
+
+
+@asynccontextmanager
+async def _closing(chunks: AsyncIterator[Json]) -> AsyncIterator[AsyncIterator[Json]]:
+    try:
+        yield chunks
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _client_tools(body: Json) -> list[Json]:
+    tools = body.get("tools")
+    return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+
+
+def _declared(tool: LoopTool) -> Json:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _begin(tool: LoopTool | None, call: Asked) -> Json | None:
+    if tool is None or tool.event is None:
+        return None
+    begin: Json = {"type": tool.event, "name": call.name, "arguments": call.arguments}
+    if tool.event == TOOL_CALL:
+        begin |= {"tool_name": call.name, "message": f"Running {call.name}"}
+    return begin
+
+
+def _call(call: Asked) -> Json:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _wants_usage(body: Json) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+def _wants_json(body: Json) -> bool:
+    wanted: Any = body.get("response_format")
+    return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")

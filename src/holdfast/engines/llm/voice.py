@@ -1,0 +1,104 @@
+"""Owns what a client hears of a turn: one stream of chunks out of many rounds, with one id and one end."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.core.ids import new_uuid
+from holdfast.engines.llm.assembly import Asked
+from holdfast.engines.llm.model import Json
+
+_NOT_REPEATED = ("usage", "choices")
+
+
+class Voice:
+    """Stamps chunks alike, says the role once, and keeps tool calls, finish reasons and usage for the loop."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
+        self._stamp: Json = {}
+        self._spoke = False
+        self._content: list[str] = []
+        self._round_spoke = False
+
+    @property
+    def content(self) -> str:
+        """All text that the client got."""
+        return "".join(self._content)
+
+    def begin_round(self) -> None:
+        self._round_spoke = False
+
+    def hear(self, chunk: Json) -> tuple[Json | None, int]:
+        """What of a model's chunk is for the client now, and how many characters of content it has."""
+        if not self._stamp:
+            self._stamp = {key: chunk[key] for key in ("id", "object", "created", "model") if key in chunk}
+            self._stamp.setdefault("id", f"chatcmpl-{new_uuid().hex}")
+            self._stamp.setdefault("created", int(time.time()))
+            self._stamp["object"] = "chat.completion.chunk"
+        choices, characters = [], 0
+        for choice in _dicts(chunk.get("choices")):
+            delta = choice.get("delta") or choice.get("message")
+            said = delta.items() if isinstance(delta, dict) else ()
+            heard = {key: value for key, value in said if self._is_for_client(key, value)}
+            if not heard and not choice.get("logprobs"):
+                continue
+            if isinstance(heard.get("content"), str):
+                characters += len(heard["content"])
+            kept = {key: value for key, value in choice.items() if key not in ("message", "finish_reason")}
+            choices.append({**kept, "delta": heard, "finish_reason": None})
+        if not choices:
+            return None, 0
+        rest = {key: value for key, value in chunk.items() if key not in _NOT_REPEATED}
+        return {**rest, **self._stamp, "choices": choices}, characters
+
+    def say(self, chunk: Json) -> Iterator[Json]:
+        """A heard chunk as it goes out; text of a later round begins a paragraph of its own."""
+        for choice in chunk["choices"]:
+            text = choice["delta"].get("content")
+            if not text:
+                continue
+            if self._content and not self._round_spoke and not self._whole:
+                self._content.append("\n\n")
+                yield self.chunk({"content": "\n\n"})
+            self._round_spoke = True
+            self._content.append(text)
+        if not self._spoke:
+            self._spoke = True
+            for choice in chunk["choices"]:
+                choice["delta"].setdefault("role", "assistant")
+        yield chunk
+
+    def add(self, text: str) -> Iterator[Json]:
+        """Text of our own."""
+        self._content.append(text)
+        yield self.chunk({"content": text})
+
+    def hand_over(self, calls: list[Asked]) -> Iterator[Json]:
+        """Calls that are the client's to make."""
+        for index, call in enumerate(calls):
+            function = {"name": call.name, "arguments": call.arguments}
+            yield self.chunk(
+                {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}
+            )
+
+    def end(self, finish_reason: str, usage: Json | None) -> Iterator[Json]:
+        """The last chunks."""
+        yield self.chunk({}, finish_reason)
+        if usage is not None:
+            yield {**self._stamp, "choices": [], "usage": usage}
+
+    def chunk(self, delta: Json, finish_reason: str | None = None) -> Json:
+        if not self._spoke:
+            self._spoke = True
+            delta = {"role": "assistant", **delta}
+        return {**self._stamp, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+
+    def _is_for_client(self, key: str, value: Any) -> bool:
+        if key == "tool_calls" or value is None or value == "":
+            return False
+        return key != "role"
+
+
+def _dicts(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
