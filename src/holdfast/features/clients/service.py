@@ -74,20 +74,23 @@ class Clients:
             or found.project_id != project_id
         ):
             raise SessionNotFound
-        # Written at most ten times per lifetime: a write on every call would cost more than the call.
-        if found.expires_at - now < self.ttl_millis * 9 // 10:
-            await self.extend(found.id)
+        await self._extend_in_time(found)
         return found
 
-    async def extend(self, session_id: str) -> None:
-        """Let a session in use live on."""
-        until = self._clock.now() + self.ttl_millis
-        await self._database.write(lambda tx: store.extend_session(tx, session_id, until))
+    async def _extend_in_time(self, session: Session) -> None:
+        """Let a session in use live on; written ten times a lifetime, for a write costs more than a call."""
+        now = self._clock.now()
+        if session.expires_at - now < self.ttl_millis * 9 // 10:
+            until = now + self.ttl_millis
+            await self._database.write(lambda tx: store.extend_session(tx, session.id, until))
 
-    async def exists(self, session_id: str) -> bool:
-        """Whether the session has neither ended nor expired."""
+    async def keep(self, session_id: str) -> Session | None:
+        """The session as it is now, alive for as long as a stream of it is open; None once it has ended."""
         found = await self._database.glance(lambda tx: store.find_session(tx, session_id))
-        return found is not None and found.expires_at > self._clock.now()
+        if found is None or found.expires_at <= self._clock.now():
+            return None
+        await self._extend_in_time(found)
+        return found
 
     async def bind(self, session: Session, workspace_id: str) -> None:
         """Bind a session to a workspace that the caller has checked."""
@@ -160,7 +163,7 @@ class Clients:
 
     async def see(self, principal: Principal, client: NewClient) -> None:
         """Record what a client declared; written at most once a minute for the same declaration."""
-        known = (principal.organization_id, client.name, client.version, client.protocol_version, repr(client))
+        known = (principal.organization_id, repr(client))
         now = self._clock.now()
         if now - self._seen.get(known, -SEEN_AGAIN_MILLIS) < SEEN_AGAIN_MILLIS:
             return

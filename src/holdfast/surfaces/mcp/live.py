@@ -103,6 +103,12 @@ class Live:
         standing.readers += 1
         standing.workspace_id = workspace_id
 
+    def move(self, session_id: str, workspace_id: str | None) -> None:
+        """The session was bound to a workspace after its stream was opened."""
+        standing = self._standing.get(session_id)
+        if standing is not None:
+            standing.workspace_id = workspace_id
+
     def leave(self, session_id: str) -> None:
         """It was closed, or dropped."""
         standing = self._standing.get(session_id)

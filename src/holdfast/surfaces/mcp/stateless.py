@@ -65,7 +65,8 @@ class StatelessEra:
         self, admitted: Admitted, message: Message, route: InboundModernRoute, receive: Receive, send: Send
     ) -> None:
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
-        await self._see(admitted, connection)
+        if connection.client_params is not None:
+            await self._see(admitted, route)
         working = anyio.CancelScope()
         # Hanging up is how a client of this era cancels.
         reply = Reply(receive, send, headers=admitted.headers, quiet_seconds=QUIET_SECONDS, on_gone=working.cancel)
@@ -106,13 +107,12 @@ class StatelessEra:
             seen.add(key)
         return validate_mcp_param_headers(schema, arguments, dict(pairs))
 
-    async def _see(self, admitted: Admitted, connection: Connection) -> None:
-        params = connection.client_params
-        if params is None:
-            return
-        info = params.client_info
-        capabilities = params.capabilities.model_dump(mode="json", by_alias=True, exclude_none=True)
-        client = NewClient(info.name, info.version, connection.protocol_version, info.title or "", capabilities)
+    async def _see(self, admitted: Admitted, route: InboundModernRoute) -> None:
+        """As the client wrote it: the envelope was found sound, and reading it again costs on every request."""
+        info = route.client_info
+        client = NewClient(
+            info["name"], info["version"], route.protocol_version, info.get("title") or "", route.client_capabilities
+        )
         await self._clients.see(admitted.principal, client)
 
     async def _acknowledge(self, admitted: Admitted, send: Send) -> None:

@@ -61,7 +61,9 @@ class Streams:
         try:
             await asyncio.wait({sending, hang_up, closing}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
-                sending.result()
+                # A client that does not read is let go; what it missed is kept for its return.
+                with suppress(TimeoutError, OSError):
+                    sending.result()
         finally:
             for task in (sending, hang_up, closing):
                 task.cancel()
@@ -100,9 +102,12 @@ class Streams:
             principal = await self._doorkeeper.again(admitted)
         except HoldfastError:
             return None
-        if not await self._clients.exists(session.id):
+        current = await self._clients.keep(session.id)
+        if current is None:
             return None
-        await self._clients.extend(session.id)
+        if not admitted.is_pinned:
+            admitted.workspace_id = current.workspace_id
+            self._live.move(session.id, current.workspace_id)
         if principal.tier != known.tier or principal.catalog_search != known.catalog_search:
             for event in LIST_CHANGES:
                 await self._live.say(session.id, event)

@@ -15,8 +15,9 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.toolbox import Toolbox
 from holdfast.features.clients.service import Clients
+from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import ClientGone, header, read_body, send_bytes
-from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper, Gate, ProjectCheck, WorkspaceFinder
+from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
 from holdfast.surfaces.mcp.handshake import HandshakeEra, serves
 from holdfast.surfaces.mcp.knowledge import Knowledge
 from holdfast.surfaces.mcp.listening import Listening

@@ -1,0 +1,172 @@
+"""How a tool is run for whoever asks: who sees it, how wrong input is told, what becomes of large results."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.core.errors import Forbidden, HoldfastError, Invalid
+from holdfast.core.principal import Principal, Tier
+from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.toolbox import Spilled, Toolbox, ToolRefused, ToolUnknown, shortened
+
+
+class Inner(BaseModel):
+    """Words for people who read code."""
+
+    word: str = Field(max_length=9)
+    more: "list[Inner] | None" = None
+
+
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    count: int = Field(ge=1, description="How many")
+    inner: Inner | None = None
+    kind: str | None = Field(default=None, description="Which")
+
+
+class Answer(BaseModel):
+    items: list[str]
+    note: str | None = None
+    inner: Inner | None = None
+
+
+async def _count(call: ToolCall, given: Given) -> Answer:
+    return Answer(items=["x" * 100] * given.count)
+
+
+async def _refuse(call: ToolCall, given: Given) -> Answer:
+    raise Forbidden("Not you.")
+
+
+async def _wrong(call: ToolCall, given: Given) -> Any:
+    return {"items": []}
+
+
+def _tool(name: str, handler: Any = _count, tier: Tier = "core") -> AnyTool:
+    return Tool(name, name, name, Given, Answer, handler, Annotations(read_only=True), tier)
+
+
+def _principal(tier: Tier = "all") -> Principal:
+    return Principal("org_1", "key_1", "key", False, frozenset({"inference"}), tier=tier)
+
+
+def _call(tier: Tier = "all", workspace_id: str | None = "ws_1") -> ToolCall:
+    return ToolCall(_principal(tier), workspace_id)
+
+
+async def test_a_call_gives_text_and_the_same_as_data() -> None:
+    outcome = await Toolbox([_tool("a")]).call(_call(), "a", {"count": 1})
+    assert outcome.data == {"items": ["x" * 100], "note": None, "inner": None}
+    assert "xxx" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "count"),
+        ({"count": 0}, "count"),
+        ({"count": 1, "more": 2}, "more"),
+        ({"count": 1, "inner": {}}, "inner.word"),
+    ],
+)
+async def test_wrong_arguments_are_named(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        await Toolbox([_tool("a")]).call(_call(), "a", given)
+    assert [wrong.field for wrong in caught.value.fields] == [field]
+
+
+async def test_tools_above_the_tier_are_neither_seen_nor_run_and_the_denial_is_told() -> None:
+    told: list[tuple[str, str]] = []
+
+    async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
+        told.append((name, error.code))
+
+    toolbox = Toolbox([_tool("a"), _tool("b", tier="intel"), _tool("c", _refuse)], denied=denied)
+    assert [tool.name for tool in toolbox.visible(_principal("core"))] == ["a", "c"]
+    with pytest.raises(ToolRefused):
+        await toolbox.call(_call("core"), "b", {"count": 1})
+    with pytest.raises(Forbidden):
+        await toolbox.call(_call("core"), "c", {"count": 1})
+    with pytest.raises(ToolUnknown):
+        await toolbox.call(_call(), "nothing", {})
+    assert told == [("b", "tool_refused"), ("c", "forbidden")]
+
+
+async def test_a_tool_that_answers_another_model_is_our_mistake() -> None:
+    with pytest.raises(TypeError):
+        await Toolbox([_tool("a", _wrong)]).call(_call(), "a", {"count": 1})
+
+
+async def test_every_ending_is_observed() -> None:
+    seen: list[tuple[str, str]] = []
+    toolbox = Toolbox(
+        [_tool("a"), _tool("c", _refuse)], observe=lambda name, ending, seconds: seen.append((name, ending))
+    )
+    await toolbox.call(_call(), "a", {"count": 1})
+    for name, given in (("a", {}), ("c", {"count": 1}), ("zzz", {})):
+        with pytest.raises(HoldfastError):
+            await toolbox.call(_call(), name, given)
+    assert seen == [("a", "ok"), ("a", "invalid"), ("c", "refused"), ("unknown", "refused")]
+
+
+async def test_a_large_result_is_set_aside_and_what_stays_follows_the_schema() -> None:
+    kept: list[str] = []
+
+    async def spill(call: ToolCall, name: str, text: str) -> Spilled:
+        kept.append(text)
+        return Spilled("art_1", "xerotier://artifact/art_1", len(text))
+
+    toolbox = Toolbox([_tool("a")], spill=spill, max_result_bytes=10_000)
+    small = await toolbox.call(_call(), "a", {"count": 5})
+    assert small.spilled is None
+    large = await toolbox.call(_call(), "a", {"count": 500})
+    assert large.spilled is not None and len(kept) == 1
+    jsonschema.validate(large.data, toolbox.output_schema("a"))
+    unbound = await toolbox.call(_call(workspace_id=None), "a", {"count": 500})
+    assert unbound.spilled is None and len(unbound.data["items"]) == 500
+
+
+def test_shortening_ends_below_the_cap_whatever_the_shape() -> None:
+    deep: dict[str, Any] = {"a": [{"b": ["y" * 5_000] * 100}] * 100}
+    cut = shortened(deep, 5_000)
+    assert len(str(cut)) < 6_000
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two tools"):
+        Toolbox([_tool("a"), _tool("a")])
+
+
+def test_the_schema_of_arguments_has_no_references_nulls_or_titles() -> None:
+    schema = input_schema(Given)
+    assert schema == {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "description": "How many"},
+            "inner": {
+                "type": "object",
+                "properties": {
+                    "word": {"type": "string"},
+                    "more": {"type": "array", "items": {"type": "object"}},
+                },
+                "required": ["word"],
+            },
+            "kind": {"type": "string", "description": "Which"},
+        },
+        "required": ["count"],
+        "additionalProperties": False,
+    }
+
+
+def test_the_schema_of_results_accepts_every_result() -> None:
+    schema = output_schema(Answer)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    inner = Inner(word="a", more=[Inner(word="b")])
+    for answer in (Answer(items=[]), Answer(items=["a"], note="n", inner=inner)):
+        jsonschema.validate(answer.model_dump(mode="json"), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"note": 1}, schema)

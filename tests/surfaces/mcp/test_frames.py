@@ -1,0 +1,81 @@
+"""Frames that no client sends: every one is answered, none breaks the server, none runs a tool it does not name."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.surfaces.mcp.wire import Message, WireError, parse
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+methods = st.sampled_from(["initialize", "tools/call", "tools/list", "ping", "resources/read", "x"]) | st.text(
+    max_size=12
+)
+frames = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | values,
+        "id": values,
+        "method": methods | values,
+        "params": values,
+        "result": values,
+        "error": values,
+        "extra": values,
+    },
+)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
+    try:
+        assert isinstance(parse(raw), Message)
+    except WireError as error:
+        assert error.code in (-32700, -32600, -32602)
+
+
+@given(frames)
+@settings(max_examples=400, deadline=None, derandomize=True)
+def test_any_frame_is_a_message_with_sound_parts_or_a_wire_error(frame: dict[str, Any]) -> None:
+    try:
+        message = parse(json.dumps(frame).encode())
+    except WireError:
+        return
+    assert frame["jsonrpc"] == "2.0"
+    if message.kind == "reply":
+        assert isinstance(message.id, str | int)
+        assert "method" not in frame
+    else:
+        assert isinstance(message.method, str)
+        assert message.params is None or isinstance(message.params, dict)
+        assert (message.id is None) is (message.kind == "notification")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf{}",
+        b"NaN",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
+        b'{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+        b'{"jsonrpc":"2.0","id":1}',
+        b"[" * 100_000,
+        b'{"a":' * 5_000,
+    ],
+)
+def test_what_reads_two_ways_is_refused(raw: bytes) -> None:
+    with pytest.raises(WireError):
+        parse(raw)
