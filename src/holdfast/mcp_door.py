@@ -1,12 +1,9 @@
 """Owns how the MCP endpoint is put together: its view of a workspace's knowledge, and what it is told of."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
-from starlette.types import Scope
-
 from holdfast.core.clock import Clock, SystemClock
-from holdfast.core.errors import HoldfastError
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -14,9 +11,8 @@ from holdfast.core.toolbox import Toolbox
 from holdfast.engines.events.model import Event
 from holdfast.features.identity import store as identity_store
 from holdfast.features.intelligence.model import Decision, DecisionFilter
-from holdfast.features.usage.limiter import Limiter
-from holdfast.features.usage.model import Limit
 from holdfast.services import Services
+from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.knowledge import Document, Entry
 from holdfast.surfaces.mcp.live import RESOURCES_CHANGED, Change
@@ -46,7 +42,7 @@ def build_mcp(
         )
 
     return McpSurface(
-        gate=McpGate(authenticator, services.limiter, settings.mcp_calls_per_minute),
+        gate=LimitedGate(authenticator, services.limiter, settings.mcp_calls_per_minute, "mcp"),
         workspaces=services.workspaces,
         project_exists=project_exists,
         toolbox=toolbox,
@@ -63,30 +59,6 @@ def build_mcp(
         ),
         annex=annex,
     )
-
-
-class McpGate:
-    """The same credentials as everywhere, with the limit of MCP calls."""
-
-    def __init__(self, authenticator: Authenticator, limiter: Limiter, calls_per_minute: int) -> None:
-        self._authenticator = authenticator
-        self._limiter = limiter
-        self._limit = Limit(calls_per_minute, 60)
-
-    async def authenticate(self, scope: Scope) -> Principal:
-        """Who sent this request."""
-        return await self._authenticator.authenticate(scope)
-
-    async def limit(self, principal: Principal) -> Mapping[str, str]:
-        """Count one request; RateLimited beyond the minute's share."""
-        taken = await self._limiter.take(f"mcp {principal.actor}", self._limit)
-        taken.check()
-        self._authenticator.count(principal, "requests", source="mcp")
-        return taken.headers()
-
-    async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
-        """Put a refusal into the audit log."""
-        await self._authenticator.denied(principal, action, error)
 
 
 async def changes(services: Services) -> AsyncIterator[Change]:

@@ -12,7 +12,6 @@ from holdfast.core.tool import AnyTool
 from holdfast.features.clients.documented import DOCUMENTED
 from holdfast.surfaces.cli.frame import Session, command
 from holdfast.surfaces.cli.mcp_setup import setup
-from holdfast.surfaces.cli.mcp_setup import setup
 from holdfast.toolboxes import product_tools
 
 group = click.Group("mcp", help="Connect coding agents.")

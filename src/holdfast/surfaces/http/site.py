@@ -24,11 +24,16 @@ class Site:
         exact: dict[str, ASGIApp],
         prefixes: Sequence[tuple[str, ASGIApp]],
         projects: Sequence[tuple[str, ASGIApp]] = (),
+        endpoints: ASGIApp | None = None,
     ) -> None:
-        """`projects` maps what follows the project id (such as `/v1/mcp`) to who serves it."""
+        """`projects` maps what follows the project id (such as `/v1/mcp`) to who serves it.
+
+        `endpoints` serves what follows a project and an endpoint of it: `/{project_id}/{endpoint}/v1/…`.
+        """
         self._exact = exact
         self._prefixes = tuple(prefixes)
         self._projects = tuple(projects)
+        self._endpoints = endpoints
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -47,4 +52,6 @@ class Site:
             for suffix, target in self._projects:
                 if rest == suffix or rest.startswith(suffix + "/"):
                     return target
+            if self._endpoints is not None and rest[rest.find("/", 1) :].startswith("/v1/"):
+                return self._endpoints
         return None

@@ -17,7 +17,7 @@ from holdfast.core.paging import MAX_LIMIT, Page
 from holdfast.core.principal import Principal
 from holdfast.core.principal import Scope as KeyScope
 from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes, send_problem
-from holdfast.surfaces.rest.routes import Routes
+from holdfast.surfaces.http.routes import Routes
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
