@@ -30,7 +30,7 @@ class Names:
             plain = _WRONG.sub("_", name) or "_"
             if len(plain) > _LONGEST or plain in taken:
                 # Two names may look alike without their dots; a digest of the real one tells them apart.
-                plain = f"{plain[: _LONGEST - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+                plain = f"{plain[: _LONGEST - 9]}_{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
             taken.add(plain)
             self._outward[name] = plain
         self._inward = {plain: name for name, plain in self._outward.items()}

@@ -1,0 +1,156 @@
+"""The embedded model: calls by plain rules, quotes with citations, and one line that says what it is."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.core.errors import UpstreamFailed
+from holdfast.engines.calculator import evaluate
+from holdfast.engines.llm.embedded import HINT, NAME, NOTHING, Extractive
+from holdfast.engines.llm.extracts import Passage
+from holdfast.engines.llm.model import LoopTool, Outcome
+from holdfast.engines.llm.rules import find_sum, wanted_calls
+from tests.engines.llm.turns import client_tool, hear
+
+Json = dict[str, Any]
+
+KNOWN = [
+    Passage("Deploys", "Deploys happen on Tuesday mornings. Ask Mira before a hotfix.", "mem_1"),
+    Passage("Kitchen", "The coffee machine is descaled monthly.", "mem_2"),
+]
+
+
+async def knowledge(question: str) -> Sequence[Passage]:
+    return KNOWN
+
+
+async def calculate(arguments: Json) -> Outcome:
+    return Outcome(
+        json.dumps({"expression": arguments["expression"], "result": evaluate(arguments["expression"]).result})
+    )
+
+
+def loop_tool(name: str, parameter: str, run: Any) -> LoopTool:
+    parameters = {"type": "object", "properties": {parameter: {"type": "string"}}}
+    return LoopTool(name, name, parameters, run, event="x_research.searching", research=True)
+
+
+def ask(text: str) -> Json:
+    return {"model": NAME, "stream": True, "messages": [{"role": "user", "content": text}]}
+
+
+async def test_an_answer_quotes_the_knowledge_and_cites_it() -> None:
+    heard = await hear(Extractive(knowledge), [], ask("When do deploys happen?"))
+    assert heard.text == f"- Deploys happen on Tuesday mornings. [1]\n\nSources:\n[1] Deploys (mem_1)\n\n{HINT}"
+    assert "holdfast endpoints add" in heard.text
+    assert heard.done.tally.total > 0
+
+
+async def test_the_same_question_has_the_same_answer() -> None:
+    texts = {(await hear(Extractive(knowledge), [], ask("When do deploys happen?"))).text for _ in range(5)}
+    assert len(texts) == 1
+
+
+async def test_what_nobody_wrote_is_not_answered() -> None:
+    heard = await hear(Extractive(knowledge), [], ask("Who won the regatta?"))
+    assert heard.text == f"{NOTHING}\n\n{HINT}"
+    heard = await hear(Extractive(), [], ask("Who won the regatta?"))
+    assert heard.text.startswith(NOTHING)
+
+
+async def test_a_sum_goes_to_the_calculator_through_the_loop() -> None:
+    heard = await hear(
+        Extractive(knowledge), [loop_tool("calculator", "expression", calculate)], ask("What is 17 * 3?")
+    )
+    assert heard.text == f"17 * 3 = 51\n\n{HINT}"
+    assert heard.side == ["x_research.searching", "x_research.result", "x_research.complete"]
+
+
+async def test_a_url_is_fetched_and_quoted_with_its_address() -> None:
+    async def fetch(arguments: Json) -> Outcome:
+        return Outcome("Ports. The server listens on 8787. Bananas are yellow.", untrusted=True, sources=1)
+
+    question = "Which port does the server listen on, says https://docs.example.com/ports?"
+    heard = await hear(Extractive(), [loop_tool("fetch_url", "url", fetch)], ask(question))
+    assert "- The server listens on 8787. [1]" in heard.text
+    assert "[1] https://docs.example.com/ports" in heard.text
+    assert "yellow" not in heard.text
+    assert "untrusted" not in heard.text
+
+
+async def test_a_tool_that_fails_is_told_plainly() -> None:
+    async def fail(_: Json) -> Outcome:
+        raise UpstreamFailed("The page could not be read.")
+
+    heard = await hear(Extractive(), [loop_tool("fetch_url", "url", fail)], ask("Read https://a.example/"))
+    assert "fetch_url failed: The page could not be read." in heard.text
+
+
+async def test_search_results_and_memories_are_quoted_from_their_json() -> None:
+    async def search(_: Json) -> Outcome:
+        result = {"title": "Tides", "url": "https://t.example/", "snippet": "High tide is at noon."}
+        return Outcome(json.dumps({"answer": "", "abstract": "", "results": [result], "fetched_pages": []}))
+
+    async def recall(_: Json) -> Outcome:
+        return Outcome(json.dumps({"memories": [{"id": "mem_9", "content": "High tide matters to the crew."}]}))
+
+    tools = [loop_tool("web_search", "query", search), loop_tool("recall_memory", "query", recall)]
+    heard = await hear(Extractive(), tools, ask("When is high tide?"))
+    assert "- High tide is at noon. [" in heard.text
+    assert "Tides (https://t.example/)" in heard.text
+    assert "(mem_9)" in heard.text
+
+
+async def test_a_json_answer_is_json() -> None:
+    heard = await hear(
+        Extractive(knowledge), [], {**ask("When do deploys happen?"), "response_format": {"type": "json_object"}}
+    )
+    assert "Tuesday" in json.loads(heard.text)["answer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("What is 17 * 3?", "17 * 3"),
+        ("compute (1 + 2)^3 please", "(1 + 2)^3"),
+        ("12 plus 30", "12 + 30"),
+        ("3 x 4", "3 * 4"),
+        ("What's 15% of 80?", "15 / 100 * 80"),
+        ("1,200 / 3", "1200 / 3"),
+        ("sqrt(144) + 2", "sqrt(144) + 2"),
+        ("What happened on 2026-11-16?", None),
+        ("Is version 3.11.7 fine?", None),
+        ("pages 3 to 7", None),
+        ("1 / 0", None),
+        ("call me at 5", None),
+        ("((((", None),
+    ],
+)
+def test_sums_are_told_from_dates_and_versions(text: str, expression: str | None) -> None:
+    assert find_sum(text) == expression
+
+
+def test_rules_choose_only_offered_tools_whose_parameters_fit() -> None:
+    names = ("calculator", "fetch_url", "save_memory", "code_search", "file_search", "recall_memory")
+    tools = [client_tool(name) for name in names]
+    assert wanted_calls("remember that I like tea", tools) == [("save_memory", {"content": "I like tea"})]
+    assert [name for name, _ in wanted_calls("Remember the tea I like?", tools)] == ["file_search", "recall_memory"]
+    assert wanted_calls("Read https://a.example/x, https://b.example.", tools) == [
+        ("fetch_url", {"url": "https://a.example/x", "urls": ["https://b.example"]})
+    ]
+    assert wanted_calls("Explain https://github.com/pallets/click.", tools) == [
+        ("code_search", {"repository": "pallets/click"})
+    ]
+    assert [name for name, _ in wanted_calls("Which colour?", tools)] == ["file_search", "recall_memory"]
+    assert wanted_calls("Which colour?", []) == []
+    other = client_tool("calculator")
+    other["function"]["parameters"]["properties"] = {"formula": {"type": "string"}}
+    assert wanted_calls("1 + 1", [other]) == []
+
+
+async def test_tool_choice_none_is_obeyed() -> None:
+    body = {**ask("1 + 1"), "tools": [client_tool("calculator")], "tool_choice": "none"}
+    heard = await hear(Extractive(), [], body)
+    assert heard.done.finish_reason == "stop"
