@@ -249,6 +249,21 @@ def test_an_address_that_is_no_base_url_is_refused(url: str) -> None:
         parse_base_url(url)
 
 
+async def test_an_address_that_is_refused_is_never_connected_to() -> None:
+    judged: list[str] = []
+
+    def refuse(address: str) -> str | None:
+        judged.append(address)
+        return "private"
+
+    connections = Connections(refuse)
+    async with model() as fake:
+        with pytest.raises(UpstreamFailed, match="may not be used: private"):
+            await text_of(upstream(fake, connections))
+        assert fake.connections == 0
+    assert judged == ["127.0.0.1"]
+
+
 async def test_a_path_or_header_can_not_break_out_of_its_line(connections: Connections) -> None:
     async with model() as fake:
         asked = upstream(fake, connections)

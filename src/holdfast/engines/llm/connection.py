@@ -1,16 +1,18 @@
 """Owns the connections to upstreams: kept alive by origin, lean HTTP/1.1 over asyncio, every answer a byte stream."""
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
 from holdfast.engines.llm.wire import Headers, UpstreamTimeout, UpstreamUnreachable, Wire
 
 IDLE_CONNECTIONS = 256
 IDLE_SECONDS = 30.0
+MOST_ADDRESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,9 @@ class Answer:
 class Connections:
     """A pool for every upstream of the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused_because: Callable[[str], str | None] | None = None) -> None:
+        """`refused_because` judges the address that a name led to, before anything is sent there."""
+        self._refused_because = refused_because
         self._idle: dict[Origin, list[Wire]] = {}
         self._origins: dict[Wire, Origin] = {}
         self._tls: ssl.SSLContext | None = None
@@ -208,21 +212,42 @@ class Connections:
         return None
 
     async def _connect(self, origin: Origin, seconds: float) -> Wire:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
                 if origin.tls and self._tls is None:
                     # Reading the trusted roots takes tens of milliseconds.
                     self._tls = await asyncio.to_thread(ssl.create_default_context)
-                _, wire = await loop.create_connection(
-                    lambda: Wire(self), origin.host, origin.port, ssl=self._tls if origin.tls else None
-                )
+                wire = await self._connect_to_any(origin, await self._addresses(origin))
         except TimeoutError:
             raise UpstreamTimeout(f"No connection to {origin.authority} within {seconds:g} seconds.") from None
         except (OSError, UnicodeError) as problem:
             raise UpstreamUnreachable(f"No connection to {origin.authority} ({type(problem).__name__}).") from problem
         self._origins[wire] = origin
         return wire
+
+    async def _addresses(self, origin: Origin) -> list[str]:
+        """Where a name leads now. Connections go to exactly what was judged here: names can change their minds."""
+        found = await asyncio.get_running_loop().getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        for address in addresses:
+            why = self._refused_because(address) if self._refused_because is not None else None
+            if why is not None:
+                raise UpstreamFailed(f"{origin.authority} is at an address that may not be used: {why}.")
+        return addresses
+
+    async def _connect_to_any(self, origin: Origin, addresses: Sequence[str]) -> Wire:
+        loop = asyncio.get_running_loop()
+        tls, name = (self._tls, origin.host) if origin.tls else (None, None)
+        problem: OSError = OSError("no address")
+        for address in addresses[:MOST_ADDRESSES]:
+            try:
+                _, wire = await loop.create_connection(
+                    lambda: Wire(self), address, origin.port, ssl=tls, server_hostname=name
+                )
+                return wire
+            except OSError as failed:
+                problem = failed
+        raise problem
 
 
 def _request(

@@ -22,7 +22,7 @@ from holdfast.engines.llm.upstream import (
     refusal,
     relayed,
 )
-from holdfast.engines.llm.wire import UpstreamTimeout
+from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 
 PASSES = 3
 LONGEST_WAIT_SECONDS = 10.0
@@ -164,4 +164,4 @@ def _is_worth_repeating(problem: UpstreamFailed) -> bool:
     """A refused credential stays refused, and who let us wait for minutes is not waited for twice."""
     if isinstance(problem, UpstreamRefused):
         return problem.retryable
-    return not isinstance(problem, UpstreamTimeout)
+    return isinstance(problem, (UpstreamUnreachable, UpstreamCut)) and not isinstance(problem, UpstreamTimeout)
