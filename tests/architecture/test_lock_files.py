@@ -27,6 +27,6 @@ def test_everything_that_is_needed_is_locked() -> None:
 
 
 def test_every_locked_package_carries_hashes() -> None:
-    for file in ("requirements.lock", "requirements-dev.lock", "tests/mcp1.lock"):
+    for file in ("requirements.lock", "requirements-dev.lock", "tests/mcp1.lock", "scripts/uv.lock"):
         packages = re.findall(r"^\S+==.*\n(.*)", (ROOT / file).read_text(), re.MULTILINE)
         assert packages and all("--hash=sha256:" in following for following in packages)
