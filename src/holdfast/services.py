@@ -9,6 +9,8 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.chat.service import ChatService
+from holdfast.features.chat.turns import ChatTurns
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
@@ -61,5 +63,7 @@ class Services:
     endpoints: Endpoints
     client_bundles: ClientBundles
     web: WebAccess
+    chats: ChatService
+    chat_turns: ChatTurns
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

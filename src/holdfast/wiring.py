@@ -7,6 +7,7 @@ from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.llm.loop import Loop
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.minilm import MiniLmEmbedder
@@ -15,6 +16,11 @@ from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.chat.record import TurnRecord
+from holdfast.features.chat.reminders import Reminders
+from holdfast.features.chat.service import ChatService
+from holdfast.features.chat.tools import ChatTools
+from holdfast.features.chat.turns import ChatTurns
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents import ingest
@@ -38,6 +44,8 @@ from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
+from holdfast.features.server_tools.chat_gate import ResearchGate
+from holdfast.features.server_tools.chat_research import ResearchTools
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
@@ -99,6 +107,27 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     )
     reading = ingest.Ingestion(database, search, events, ExtractEngine(), clock)
     jobs.handle(ingest.KIND, reading.run, concurrency=2)
+    web = web_access(
+        search_backend=settings.web_search,
+        search_url=settings.web_search_url,
+        search_key=settings.web_search_key,
+        allow_private=settings.fetch_allow,
+        github_url=settings.github_url,
+        github_token=settings.github_token,
+        gitlab_url=settings.gitlab_url,
+        gitlab_token=settings.gitlab_token,
+    )
+    vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
+    chats = ChatService(database, audit, workspaces, search, events, clock)
+    research = ResearchTools(web, ResearchGate(database, limiter, clock))
+    chat_turns = ChatTurns(
+        TurnRecord(database, chats, workspaces, search, clock),
+        ChatTools(research, memory, artifacts, documents, vector_stores),
+        Reminders(memory),
+        workspaces,
+        usage,
+        Loop(),
+    )
     return Services(
         database=database,
         events=events,
@@ -123,7 +152,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         memory=memory,
         artifacts=artifacts,
         documents=documents,
-        vector_stores=VectorStoreService(database, audit, workspaces, documents, clock),
+        vector_stores=vector_stores,
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(
@@ -132,16 +161,9 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             ttl_seconds=settings.mcp_session_ttl_seconds,
             max_sessions=settings.mcp_max_sessions,
         ),
-        web=web_access(
-            search_backend=settings.web_search,
-            search_url=settings.web_search_url,
-            search_key=settings.web_search_key,
-            allow_private=settings.fetch_allow,
-            github_url=settings.github_url,
-            github_token=settings.github_token,
-            gitlab_url=settings.gitlab_url,
-            gitlab_token=settings.gitlab_token,
-        ),
+        web=web,
+        chats=chats,
+        chat_turns=chat_turns,
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         secrets=secrets,
         endpoints=Endpoints(

@@ -21,6 +21,7 @@ CREATE TABLE chat_message (
     id TEXT PRIMARY KEY,
     workspace_id TEXT NOT NULL,
     chat_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
     parent_id TEXT,
     trail TEXT NOT NULL,
     role TEXT NOT NULL,
@@ -32,13 +33,14 @@ CREATE TABLE chat_message (
     memories TEXT NOT NULL,
     tokens_in INTEGER NOT NULL,
     tokens_out INTEGER NOT NULL,
+    cost REAL NOT NULL,
     author TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     UNIQUE (workspace_id, chat_id, trail),
     FOREIGN KEY (workspace_id, chat_id) REFERENCES chat(workspace_id, id) ON DELETE CASCADE
 );
 
-CREATE INDEX chat_message_order ON chat_message(workspace_id, chat_id, id);
+CREATE INDEX chat_message_order ON chat_message(workspace_id, chat_id, number);
 
 -- A question that a model asked a person. `transcript` is what the model had seen: the turn goes on from there.
 CREATE TABLE chat_question (

@@ -1,0 +1,283 @@
+"""Owns the SQL of chats, messages and questions."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.core import jsontext
+from holdfast.features.chat.model import Chat, Message, Question
+from holdfast.storage.database import Row, Tx
+
+_IN_CHAT = "WHERE workspace_id = :workspace_id AND chat_id = :chat_id "
+
+
+def insert(tx: Tx, chat: Chat) -> bool:
+    """Keep a new chat; False when there is one of this id."""
+    return bool(
+        tx.execute(
+            "INSERT INTO chat (workspace_id, id, title, endpoint, created_by, created_by_name, created_at, updated_at) "
+            "VALUES (:workspace_id, :id, :title, :endpoint, :created_by, :created_by_name, :created_at, :updated_at) "
+            "ON CONFLICT (workspace_id, id) DO NOTHING",
+            {
+                "workspace_id": chat.workspace_id,
+                "id": chat.id,
+                "title": chat.title,
+                "endpoint": chat.endpoint,
+                "created_by": chat.created_by,
+                "created_by_name": chat.created_by_name,
+                "created_at": chat.created_at,
+                "updated_at": chat.updated_at,
+            },
+        )
+    )
+
+
+def find(tx: Tx, workspace_id: str, chat_id: str) -> Chat | None:
+    row = tx.one(
+        "SELECT * FROM chat WHERE workspace_id = :workspace_id AND id = :chat_id",
+        {"workspace_id": workspace_id, "chat_id": chat_id},
+    )
+    return None if row is None else _with_totals(tx, workspace_id, [row])[0]
+
+
+def page(tx: Tx, workspace_id: str, before: tuple[int, str] | None, limit: int) -> list[Chat]:
+    """Chats by their last message, newest first."""
+    at, last = before or (2**62, "")
+    rows = tx.all(
+        "SELECT * FROM chat WHERE workspace_id = :workspace_id "
+        "AND (updated_at < :at OR (updated_at = :at AND id < :last)) ORDER BY updated_at DESC, id DESC LIMIT :limit",
+        {"workspace_id": workspace_id, "at": at, "last": last, "limit": limit},
+    )
+    return _with_totals(tx, workspace_id, rows)
+
+
+def touch(tx: Tx, chat: Chat, *, now: int, title: str | None = None, endpoint: str | None = None) -> bool:
+    """Say that the chat changed; False when it is gone.
+
+    Holds its row, so that its messages are numbered one transaction at a time.
+    """
+    changed = tx.execute(
+        "UPDATE chat SET updated_at = :now, title = COALESCE(:title, title), endpoint = COALESCE(:endpoint, endpoint) "
+        "WHERE workspace_id = :workspace_id AND id = :id",
+        {"now": now, "title": title, "endpoint": endpoint, "workspace_id": chat.workspace_id, "id": chat.id},
+    )
+    return changed > 0
+
+
+def delete(tx: Tx, workspace_id: str, chat_id: str) -> None:
+    tx.execute(
+        "DELETE FROM chat WHERE workspace_id = :workspace_id AND id = :chat_id",
+        {"workspace_id": workspace_id, "chat_id": chat_id},
+    )
+
+
+def message_ids(tx: Tx, workspace_id: str, chat_id: str) -> dict[str, str]:
+    """The ids of the chat's messages by their trails."""
+    rows = tx.all("SELECT id, trail FROM chat_message " + _IN_CHAT, {"workspace_id": workspace_id, "chat_id": chat_id})
+    return {row["trail"]: row["id"] for row in rows}
+
+
+def next_number(tx: Tx, workspace_id: str, chat_id: str) -> int:
+    row = tx.one(
+        "SELECT COALESCE(MAX(number), 0) AS last FROM chat_message " + _IN_CHAT,
+        {"workspace_id": workspace_id, "chat_id": chat_id},
+    )
+    return int(row["last"]) + 1 if row else 1
+
+
+def insert_message(tx: Tx, workspace_id: str, message: Message) -> str:
+    """Keep a message; an equal one in the same place is the same, and only its costs grow. The id that it has."""
+    row = tx.one(
+        "INSERT INTO chat_message (id, workspace_id, chat_id, number, parent_id, trail, role, message, state, model, "
+        "finish_reason, calls, memories, tokens_in, tokens_out, cost, author, created_at) VALUES (:id, :workspace_id, "
+        ":chat_id, :number, :parent_id, :trail, :role, :message, :state, :model, :finish_reason, :calls, :memories, "
+        ":tokens_in, :tokens_out, :cost, :author, :created_at) ON CONFLICT (workspace_id, chat_id, trail) DO UPDATE "
+        "SET tokens_in = chat_message.tokens_in + excluded.tokens_in, "
+        "tokens_out = chat_message.tokens_out + excluded.tokens_out, cost = chat_message.cost + excluded.cost "
+        "RETURNING id",
+        {
+            "id": message.id,
+            "workspace_id": workspace_id,
+            "chat_id": message.chat_id,
+            "number": message.number,
+            "parent_id": message.parent_id,
+            "trail": message.trail,
+            "role": message.role[:50],
+            "message": _text(message.message),
+            "state": message.state,
+            "model": message.model,
+            "finish_reason": message.finish_reason,
+            "calls": _text(list(message.calls)),
+            "memories": _text(list(message.memories)),
+            "tokens_in": message.tokens_in,
+            "tokens_out": message.tokens_out,
+            "cost": message.cost,
+            "author": message.author,
+            "created_at": message.created_at,
+        },
+    )
+    return str(row["id"]) if row else message.id
+
+
+def messages(tx: Tx, workspace_id: str, chat_id: str, *, after: int = 0, limit: int) -> list[Message]:
+    """The chat's messages of every branch, in the order that they came."""
+    rows = tx.all(
+        "SELECT * FROM chat_message " + _IN_CHAT + "AND number > :after ORDER BY number, id LIMIT :limit",
+        {"workspace_id": workspace_id, "chat_id": chat_id, "after": after, "limit": limit},
+    )
+    return [_message(row) for row in rows]
+
+
+def find_message(tx: Tx, workspace_id: str, chat_id: str, message_id: str) -> Message | None:
+    row = tx.one(
+        "SELECT * FROM chat_message " + _IN_CHAT + "AND id = :id",
+        {"workspace_id": workspace_id, "chat_id": chat_id, "id": message_id},
+    )
+    return None if row is None else _message(row)
+
+
+def branch(tx: Tx, workspace_id: str, chat_id: str, leaf_id: str) -> list[Message]:
+    """The messages from the first to this one."""
+    rows = tx.all(
+        "WITH RECURSIVE path(id, parent_id) AS ("
+        "SELECT id, parent_id FROM chat_message " + _IN_CHAT + "AND id = :leaf UNION ALL "
+        "SELECT m.id, m.parent_id FROM chat_message m JOIN path p ON m.id = p.parent_id) "
+        "SELECT c.* FROM chat_message c JOIN path ON path.id = c.id ORDER BY c.number, c.id",
+        {"workspace_id": workspace_id, "chat_id": chat_id, "leaf": leaf_id},
+    )
+    return [_message(row) for row in rows]
+
+
+def insert_question(tx: Tx, workspace_id: str, question: Question) -> None:
+    tx.execute(
+        "INSERT INTO chat_question (correlation_id, workspace_id, chat_id, message_id, call_id, question, transcript, "
+        "state, asked_at) VALUES (:correlation_id, :workspace_id, :chat_id, :message_id, :call_id, :question, "
+        ":transcript, :state, :asked_at)",
+        {
+            "correlation_id": question.correlation_id,
+            "workspace_id": workspace_id,
+            "chat_id": question.chat_id,
+            "message_id": question.message_id,
+            "call_id": question.call_id,
+            "question": _text(question.question),
+            "transcript": _text(list(question.transcript)),
+            "state": question.state,
+            "asked_at": question.asked_at,
+        },
+    )
+
+
+def find_question(tx: Tx, workspace_id: str, chat_id: str, correlation_id: str) -> Question | None:
+    row = tx.one(
+        "SELECT * FROM chat_question " + _IN_CHAT + "AND correlation_id = :id",
+        {"workspace_id": workspace_id, "chat_id": chat_id, "id": correlation_id},
+    )
+    return None if row is None else _question(row)
+
+
+def questions(tx: Tx, workspace_id: str, chat_id: str, *, after: str = "", limit: int) -> list[Question]:
+    """The chat's questions, the first asked first."""
+    rows = tx.all(
+        "SELECT * FROM chat_question " + _IN_CHAT + "AND correlation_id > :after ORDER BY correlation_id LIMIT :limit",
+        {"workspace_id": workspace_id, "chat_id": chat_id, "after": after, "limit": limit},
+    )
+    return [_question(row) for row in rows]
+
+
+def open_questions(tx: Tx, workspace_id: str, chat_id: str) -> list[Question]:
+    """Those that no turn went on from yet, the last asked first."""
+    rows = tx.all(
+        "SELECT * FROM chat_question " + _IN_CHAT + "AND state <> 'resumed' ORDER BY correlation_id DESC LIMIT 20",
+        {"workspace_id": workspace_id, "chat_id": chat_id},
+    )
+    return [_question(row) for row in rows]
+
+
+def answer_question(tx: Tx, correlation_id: str, answer: Any, *, by: str, now: int) -> bool:
+    """Keep the answer; False when there is one."""
+    return bool(
+        tx.execute(
+            "UPDATE chat_question SET state = 'answered', answer = :answer, answered_by = :by, answered_at = :now "
+            "WHERE correlation_id = :id AND state = 'pending'",
+            {"answer": _text(answer), "by": by, "now": now, "id": correlation_id},
+        )
+    )
+
+
+def mark_resumed(tx: Tx, correlation_id: str) -> None:
+    tx.execute("UPDATE chat_question SET state = 'resumed' WHERE correlation_id = :id", {"id": correlation_id})
+
+
+def _text(value: Any) -> str:
+    return jsontext.dumps(value).decode()
+
+
+def _with_totals(tx: Tx, workspace_id: str, rows: Sequence[Row]) -> list[Chat]:
+    """Chats with the sums of their messages."""
+    if not rows:
+        return []
+    names = {f"chat_{number}": row["id"] for number, row in enumerate(rows)}
+    sums = tx.all(
+        "SELECT chat_id, COUNT(*) AS messages, SUM(tokens_in) AS tokens_in, SUM(tokens_out) AS tokens_out, "
+        "SUM(cost) AS cost FROM chat_message WHERE workspace_id = :workspace_id AND chat_id IN ("
+        + ", ".join(f":{name}" for name in names)
+        + ") GROUP BY chat_id",
+        {"workspace_id": workspace_id, **names},
+    )
+    totals = {each["chat_id"]: each for each in sums}
+    return [_chat(row, totals.get(row["id"])) for row in rows]
+
+
+def _chat(row: Row, sums: Row | None) -> Chat:
+    return Chat(
+        workspace_id=row["workspace_id"],
+        id=row["id"],
+        title=row["title"],
+        endpoint=row["endpoint"],
+        created_by=row["created_by"],
+        created_by_name=row["created_by_name"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        messages=int(sums["messages"]) if sums else 0,
+        tokens_in=int(sums["tokens_in"]) if sums else 0,
+        tokens_out=int(sums["tokens_out"]) if sums else 0,
+        cost=float(sums["cost"]) if sums else 0,
+    )
+
+
+def _message(row: Row) -> Message:
+    return Message(
+        id=row["id"],
+        chat_id=row["chat_id"],
+        number=row["number"],
+        parent_id=row["parent_id"],
+        trail=row["trail"],
+        role=row["role"],
+        message=json.loads(row["message"]),
+        author=row["author"],
+        created_at=row["created_at"],
+        state=row["state"],
+        model=row["model"],
+        finish_reason=row["finish_reason"],
+        calls=json.loads(row["calls"]),
+        memories=json.loads(row["memories"]),
+        tokens_in=row["tokens_in"],
+        tokens_out=row["tokens_out"],
+        cost=row["cost"],
+    )
+
+
+def _question(row: Row) -> Question:
+    return Question(
+        correlation_id=row["correlation_id"],
+        chat_id=row["chat_id"],
+        message_id=row["message_id"],
+        call_id=row["call_id"],
+        question=json.loads(row["question"]),
+        transcript=json.loads(row["transcript"]),
+        state=row["state"],
+        answer=None if row["answer"] is None else json.loads(row["answer"]),
+        answered_by=row["answered_by"],
+        asked_at=row["asked_at"],
+        answered_at=row["answered_at"],
+    )

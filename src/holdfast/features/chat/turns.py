@@ -1,0 +1,249 @@
+"""Owns a turn: write down what was said, offer tools, run the loop or Deep Think, write down what came of it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.core.errors import FieldError, Invalid, NotFound
+from holdfast.core.principal import Principal
+from holdfast.engines.llm.loop import Loop
+from holdfast.engines.llm.model import (
+    CallEvent,
+    ChunkEvent,
+    Done,
+    Json,
+    LoopEvent,
+    LoopRequest,
+    Model,
+    SideEvent,
+    Tally,
+)
+from holdfast.features.chat.model import Answered, Opened, Served
+from holdfast.features.chat.record import TurnRecord
+from holdfast.features.chat.reminders import Reminders, with_reminders
+from holdfast.features.chat.tools import ChatTools, Place
+from holdfast.features.chat.trail import conversation
+from holdfast.features.server_tools.chat_selection import MAX_ROUNDS, ToolOptions, tool_options, upstream_body
+from holdfast.features.usage.service import Usage
+from holdfast.features.workspaces.service import Workspaces
+
+RESULT_CHARACTERS = 4_000
+"""How much of a call's result is kept with the message."""
+
+
+class DeepThink(Protocol):
+    """Researches in depth instead of one loop; the same events, `Done` last."""
+
+    def __call__(self, place: Place, model: Model, request: LoopRequest) -> AsyncIterator[LoopEvent]: ...
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What a turn's events told so far."""
+
+    content: list[str] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    research: Json = field(default_factory=dict)
+    done: Done | None = None
+
+
+class ChatTurns:
+    """Takes turns for the OpenAI surface, in a chat or without one."""
+
+    def __init__(
+        self,
+        record: TurnRecord,
+        tools: ChatTools,
+        reminders: Reminders,
+        workspaces: Workspaces,
+        usage: Usage,
+        loop: Loop,
+        *,
+        deep_think: DeepThink | None = None,
+        max_rounds: int = MAX_ROUNDS,
+    ) -> None:
+        self._record = record
+        self._tools = tools
+        self._reminders = reminders
+        self._workspaces = workspaces
+        self._usage = usage
+        self._loop = loop
+        self._deep_think = deep_think
+        self._max_rounds = max_rounds
+
+    async def turn(
+        self,
+        principal: Principal,
+        project_id: str,
+        workspace_id: str | None,
+        endpoint: Served,
+        body: Json,
+        chat_id: str | None = None,
+    ) -> AsyncGenerator[LoopEvent, None]:
+        """The events of one turn: chunks and `x_…` events as they come, `x_chat.metadata`, then `Done`.
+
+        What is wrong with the request is raised before the first event. Closing the iterator hangs up, and what was
+        said until then is kept as interrupted.
+        """
+        principal.require("inference")
+        options = tool_options(body, max_rounds=self._max_rounds)
+        if options.deep_think and self._deep_think is None:
+            problem = "leave it out; plain research works"
+            raise Invalid(
+                "Deep Think is not available on this server.",
+                fields=[FieldError("web_search_options.x_deep_think", problem)],
+            )
+        place = Place(principal, project_id, await self._workspace(principal, project_id, workspace_id), chat_id)
+        tools = await self._tools.choose(place, options, endpoint.disabled_tools)
+        opened, memories, messages = await self._open(place, endpoint, body)
+        request = LoopRequest({**upstream_body(body), "messages": messages}, tools, max_rounds=options.max_rounds)
+        heard = _Heard()
+        ended = False
+        try:
+            async with aclosing(self._run(place, endpoint.model, request, options)) as events:
+                async for event in events:
+                    _hear(heard, event)
+                    if isinstance(event, Done):
+                        ended = True
+                        closing = self._close(place, endpoint, opened, heard, memories, messages)
+                        # Shielded, here and below: whoever hangs up must not take along what was said.
+                        yield SideEvent(await asyncio.shield(closing))
+                    yield event
+        except (GeneratorExit, asyncio.CancelledError):
+            if opened is not None and not ended:
+                await asyncio.shield(self._close(place, endpoint, opened, heard, memories, messages))
+            raise
+
+    async def _workspace(self, principal: Principal, project_id: str, workspace_id: str | None) -> str:
+        if workspace_id is not None:
+            found = await self._workspaces.get(principal, workspace_id)
+            if found.project_id != project_id:
+                raise NotFound("workspace", workspace_id)
+            return found.id
+        page = await self._workspaces.list(principal, project_id=project_id, limit=1)
+        if not page.items:
+            raise Invalid("The project has no workspace that this credential sees; make one first.")
+        return page.items[0].id
+
+    async def _open(self, place: Place, endpoint: Served, body: Json) -> tuple[Opened | None, list[Json], list[Json]]:
+        """What is kept of the request, what the model is reminded of, and the messages that it sees."""
+        if place.chat_id is None:
+            conversation(body.get("messages"))
+            return None, [], list(body["messages"])
+        opened = await self._record.open(place.principal, place.workspace_id, place.chat_id, endpoint.name, body)
+        if opened.resumed is not None:
+            return opened, [], opened.messages
+        memories = await self._reminders.about(place.principal, place.workspace_id, opened.asked)
+        return opened, memories, with_reminders(opened.messages, memories)
+
+    async def _run(
+        self, place: Place, model: Model, request: LoopRequest, options: ToolOptions
+    ) -> AsyncGenerator[LoopEvent, None]:
+        if options.deep_think and self._deep_think is not None:
+            events = self._deep_think(place, model, request)
+        else:
+            events = self._loop.run(model, request)
+        try:
+            async for event in events:
+                yield event
+        finally:
+            close = getattr(events, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _close(
+        self,
+        place: Place,
+        endpoint: Served,
+        opened: Opened | None,
+        heard: _Heard,
+        memories: Sequence[Json],
+        messages: Sequence[Json],
+    ) -> Json:
+        """Count and keep what the turn was; what its stream ends with."""
+        done = heard.done
+        tally = done.tally if done else Tally()
+        cost = endpoint.cost(tally)
+        if done is not None:
+            self._count(place, endpoint, tally, cost, len(heard.calls))
+        metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
+        if opened is None:
+            return metadata
+        message = done.message if done else {"role": "assistant", "content": "".join(heard.content)}
+        answered = Answered(
+            message=message,
+            state="interrupted" if done is None else "waiting" if done.pause else "complete",
+            model=endpoint.model.name,
+            finish_reason=done.finish_reason if done else "",
+            calls=heard.calls,
+            memories=memories,
+            tally=tally,
+            cost=cost,
+        )
+        message_id = await self._record.close(place.principal, opened, answered, done, messages)
+        return {
+            **metadata,
+            "chat_id": opened.chat.id,
+            "message_id": message_id,
+            "parent_id": opened.parent_id,
+            "memories": list(memories),
+        }
+
+    def _count(self, place: Place, endpoint: Served, tally: Tally, cost: float, calls: int) -> None:
+        where = {"source": "chat", "workspace_id": place.workspace_id, "project_id": place.project_id}
+        self._usage.log(
+            place.principal,
+            operation="chat.completions",
+            model=endpoint.model.name,
+            tokens_in=tally.input_tokens,
+            tokens_out=tally.output_tokens,
+            cost=cost,
+            **where,
+        )
+        if calls:
+            self._usage.count(place.principal, "tool_calls", calls, **where)
+
+
+def _hear(heard: _Heard, event: LoopEvent) -> None:
+    if isinstance(event, ChunkEvent):
+        for choice in event.chunk.get("choices") or ():
+            text = (choice.get("delta") or {}).get("content")
+            if isinstance(text, str) and not choice.get("index"):
+                heard.content.append(text)
+    elif isinstance(event, CallEvent):
+        result = event.outcome.text
+        heard.calls.append(
+            {
+                "id": event.call_id,
+                "name": event.name,
+                "arguments": event.arguments,
+                "failed": event.failed,
+                "result": result[:RESULT_CHARACTERS],
+                "truncated": len(result) > RESULT_CHARACTERS,
+            }
+        )
+    elif isinstance(event, SideEvent):
+        if event.data.get("type") == "x_research.complete":
+            heard.research = event.data
+    else:
+        heard.done = event
+
+
+def _usage(heard: _Heard, tally: Tally, cost: float) -> Json:
+    research = heard.research
+    return {
+        "input_tokens": tally.input_tokens,
+        "output_tokens": tally.output_tokens,
+        "total_tokens": tally.total,
+        "cost": cost,
+        "research": {
+            "input_tokens": research.get("input_tokens", 0),
+            "output_tokens": research.get("output_tokens", 0),
+            "iterations": research.get("iterations", 0),
+            "sources": research.get("sources", 0),
+            "elapsed_ms": research.get("elapsed_ms", 0),
+            "tool_calls": len(heard.calls),
+        },
+    }
