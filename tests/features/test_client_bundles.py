@@ -69,7 +69,7 @@ def documented(client: str, url: str, headers: dict[str, str]) -> dict[str, Any]
                     "headers": headers,
                 }
             },
-            "instructions": [".opencode/xerotier.md"],
+            "instructions": [".xerotier/rules.md"],
         },
         "vscode": {"servers": {"xerotier": http}},
         "claude-desktop": {"mcpServers": {"xerotier": http}},
@@ -122,7 +122,7 @@ def documented(client: str, url: str, headers: dict[str, str]) -> dict[str, Any]
 FILES = {
     "claude-code": [".mcp.json", ".claude/CLAUDE.md", ".gitignore"],
     "cursor": [".cursor/mcp.json", ".cursor/rules/xerotier.mdc", ".gitignore"],
-    "opencode": ["opencode.json", ".opencode/xerotier.md", ".gitignore"],
+    "opencode": ["opencode.json", ".xerotier/rules.md", ".gitignore"],
     "vscode": [".vscode/mcp.json", ".github/copilot-instructions.md", ".gitignore"],
     "claude-desktop": ["claude_desktop_config.json"],
     "codex": [".codex/config.toml", ".gitignore"],

@@ -5,7 +5,8 @@ from typing import Any
 from holdfast.features.client_bundles.model import SERVER, VARIABLE, Client, Connection, RulesFile
 
 PROJECT = "your project's root"
-OPENCODE_RULES = ".opencode/xerotier.md"
+# Not in .opencode: for a folder of that name opencode installs packages into it.
+OPENCODE_RULES = ".xerotier/rules.md"
 
 
 def typed_servers(connection: Connection) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from holdfast.toolboxes import product_tools
 
 group = click.Group("mcp", help="Connect coding agents.")
 group.add_command(setup)
-group.add_command(setup)
 
 _COLUMNS = ("sampling", "elicitation", "roots")
 
