@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import snowballstemmer
@@ -60,8 +61,11 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The indexed words of a text, in order: stems of its parts, and identifiers whole as well."""
+    runs = _RUN.findall(text)
+    if len(runs) < MOST_WORDS:
+        return list(chain.from_iterable(map(_texts_of_run, runs)))
     found: list[str] = []
-    for run in _RUN.findall(text):
+    for run in runs:
         found += _texts_of_run(run)
         if len(found) >= MOST_WORDS:
             break

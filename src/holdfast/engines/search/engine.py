@@ -246,7 +246,8 @@ def _prepared(entry: Entry) -> Prepared:
     if entry.author:
         words += _names(entry.author)
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
-    return Prepared(kept, tuple(words), json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True))
+    meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
+    return Prepared(kept, tuple(words), meta)
 
 
 def _names(author: str) -> list[str]:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from holdfast.engines.search.model import Scalar
-from holdfast.engines.search.shelf import Shelf, Shelves
+from holdfast.engines.search.shelf import Shelf, Shelves, likeness
 from holdfast.engines.search.store import (
     COLUMNS,
     Candidate,
@@ -20,15 +21,18 @@ from holdfast.engines.search.store import (
 )
 from holdfast.storage.database import Tx
 
+_KNOWN = """
+SELECT e.number, j.key AS place FROM json_each(:keys) j CROSS JOIN search_entry e ON e.shelf = :shelf
+    AND e.type = j.value ->> 0 AND e.id = j.value ->> 1 AND e.part = j.value ->> 2
+"""
 _PUT_ENTRY = """
-INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
-    source, position)
-VALUES (:shelf, :type, :id, :part, :change, :embedder, :length, :learned_at, :occurred_at, :valid_until, :author,
-    :source, :position)
-ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
+INSERT INTO search_entry (number, shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until,
+    author, source, position)
+VALUES (:number, :shelf, :type, :id, :part, :change, :embedder, :length, :learned_at, :occurred_at, :valid_until,
+    :author, :source, :position)
+ON CONFLICT (number) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
     length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
     valid_until = excluded.valid_until, author = excluded.author, source = excluded.source, position = excluded.position
-RETURNING number
 """
 _PUT_TEXT = """
 INSERT INTO search_text (number, shelf, title, text, words, codes, meta)
@@ -84,36 +88,20 @@ class SqliteStore(Store):
 
     def put(self, tx: Tx, shelf: int, prepared: Sequence[Prepared], vectors: Vector | None, embedder: int) -> None:
         change = self.next_change(tx, shelf)
-        for index, item in enumerate(prepared):
-            entry = item.entry
-            row = tx.one(
-                _PUT_ENTRY,
-                {
-                    "shelf": shelf,
-                    "type": entry.type,
-                    "id": entry.id,
-                    "part": entry.part,
-                    "change": change,
-                    "embedder": 0 if vectors is None else embedder,
-                    "length": len(item.words),
-                    "learned_at": entry.learned_at,
-                    "occurred_at": entry.occurred_at,
-                    "valid_until": entry.valid_until,
-                    "author": entry.author,
-                    "source": entry.source,
-                    "position": entry.position,
-                },
+        numbers = _numbered(tx, shelf, prepared)
+        made_by = 0 if vectors is None else embedder
+        tx.many(
+            _PUT_ENTRY,
+            [_entry_row(number, shelf, change, made_by, item) for number, item in zip(numbers, prepared, strict=True)],
+        )
+        tx.many(_PUT_TEXT, [_text_row(number, shelf, item) for number, item in zip(numbers, prepared, strict=True)])
+        if vectors is None:
+            tx.many(
+                "DELETE FROM search_vector WHERE shelf = :shelf AND number = :number",
+                [{"shelf": shelf, "number": number} for number in numbers],
             )
-            number = int(row["number"]) if row else 0
-            text = {"number": number, "shelf": shelf, "title": entry.title, "text": entry.text, "meta": item.meta}
-            tx.execute(_PUT_TEXT, {**text, "words": item.stored_words, "codes": item.codes})
-            if vectors is None:
-                tx.execute(
-                    "DELETE FROM search_vector WHERE shelf = :shelf AND number = :number",
-                    {"shelf": shelf, "number": number},
-                )
-            else:
-                tx.execute(_PUT_VECTOR, _vector_row(shelf, number, embedder, vectors[index]))
+        else:
+            tx.many(_PUT_VECTOR, _vector_rows(shelf, numbers, embedder, vectors))
 
     def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
         row = tx.one("SELECT entries, length FROM search_shelf WHERE number = :shelf", {"shelf": shelf})
@@ -165,7 +153,7 @@ class SqliteStore(Store):
         if vector is not None:
             known = [index for index, one in enumerate(values) if one[-1] is not None]
             matrix = np.frombuffer(b"".join(values[index][-1] for index in known), np.float16).astype(np.float32)
-            for index, value in zip(known, matrix.reshape(len(known), len(vector)) @ vector, strict=True):
+            for index, value in zip(known, likeness(matrix.reshape(len(known), len(vector)), vector), strict=True):
                 found[index].cosine = float(value)
         return found
 
@@ -185,7 +173,7 @@ class SqliteStore(Store):
                 "UPDATE search_entry SET embedder = :embedder, change = :change WHERE number = :number",
                 {"embedder": embedder, "change": change, "number": item.number},
             )
-            tx.execute(_PUT_VECTOR, _vector_row(shelf, item.number, embedder, vector))
+            tx.many(_PUT_VECTOR, _vector_rows(shelf, [item.number], embedder, vector[None, :]))
             done += 1
         return done
 
@@ -246,5 +234,55 @@ def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
             shelf.put(int(row["number"]), row["type"], int(row["learned_at"]), row["valid_until"], vector)
 
 
-def _vector_row(shelf: int, number: int, embedder: int, vector: Vector) -> dict[str, Any]:
-    return {"shelf": shelf, "number": number, "embedder": embedder, "vector": vector.astype(np.float16).tobytes()}
+def _numbered(tx: Tx, shelf: int, prepared: Sequence[Prepared]) -> list[int]:
+    """The number of each entry: the one it has, or the next that was never given; only the one writer gives them."""
+    keys = json.dumps([[item.entry.type, item.entry.id, item.entry.part] for item in prepared])
+    known = {int(row["place"]): int(row["number"]) for row in tx.all(_KNOWN, {"keys": keys, "shelf": shelf})}
+    row = tx.one("SELECT seq FROM sqlite_sequence WHERE name = 'search_entry'")
+    following = count(int(row["seq"]) + 1 if row else 1)
+    return [known[place] if place in known else next(following) for place in range(len(prepared))]
+
+
+def _entry_row(number: int, shelf: int, change: int, embedder: int, item: Prepared) -> dict[str, Any]:
+    entry = item.entry
+    return {
+        "number": number,
+        "shelf": shelf,
+        "type": entry.type,
+        "id": entry.id,
+        "part": entry.part,
+        "change": change,
+        "embedder": embedder,
+        "length": len(item.words),
+        "learned_at": entry.learned_at,
+        "occurred_at": entry.occurred_at,
+        "valid_until": entry.valid_until,
+        "author": entry.author,
+        "source": entry.source,
+        "position": entry.position,
+    }
+
+
+def _text_row(number: int, shelf: int, item: Prepared) -> dict[str, Any]:
+    return {
+        "number": number,
+        "shelf": shelf,
+        "title": item.entry.title,
+        "text": item.entry.text,
+        "words": item.stored_words,
+        "codes": item.codes,
+        "meta": item.meta,
+    }
+
+
+def _vector_rows(shelf: int, numbers: Sequence[int], embedder: int, vectors: Vector) -> list[dict[str, Any]]:
+    blob, size = vectors.astype(np.float16).tobytes(), vectors.shape[1] * 2
+    return [
+        {
+            "shelf": shelf,
+            "number": number,
+            "embedder": embedder,
+            "vector": blob[place * size : (place + 1) * size],
+        }
+        for place, number in enumerate(numbers)
+    ]

@@ -34,7 +34,7 @@ class Prepared:
     @property
     def stored_words(self) -> str:
         """Two spaces before each word: the store puts the shelf's number where the second is."""
-        return "".join(f"  {word}" for word in self.words)
+        return "  " + "  ".join(self.words) if self.words else ""
 
     @property
     def codes(self) -> bytes:
