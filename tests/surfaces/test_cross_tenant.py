@@ -6,7 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.core.ids import new_id
 from holdfast.doors import rest_operations
+from holdfast.features.chat import store as chat_store
+from holdfast.features.chat.model import Question
 from holdfast.surfaces.rest.api import Operation
 from tests.support.server import TestServer
 
@@ -28,6 +31,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "SearchBody": {"query": "secret"},
     "FileBody": {"file_id": "{document_id}"},
     "AttributesBody": {"attributes": {"a": "b"}},
+    "ChatBody": {"title": "Planted"},
+    "ChatChange": {"title": "Changed"},
+    "AnswerBody": {"answer": "Planted"},
     "DecisionBody": {"title": "Planted"},
     "DecisionChange": {"title": "Changed"},
     "MilestoneBody": {"title": "Planted"},
@@ -76,6 +82,8 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "decision_id": await make(f"{space}/decisions", {"title": "Keep the secret"}, "decision_id"),
         "milestone_id": await make(f"{space}/milestones", {"title": "Secret kept"}, "milestone_id"),
         "vector_store_id": await make(f"{space}/vector_stores", {"name": "secrets"}),
+        "chat_id": await make(f"{space}/chats", {"id": "secret-chat", "title": "Secret"}),
+        "correlation_id": new_id("ask"),
         "client": "cursor",
     }
     kept = await client.put(f"{space}/secrets/VICTIM", json={"value": "a secret value"})
@@ -92,6 +100,10 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     ids["file_id"] = ids["document_id"]
     jobs = (await client.get(f"{space}/jobs")).json()["items"]
     ids["job_id"] = jobs[0].get("job_id") or jobs[0]["id"]
+    asked = Question(
+        ids["correlation_id"], ids["chat_id"], "", "", {"question": "secret?"}, [], "pending", None, None, 0, None
+    )
+    await server.services.database.write(lambda tx: chat_store.insert_question(tx, server.start.workspace_id, asked))
     relation = {
         "from": {"type": "memory", "id": ids["memory"]},
         "to": {"type": "decision", "id": ids["decision_id"]},

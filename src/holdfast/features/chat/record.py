@@ -8,6 +8,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
+from holdfast.engines.llm.embedded import NAME as EMBEDDED
 from holdfast.engines.llm.model import Done, Json
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Entry
@@ -199,9 +200,9 @@ class TurnRecord:
         return parent_id, trail
 
     def _index(self, tx: Tx, opened: Opened, message: Message, id: str) -> None:
-        """Let search find the exchange."""
+        """Let search find the exchange, unless the answer was itself quoted from what search finds."""
         said = text_of(message.message)
-        if message.state != "complete" or not said.strip():
+        if message.state != "complete" or not said.strip() or message.model == EMBEDDED:
             return
         text = f"{opened.asked}\n\n{said}".strip()[:_INDEXED_CHARACTERS]
         entry = Entry(

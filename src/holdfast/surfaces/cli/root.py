@@ -26,6 +26,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "search": ("memory", "search", "Search everything in a workspace."),
     "docs": ("docs", "group", "Documents."),
     "artifacts": ("artifacts", "group", "Artifacts."),
+    "chats": ("chats", "group", "Conversations over the OpenAI-compatible endpoint."),
     "decisions": ("decisions", "group", "Decisions."),
     "milestones": ("milestones", "group", "Milestones."),
     "graph": ("graph", "group", "Relations between what is known."),
