@@ -14,6 +14,7 @@ from holdfast.core.settings import Settings
 from holdfast.doors import build_gate
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed
+from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.logs import configure_logs
 
@@ -34,11 +35,13 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     """Serve until SIGTERM or SIGINT, then let streams finish and close."""
     configure_logs(settings.log_level)
     listener = _listen(settings.host, settings.port)
-    with contextlib.closing(listener), _locked(settings):
+    with contextlib.closing(listener), _locked(settings) as lock:
         async with open_services(settings) as services, background(services):
             start = await first_start(services)
             ready = await _ready(settings, services, start, listener)
             gate = build_gate(settings, services, ready.url)
+            if lock is not None:
+                lock.tell(ready.url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
@@ -122,10 +125,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _locked(settings: Settings) -> Iterator[None]:
+def _locked(settings: Settings) -> Iterator[DataDirectoryLock | None]:
     lock = lock_data_directory(settings)
     try:
-        yield
+        yield lock
     finally:
         if lock is not None:
             lock.release()

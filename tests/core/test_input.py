@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.errors import Invalid
+from holdfast.core.fields import invalid
 from holdfast.core.ids import is_id, new_id, workspace_id_of
 from holdfast.core.paging import decode_cursor, encode_cursor
 from holdfast.core.settings import Settings, SettingsError, load, rows
 from holdfast.core.slugs import is_slug, slug_of
+
+
+class Named(BaseModel):
+    name: str
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:
@@ -98,3 +104,20 @@ def test_settings_are_read_or_refused_never_half(environ: dict[str, str]) -> Non
         assert isinstance(load(environ), Settings)
     except SettingsError as refused:
         assert any(name in refused.message for name in environ)
+
+
+@pytest.mark.parametrize("text", ["0007-03-02", "0999-12-31T23:59:59.999Z", "9999-12-31"])
+def test_early_and_late_years_are_shown_as_they_were_written(text: str) -> None:
+    assert iso(parse_time(text, "at")).startswith(text.removesuffix("Z"))
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_moment_beyond_the_calendar_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        parse_time(text, "at")
+
+
+def test_a_value_that_is_no_object_is_told_so_in_plain_words() -> None:
+    with pytest.raises(ValidationError) as wrong:
+        Named.model_validate([])
+    assert [field.message for field in invalid(wrong.value).fields] == ["write a JSON object"]

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,13 +29,17 @@ def environment(**more: str) -> dict[str, str]:
 def up(data_dir: Path, *options: str, **env: str) -> Iterator[tuple[dict[str, Any], "subprocess.Popen[str]"]]:
     """A started server: what it printed first, and its process."""
     command = [*HOLDFAST, "up", "--data-dir", str(data_dir), "--port", "0", "--json", *options]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**env)
-    ) as process:
+    # A file takes every log line; a pipe that nobody reads would stop the server once it is full.
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(**env)) as process,
+    ):
         assert process.stdout is not None
         line = process.stdout.readline()
         try:
-            assert line, process.stderr.read() if process.stderr else ""
+            if not line:
+                log.seek(0)
+                pytest.fail(log.read().decode(errors="replace"))
             yield json.loads(line), process
         finally:
             process.kill()
@@ -86,6 +91,15 @@ def test_commands_work_beside_a_running_server(tmp_path: Path) -> None:
         assert get(f"{ready['url']}/api/me", created["key"]).status_code == 401
         workspace = json.loads(run("workspaces", "create", "--name", "New", "--json", "--data-dir", tmp_path).stdout)
         assert get(f"{ready['url']}/api/workspaces/{workspace['workspace_id']}", ready["api_key"]).status_code == 200
+
+
+def test_status_finds_the_server_of_a_directory_wherever_it_listens(tmp_path: Path) -> None:
+    with up(tmp_path) as (ready, process):
+        shown = json.loads(run("status", "--json", "--data-dir", tmp_path).stdout)
+        assert (shown["url"], shown["running"]) == (ready["url"], True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    assert json.loads(run("status", "--json", "--data-dir", tmp_path).stdout)["running"] is False
 
 
 def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:

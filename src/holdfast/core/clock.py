@@ -1,10 +1,12 @@
 """Owns time: milliseconds since the epoch in rows, ISO 8601 in UTC on the wire."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from holdfast.core.errors import FieldError, Invalid
+
+_EPOCH = datetime(1970, 1, 1)
 
 
 class Clock(Protocol):
@@ -24,8 +26,7 @@ class SystemClock:
 
 def iso(millis: int) -> str:
     """`2026-11-16T12:00:00.000Z`."""
-    moment = datetime.fromtimestamp(millis / 1000, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{millis % 1000:03d}Z"
+    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds") + "Z"
 
 
 def iso_or_none(millis: int | None) -> str | None:
@@ -39,7 +40,8 @@ def parse_time(text: str, field: str) -> int:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        # In UTC, so that what is taken in can be shown: a zone moves the first and last days beyond the calendar.
+        return round(moment.astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
         problem = f"{text[:60]!r} is not a date or time; write it like 2026-11-16 or 2026-11-16T12:00:00Z"
         raise Invalid("A time could not be read.", fields=[FieldError(field, problem)]) from None

@@ -7,6 +7,10 @@ from holdfast.core.errors import FieldError, Invalid
 _REMEDIES = {
     "missing": "this field is required; add it",
     "extra_forbidden": "no such field here; remove it or check its spelling",
+    "model_type": "write a JSON object",
+    "model_attributes_type": "write a JSON object",
+    "dataclass_type": "write a JSON object",
+    "dict_type": "write a JSON object",
 }
 
 

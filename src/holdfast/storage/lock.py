@@ -6,12 +6,17 @@ from pathlib import Path
 
 from holdfast.storage.database import StartFailed
 
+_NAME = "server.lock"
+
 
 class DataDirectoryLock:
-    """An exclusive lock on the directory, held until `release` or the end of the process, however it ends."""
+    """An exclusive lock on the directory, held until `release` or the end of the process, however it ends.
+
+    The file says who holds it: the process on its first line, where it serves on its second.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / "server.lock"
+        self._path = directory / _NAME
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
@@ -22,15 +27,35 @@ class DataDirectoryLock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(self._file, 32).decode(errors="replace").strip() or "unknown"
+            holder = next(iter(_lines(directory)), "unknown")
             os.close(self._file)
             raise StartFailed(
                 f"Another Holdfast server (process {holder}) uses the data directory {directory}; "
                 "stop it, or choose another with --data-dir."
             ) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        self._write("")
+
+    def tell(self, url: str) -> None:
+        """Let commands know where the server answers."""
+        self._write(f"{url}\n")
 
     def release(self) -> None:
         """Let another server have the directory."""
+        os.ftruncate(self._file, 0)
         os.close(self._file)
+
+    def _write(self, more: str) -> None:
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n{more}".encode(), 0)
+
+
+def server_url(directory: Path) -> str | None:
+    """Where the server of this directory said it answers; a killed server leaves its word behind."""
+    return next(iter(_lines(directory)[1:]), None)
+
+
+def _lines(directory: Path) -> list[str]:
+    try:
+        return (directory / _NAME).read_text(errors="replace").split()
+    except OSError:
+        return []

@@ -8,6 +8,9 @@ import pypdfium2
 from holdfast.engines.extract.model import ExtractionFailed, Limits
 from holdfast.engines.extract.text import clean
 
+_NO_TITLE = frozenset({"untitled", "untitled document", "title"})
+"""What programs write into a file whose author gave it no title."""
+
 
 def pdf_pages(path: Path, limits: Limits) -> Iterator[tuple[int, str]]:
     """(page number from 1, text) of every page that has some."""
@@ -32,8 +35,8 @@ def pdf_title(path: Path) -> tuple[str, int]:
     """The title that the file gives itself, and how many pages it has."""
     document = open_pdf(path)
     try:
-        given = document.get_metadata_dict().get("Title", "")
-        return clean(given).strip(), len(document)
+        given = clean(document.get_metadata_dict().get("Title", "")).strip()
+        return ("" if given.lower() in _NO_TITLE else given), len(document)
     except pypdfium2.PdfiumError:
         return "", len(document)
     finally:

@@ -12,6 +12,7 @@ import click
 import uvloop
 
 from holdfast.core.settings import Settings, load
+from holdfast.storage.lock import server_url
 from holdfast.surfaces.cli.frame import Entry, Session, command, data_dir_option, exits, json_option
 
 
@@ -61,7 +62,7 @@ async def status(session: Session, url: str | None) -> None:
     projects = await services.identity.projects(principal, limit=200)
     workspaces = await services.workspaces.list(principal, limit=200)
     keys = await services.keys.list(principal, limit=200)
-    address = (url or _default_url()).rstrip("/")
+    address = (url or _known_url(click.get_current_context().params["data_dir"])).rstrip("/")
     session.out.record(
         {
             "url": address,
@@ -75,9 +76,11 @@ async def status(session: Session, url: str | None) -> None:
     )
 
 
-def _default_url() -> str:
-    settings = load()
-    return settings.public_url or f"http://{settings.host}:{settings.port}"
+def _known_url(data_dir: Path | None) -> str:
+    """Where the directory's server said it answers, or where one would."""
+    settings = load(data_dir=data_dir)
+    told = None if settings.database_url else server_url(settings.data_dir.expanduser())
+    return told or settings.public_url or f"http://{settings.host}:{settings.port}"
 
 
 def _answers(url: str) -> bool:

@@ -1,9 +1,11 @@
 """Owns `holdfast settings`: the table of settings, also as the documentation page."""
 
+from pathlib import Path
+
 import click
 
 from holdfast.core.settings import SettingRow, load, rows
-from holdfast.surfaces.cli.frame import Out, exits, json_option
+from holdfast.surfaces.cli.frame import Out, data_dir_option, exits, json_option
 
 _INTRO = """# Settings
 
@@ -19,13 +21,14 @@ An unknown or malformed setting stops the start.
 
 @click.command("settings", help="Print every setting with its present value, default and meaning.")
 @click.option("--markdown", is_flag=True, help="Print the documentation page.")
+@data_dir_option
 @json_option
-def settings(markdown: bool, as_json: bool) -> None:
+def settings(markdown: bool, data_dir: Path | None, as_json: bool) -> None:
     if markdown:
         click.echo(_INTRO + "".join(_line(row) for row in rows()), nl=False)
         return
     with exits():
-        current = load()
+        current = load(data_dir=data_dir)
     table = []
     for row in rows():
         value = getattr(current, row.name)

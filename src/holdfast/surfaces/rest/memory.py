@@ -63,7 +63,7 @@ class RecallBody(Model):
 class MemoryQuery(PageQuery):
     category: _Category | None = None
     tag: str | None = Field(default=None, max_length=200)
-    status: Status | Literal["any"] = "current"
+    status: Literal["current", "superseded", "retracted", "any"] = "current"
     author: str | None = Field(default=None, max_length=200, description="The actor's id")
     trust: Trust | None = None
     session_id: str | None = Field(default=None, max_length=200)

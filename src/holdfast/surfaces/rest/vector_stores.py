@@ -37,7 +37,9 @@ class ListQuery(NoQuery):
 
 
 class FileListQuery(ListQuery):
-    filter: FileStatus | Literal["cancelled"] | None = Field(default=None, description="Only those of this status")
+    filter: Literal["in_progress", "completed", "failed", "cancelled"] | None = Field(
+        default=None, description="Only those of this status"
+    )
 
 
 class ExpiresAfter(Model):
