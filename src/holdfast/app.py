@@ -93,6 +93,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         try:
             yield services
         finally:
+            await services.models.close()
             await services.web.close()
     finally:
         await database.close()

@@ -25,7 +25,6 @@ from holdfast.surfaces.rest import (
     artifacts,
     audit,
     brief,
-    chats,
     client_bundles,
     clients,
     decisions,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
     from holdfast.surfaces.http.tracing import Traced
     from holdfast.surfaces.mcp.surface import McpSurface
+    from holdfast.surfaces.openai.surface import OpenAiSurface
 
 
 def rest_operations(services: Services, public_url: str | None = None) -> Sequence[Operation]:
@@ -70,7 +70,6 @@ def rest_operations(services: Services, public_url: str | None = None) -> Sequen
         *artifacts.operations(services.artifacts),
         *documents.operations(services.documents),
         *vector_stores.operations(services.vector_stores),
-        *chats.operations(services.chats, services.documents),
         *decisions.operations(services.intelligence),
         *milestones.operations(services.intelligence),
         *graph.operations(services.intelligence),
@@ -106,6 +105,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
     )
     # The MCP SDK takes a second to import: the server says that it is ready before.
     mcp = Deferred("holdfast.mcp_door", lambda: _mcp(settings, services, authenticator))
+    openai = Deferred("holdfast.openai_door", lambda: _openai(settings, services, authenticator))
     site = Site(
         exact={
             "/healthz": health,
@@ -120,6 +120,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         },
         prefixes=[("/api/", api)],
         projects=[("/v1/mcp", mcp)],
+        endpoints=openai,
     )
     traced = _traced(settings, site)
     gate = Gate(
@@ -129,7 +130,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
     )
-    gate.on_ready.append(mcp.load)
+    gate.on_ready += [openai.load, mcp.load]
     gate.on_stop.append(mcp.stop)
     if traced is not None:
         gate.on_stop.append(traced.stop)
@@ -165,6 +166,12 @@ def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -
     from holdfast.toolboxes import build_toolbox, product_tools
 
     return build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
+
+
+def _openai(settings: Settings, services: Services, authenticator: Authenticator) -> "OpenAiSurface":
+    from holdfast.openai_door import build_openai
+
+    return build_openai(settings, services, authenticator)
 
 
 def _fixed(make: Callable[[], bytes], content_type: bytes) -> ASGIApp:

@@ -15,6 +15,7 @@ from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
@@ -61,6 +62,7 @@ class Services:
     clients: Clients
     secrets: Secrets
     endpoints: Endpoints
+    models: EndpointModels
     client_bundles: ClientBundles
     web: WebAccess
     chats: ChatService

@@ -28,6 +28,7 @@ from holdfast.features.documents import store as document_store
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.endpoints.addresses import AddressRules
+from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
@@ -66,6 +67,16 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
     secrets = Secrets(database, audit, workspaces, KeyRing(settings.data_dir, settings.secrets_master_key), clock)
+    endpoints = Endpoints(
+        database,
+        audit,
+        workspaces,
+        secrets,
+        clock,
+        identity_store.project_exists,
+        _workspace_ids,
+        AddressRules(settings.upstream_allow),
+    )
     intelligence = IntelligenceService(
         database,
         audit,
@@ -166,16 +177,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         chat_turns=chat_turns,
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         secrets=secrets,
-        endpoints=Endpoints(
-            database,
-            audit,
-            workspaces,
-            secrets,
-            clock,
-            identity_store.project_exists,
-            _workspace_ids,
-            AddressRules(settings.upstream_allow),
-        ),
+        endpoints=endpoints,
+        models=EndpointModels(database, endpoints),
         background=(
             ("audit", audit.run, audit.stop),
             ("keys", keys.run, keys.stop),

@@ -112,6 +112,7 @@ async def serving(
             finally:
                 server.should_exit = True
                 await task
+                await services.models.close()
                 await services.web.close()
 
 

@@ -1,6 +1,7 @@
 """Owns the settings: one table of name, default and help, read from the environment or a file."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -85,6 +86,8 @@ class Settings:
     github_token: str | None = _setting(None, "Token for the GitHub API", secret=True)
     gitlab_url: str = _setting("https://gitlab.com", "Base URL of GitLab")
     gitlab_token: str | None = _setting(None, "Token for GitLab", secret=True)
+    max_chat_bytes: int = _setting(32 * 1024 * 1024, "Largest request to a chat endpoint, images included")
+    chat_requests_per_minute: int = _setting(6000, "Requests a minute for each key to chat endpoints")
     mcp_enabled: bool = _setting(True, "Serve the MCP endpoint", env="XEROTIER_MCP_ENABLED")
     mcp_session_ttl_seconds: int = _setting(
         600, "How long an idle MCP session lasts", env="XEROTIER_MCP_SESSION_TTL_SECONDS"
@@ -195,6 +198,9 @@ def _checked(settings: Settings) -> Settings:
             raise _malformed(_env_name(each), "a number above 0")
     if settings.database_url is not None and not settings.database_url.startswith(("postgresql://", "postgres://")):
         raise _malformed("HOLDFAST_DATABASE_URL", "a postgresql:// URL")
+    master_key = settings.secrets_master_key
+    if master_key is not None and re.fullmatch(r"[0-9a-fA-F]{64}", master_key) is None:
+        raise _malformed("WORKSPACE_SECRETS_MASTER_KEY", "64 hexadecimal digits, such as `openssl rand -hex 32` makes")
     if settings.jwt_secret is not None and len(settings.jwt_secret) < 32:
         raise _malformed("HOLDFAST_JWT_SECRET", "at least 32 characters")
     if settings.embedder == "upstream" and not (settings.embeddings_url and settings.embeddings_model):

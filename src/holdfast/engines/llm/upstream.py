@@ -60,7 +60,7 @@ class Relayed:
 
     status: int
     headers: list[tuple[bytes, bytes]]
-    body: AsyncIterator[bytes]
+    body: AsyncGenerator[bytes, None]
 
 
 class UpstreamRefused(UpstreamFailed):

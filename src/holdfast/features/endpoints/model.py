@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from holdfast.core.errors import FieldError, Invalid, NotFound
 
 DEFAULT = "default"
+EMBEDDED_MODEL = "holdfast-extractive"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 # Segments that follow a project's id with another meaning.
 RESERVED = frozenset({"v1", "mcp", "api"})
@@ -50,6 +51,13 @@ class Endpoint:
     def is_embedded(self) -> bool:
         """Whether no upstream is connected."""
         return not self.upstreams
+
+    def cost(self, model: str, tokens_in: int, tokens_out: int) -> float:
+        """What tokens of a model cost here."""
+        for each in self.upstreams:
+            if each.model == model:
+                return (each.price_in * tokens_in + each.price_out * tokens_out) / 1e6
+        return 0.0
 
     @property
     def path(self) -> str:

@@ -150,6 +150,13 @@ class Endpoints:
             return None
         return self._secrets.reveal(tx, spec.key_workspace_id, spec.key_secret)
 
+    def key_version(self, tx: Tx, spec: EndpointUpstream) -> object:
+        """What changes whenever the upstream's key does."""
+        if spec.key_secret is None or spec.key_workspace_id is None:
+            return None
+        found = self._secrets.find(tx, spec.key_workspace_id, spec.key_secret)
+        return None if found is None else (found.id, found.is_set, found.updated_at)
+
     def _put(self, tx: Tx, principal: Principal, wanted: Endpoint, action: str, last_change: int = 0) -> Endpoint:
         if len(wanted.upstreams) > MAX_UPSTREAMS:
             raise _wrong("upstreams", f"name at most {MAX_UPSTREAMS}")

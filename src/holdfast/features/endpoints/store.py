@@ -36,6 +36,15 @@ def find(tx: Tx, project_id: str, name: str) -> Endpoint | None:
     return endpoint(row) if row else None
 
 
+def changed_at(tx: Tx, project_id: str, name: str) -> int | None:
+    """When the endpoint was last changed; None when there is no row."""
+    row = tx.one(
+        "SELECT updated_at FROM endpoint WHERE project_id = :project_id AND name = :name",
+        {"project_id": project_id, "name": name},
+    )
+    return None if row is None else int(row["updated_at"])
+
+
 def put(tx: Tx, new: Endpoint) -> None:
     """Keep an endpoint in place of an earlier one of the same name."""
     tx.execute(

@@ -46,7 +46,9 @@ class Secrets:
             now = self._clock.now()
             found = store.find(tx, workspace.id, checked_name(name))
             old = found or Secret(new_id("sec"), workspace.id, name, False, now, now, principal.actor)
-            new = replace(old, is_set=True, updated_at=now, updated_by=principal.actor)
+            # Whoever remembers a value goes by this moment, so no two values may share one.
+            moment = now if found is None else max(now, found.updated_at + 1)
+            new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor)
             store.put(tx, new, key.seal(value, _bound_to(new)))
             self._record(tx, principal, "replaced" if old.is_set else "set", new)
             return new
@@ -62,7 +64,7 @@ class Secrets:
             if found is None:
                 raise SecretNotFound(name)
             if found.is_set:
-                store.clear(tx, found.id, self._clock.now(), principal.actor)
+                store.clear(tx, found.id, max(self._clock.now(), found.updated_at + 1), principal.actor)
             else:
                 store.delete(tx, found.id)
             self._record(tx, principal, "cleared", found)

@@ -82,7 +82,7 @@ class Gate:
     async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         try:
             self._check(scope)
-            await self._within_time(self._inside(scope, receive, answer), answer)
+            await self._within_time(self._inside(scope, receive, answer), answer, scope)
         except ClientGone:
             answer.status = 499
         except HoldfastError as error:
@@ -95,15 +95,15 @@ class Gate:
             _log.exception("failed", extra={"request_id": scope["state"]["request_id"], "path": scope["path"]})
             await answer.fail(scope, HoldfastError("Something went wrong here; the log has it under this request id."))
 
-    async def _within_time(self, work: Awaitable[None], answer: "_Answer") -> None:
-        """Bound the time to the first byte; a stream that has begun may go on."""
+    async def _within_time(self, work: Awaitable[None], answer: "_Answer", scope: Scope) -> None:
+        """Bound the time to the first byte; a stream that has begun may go on, and so may what is `unhurried`."""
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         expired = False
 
         def expire() -> None:
             nonlocal expired
-            if not answer.started and task is not None:
+            if not answer.started and task is not None and not scope["state"].get("unhurried"):
                 expired = True
                 task.cancel()
 

@@ -1,0 +1,80 @@
+"""Owns the way from an endpoint's name to the model behind it, and keeps what is connected while nothing changes."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engines.llm.connection import Connections, Timeouts
+from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
+from holdfast.engines.llm.upstreams import Upstreams
+from holdfast.features.endpoints import store
+from holdfast.features.endpoints.addresses import refused_because
+from holdfast.features.endpoints.model import DEFAULT, Endpoint, EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.storage.database import Database, Tx
+
+MAX_REMEMBERED = 4096
+
+_Version = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """An endpoint and its upstreams; None where the embedded model answers."""
+
+    endpoint: Endpoint
+    upstreams: Upstreams | None
+
+
+class EndpointModels:
+    """One for the process: connections and what is known of each upstream's health outlive a request."""
+
+    def __init__(self, database: Database, endpoints: Endpoints) -> None:
+        self._database = database
+        self._endpoints = endpoints
+        self._private = Connections(lambda address: refused_because(address, private=True))
+        self._public = Connections(lambda address: refused_because(address, private=False))
+        self._known: OrderedDict[tuple[str, str], tuple[_Version, Connected]] = OrderedDict()
+
+    async def connect(self, project_id: str, name: str) -> Connected:
+        """The endpoint of a project that the caller may use; a change by anyone shows in the next request."""
+        return await self._database.glance(lambda tx: self._connect(tx, project_id, name))
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        await self._private.aclose()
+        await self._public.aclose()
+
+    def _connect(self, tx: Tx, project_id: str, name: str) -> Connected:
+        key = (project_id, name)
+        known = self._known.get(key)
+        if known is not None:
+            version, connected = known
+            if version == self._version(tx, connected.endpoint):
+                return connected
+            self._known.pop(key, None)
+        endpoint = self._endpoints.find(tx, project_id, name)
+        made = Connected(endpoint, self._upstreams(tx, endpoint.upstreams) if endpoint.upstreams else None)
+        self._known[key] = (self._version(tx, endpoint), made)
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)
+        return made
+
+    def _version(self, tx: Tx, endpoint: Endpoint) -> _Version:
+        moment = store.changed_at(tx, endpoint.project_id, endpoint.name)
+        if moment is None and endpoint.name != DEFAULT:
+            return ()
+        return (moment, *(self._endpoints.key_version(tx, each) for each in endpoint.upstreams))
+
+    def _upstreams(self, tx: Tx, wanted: Sequence[EndpointUpstream]) -> Upstreams:
+        return Upstreams([self._upstream(each, self._endpoints.key(tx, each)) for each in wanted])
+
+    def _upstream(self, wanted: EndpointUpstream, key: str | None) -> Upstream:
+        spec = UpstreamSpec(
+            base_url=wanted.base_url,
+            model=wanted.model,
+            key=key,
+            priority=wanted.priority,
+            timeouts=Timeouts(first_byte_seconds=wanted.timeout_seconds),
+        )
+        return Upstream(spec, self._private if wanted.private else self._public)

@@ -1,0 +1,112 @@
+"""Owns how the OpenAI-compatible endpoint is put together: its paths, its models, and what they know."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from holdfast.core.errors import Invalid
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.engines.llm.embedded import Extractive, Knowledge
+from holdfast.engines.llm.extracts import Passage
+from holdfast.engines.llm.model import Json, LoopEvent, Model, Tally
+from holdfast.engines.search.model import Hit, Query
+from holdfast.features.chat.model import Served
+from holdfast.features.endpoints.models import Connected
+from holdfast.features.identity import store as identity_store
+from holdfast.services import Services
+from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
+from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.openai.chat import ChatCompletions
+from holdfast.surfaces.openai.embeddings import Embeddings
+from holdfast.surfaces.openai.models import get_model, list_models
+from holdfast.surfaces.openai.passthrough import Passthrough
+from holdfast.surfaces.openai.surface import Handler, OpenAiSurface
+
+PASSAGES = 8
+EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
+# The embedded model asks for these by plain rules; a request need not opt in to them.
+EMBEDDED_TOOLS = ("calculator", "fetch_url")
+
+
+def build_openai(settings: Settings, services: Services, authenticator: Authenticator) -> OpenAiSurface:
+    """The endpoint for chat clients."""
+
+    async def project_exists(principal: Principal, project_id: str) -> bool:
+        return await services.database.glance(
+            lambda tx: identity_store.project_exists(tx, principal.organization_id, project_id)
+        )
+
+    gate = LimitedGate(authenticator, services.limiter, settings.chat_requests_per_minute, "chat")
+    return OpenAiSurface(
+        ProjectDoor(gate, services.workspaces, project_exists, "chat"),
+        services.models,
+        handlers(services, settings.embeddings_model or EMBEDDED_EMBEDDER),
+        max_body_bytes=settings.max_chat_bytes,
+    )
+
+
+def handlers(services: Services, embeddings_model: str) -> Mapping[tuple[str, str], Handler]:
+    """Every path under `/{project_id}/{endpoint}/v1`."""
+    passthrough = Passthrough(services.usage)
+    chat = ChatCompletions(passthrough, EndpointTurns(services))
+    embeddings = Embeddings(passthrough, services.search.embed, embeddings_model)
+    return {
+        ("GET", "/models"): list_models,
+        ("GET", "/models/{model}"): get_model,
+        ("POST", "/chat/completions"): chat.create,
+        ("POST", "/embeddings"): embeddings.create,
+    }
+
+
+class EndpointTurns:
+    """Turns with the model behind an endpoint: its upstreams, or the embedded one over the workspace's knowledge."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def turn(
+        self,
+        principal: Principal,
+        project_id: str,
+        workspace_id: str | None,
+        endpoint: Connected,
+        body: Json,
+        chat_id: str | None,
+    ) -> AsyncGenerator[LoopEvent, None]:
+        """The events of one turn."""
+        workspace_id = workspace_id or await self._workspace(principal, project_id)
+        served = self.served(endpoint, workspace_id)
+        if endpoint.upstreams is None and body.get("web_search_options") is None:
+            body = {**body, "web_search_options": {"x_tools": list(EMBEDDED_TOOLS)}}
+        turn = self._services.chat_turns.turn(principal, project_id, workspace_id, served, body, chat_id)
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    def served(self, connected: Connected, workspace_id: str) -> Served:
+        """What a turn needs to know of an endpoint."""
+        endpoint = connected.endpoint
+        model: Model = connected.upstreams or Extractive(self._knowledge(workspace_id))
+
+        def cost(tally: Tally) -> float:
+            return endpoint.cost(model.name, tally.input_tokens, tally.output_tokens)
+
+        return Served(endpoint.name, model, endpoint.disabled_tools, cost)
+
+    async def _workspace(self, principal: Principal, project_id: str) -> str:
+        page = await self._services.workspaces.list(principal, project_id=project_id, limit=1)
+        if not page.items:
+            raise Invalid("The project has no workspace that this credential sees; make one first.")
+        return page.items[0].id
+
+    def _knowledge(self, workspace_id: str) -> Knowledge:
+        async def about(question: str) -> Sequence[Passage]:
+            hits = await self._services.search.search(Query(workspace_id, question, limit=PASSAGES))
+            return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in hits]
+
+        return about
+
+
+def _where(hit: Hit) -> str:
+    """Where a person finds what was quoted."""
+    return str(hit.meta.get("url") or f"{hit.type} {hit.meta.get('slug') or hit.id}")

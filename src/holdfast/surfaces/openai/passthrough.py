@@ -1,0 +1,150 @@
+"""Owns relaying: a client's request goes to the upstream, and the answer's bytes come back as they are."""
+
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import orjson
+
+from holdfast.core.errors import UpstreamFailed
+from holdfast.core.principal import Principal
+from holdfast.engines.llm.upstream import Relayed
+from holdfast.engines.llm.upstreams import Upstreams
+from holdfast.features.endpoints.model import Endpoint
+from holdfast.features.usage.service import Usage
+from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.openai.errors import error_object
+from holdfast.surfaces.openai.request import Json, OpenAiRequest
+
+# Answers up to this size are sent in one piece; larger ones pass through in the pieces that came.
+_WHOLE_BYTES = 8 * 1024 * 1024
+_TAIL_BYTES = 16 * 1024
+# What uvicorn says itself, or what is about the upstream's own address.
+_OURS = frozenset({b"date", b"server", b"alt-svc", b"strict-transport-security"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a call took."""
+
+    input: int
+    output: int
+
+
+class CutShort(Exception):
+    """The upstream failed in the middle of a body that can't say so; the connection is all that can tell."""
+
+
+class Passthrough:
+    """Relays, and counts what was used."""
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+
+    async def relay(
+        self, request: OpenAiRequest, upstreams: Upstreams, path: str, body: Json, *, raw: bytes | None = None
+    ) -> None:
+        """Send the body on and answer with what comes back; the upstream is hung up on when the client goes.
+
+        `raw` are the body's own bytes, for requests whose model is the client's to name.
+        """
+        request.unhurried()
+        sent = dict(request.scope["headers"])
+        async with while_connected(request.receive):
+            answer = await upstreams.relay("POST", path, sent, body if raw is None else raw)
+            async with aclosing(answer.body):
+                tokens = await _answer(request, answer, body)
+        if tokens is not None and answer.status == 200:
+            self.count(request, path, upstreams.name, tokens)
+
+    def count(self, request: OpenAiRequest, operation: str, model: str, tokens: Tokens) -> None:
+        """Keep what one call took."""
+        log_usage(self._usage, request.principal, request.connected.endpoint, operation, model, tokens)
+
+
+def log_usage(
+    usage: Usage, principal: Principal, endpoint: Endpoint, operation: str, model: str, tokens: Tokens
+) -> None:
+    """Keep what one call took, at the price of its model."""
+    usage.log(
+        principal,
+        source="chat",
+        operation=operation.strip("/"),
+        model=model,
+        tokens_in=tokens.input,
+        tokens_out=tokens.output,
+        cost=endpoint.cost(model, tokens.input, tokens.output),
+        project_id=endpoint.project_id,
+    )
+
+
+async def _answer(request: OpenAiRequest, answer: Relayed, body: Json) -> Tokens | None:
+    headers = [
+        (b"x-upstream-request-id" if name == b"x-request-id" else name, value)
+        for name, value in answer.headers
+        if name not in _OURS
+    ]
+    headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
+    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    events = any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers)
+    if not events and _length(headers) <= _WHOLE_BYTES:
+        whole = b"".join([piece async for piece in answer.body])
+        await request.send(start)
+        await request.send({"type": "http.response.body", "body": whole})
+        return told_usage(whole)
+    await request.send(start)
+    tail = b""
+    pieces = 0
+    last = b""
+    try:
+        async for piece in answer.body:
+            await request.send({"type": "http.response.body", "body": piece, "more_body": True})
+            pieces += piece.count(b"data:")
+            tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (tail + piece)[-_TAIL_BYTES:]
+    except UpstreamFailed as problem:
+        if not events:
+            raise CutShort from problem
+        # The blank line ends whatever event was cut; clients raise what the next one says.
+        last = b"\n\ndata: " + orjson.dumps({"error": error_object(problem)}) + b"\n\n"
+    await request.send({"type": "http.response.body", "body": last})
+    return streamed_usage(tail) or Tokens(estimate(body), pieces)
+
+
+def _length(headers: list[tuple[bytes, bytes]]) -> int:
+    # Without a length the body is chunked and of any size.
+    found = next((value for name, value in headers if name == b"content-length"), None)
+    return int(found) if found is not None and found.isdigit() else 0
+
+
+def told_usage(whole: bytes) -> Tokens | None:
+    """The usage of a whole answer."""
+    try:
+        value = orjson.loads(whole)
+    except orjson.JSONDecodeError:
+        return None
+    return _tokens(value)
+
+
+def streamed_usage(tail: bytes) -> Tokens | None:
+    """The usage that the last events of a stream tell; None where the client did not ask for it."""
+    for line in reversed(tail.split(b"\n")):
+        if line.startswith(b"data:") and b'"usage"' in line:
+            found = told_usage(line[5:])
+            if found is not None:
+                return found
+    return None
+
+
+def estimate(body: Json) -> int:
+    """About how many tokens a request has: four bytes each."""
+    return len(orjson.dumps(body.get("messages") or body.get("input") or "")) // 4
+
+
+def _tokens(value: object) -> Tokens | None:
+    usage = value.get("usage") if isinstance(value, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    given = usage.get("prompt_tokens", usage.get("input_tokens", 0))
+    made = usage.get("completion_tokens", usage.get("output_tokens", 0))
+    if isinstance(given, bool) or not isinstance(given, int) or isinstance(made, bool) or not isinstance(made, int):
+        return None
+    return Tokens(max(0, given), max(0, made))

@@ -1,0 +1,177 @@
+"""Owns a turn on the wire: the events of the loop as server-sent events, or as one whole answer."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+
+from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.principal import Principal
+from holdfast.engines.llm.assembly import Assembly
+from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
+from holdfast.features.endpoints.models import Connected
+from holdfast.surfaces.http.asgi import request_id
+from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.openai.errors import error_object
+from holdfast.surfaces.openai.request import OpenAiRequest
+
+PING_SECONDS = 15.0
+DONE = b"data: [DONE]\n\n"
+_PING = b": still working\n\n"
+_AHEAD = 64
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class ChatTurns(Protocol):
+    """Takes a turn: the model behind an endpoint, with the tools that the request opted in to."""
+
+    def turn(
+        self,
+        principal: Principal,
+        project_id: str,
+        workspace_id: str | None,
+        endpoint: Connected,
+        body: Json,
+        chat_id: str | None,
+    ) -> AsyncIterator[LoopEvent]:
+        """The events, `Done` last. What is wrong with the request is raised before the first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The events are over, one way or the other."""
+
+    problem: BaseException | None = None
+
+
+async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) -> None:
+    """Answer with events as they come; an error after the first is told in the stream."""
+    request.unhurried()
+    writer = _Writer(request)
+    async with while_connected(request.receive), _pumped(events) as queue:
+        while True:
+            try:
+                async with asyncio.timeout(PING_SECONDS):
+                    event = await queue.get()
+            except TimeoutError:
+                await writer.write(_PING)
+                continue
+            if not isinstance(event, _End):
+                await writer.tell(event)
+            elif event.problem is None:
+                await writer.end()
+                return
+            else:
+                await writer.fail(event.problem)
+                return
+
+
+async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) -> None:
+    """Answer with everything at once; what a stream would have told beside it is in `x_events`."""
+    request.unhurried()
+    answer = Assembly()
+    told: list[Json] = []
+    usage: Json = {}
+    async with while_connected(request.receive), _pumped(events) as queue:
+        while True:
+            event = await queue.get()
+            if isinstance(event, ChunkEvent):
+                answer.add(event.chunk)
+            elif isinstance(event, SideEvent):
+                told.append(event.data)
+            elif isinstance(event, Done):
+                usage = event.usage
+            elif isinstance(event, _End):
+                if event.problem is not None:
+                    raise event.problem
+                break
+        if answer.empty:
+            raise UpstreamFailed("The model gave no answer.")
+        whole = answer.completion()
+        await request.answer({**whole, "usage": usage or whole.get("usage"), **({"x_events": told} if told else {})})
+
+
+@asynccontextmanager
+async def _pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Queue[LoopEvent | _End]"]:
+    """The events from a task of their own, so that waiting for the next one can be given up and taken up again."""
+    queue: asyncio.Queue[LoopEvent | _End] = asyncio.Queue(_AHEAD)
+
+    async def pump() -> None:
+        try:
+            async for event in events:
+                await queue.put(event)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as problem:
+            await queue.put(_End(problem))
+        else:
+            await queue.put(_End())
+        finally:
+            close = getattr(events, "aclose", None)
+            if close is not None:
+                await close()
+
+    task = asyncio.create_task(pump())
+    try:
+        yield queue
+    finally:
+        task.cancel()
+        # Whatever the events hold open (an upstream, running tools) is let go before the request ends.
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class _Writer:
+    def __init__(self, request: OpenAiRequest) -> None:
+        self._request = request
+        self._started = False
+        self._stamp: Json = {
+            "id": f"chatcmpl-{request_id(request.scope)}",
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": "",
+        }
+
+    async def tell(self, event: LoopEvent) -> None:
+        """One event, if it is for the client."""
+        if isinstance(event, ChunkEvent):
+            for name in self._stamp:
+                self._stamp[name] = event.chunk.get(name, self._stamp[name])
+            await self.write(_data(event.chunk))
+        elif isinstance(event, SideEvent):
+            # Clients that take every event for a chunk find one without choices, and go on.
+            await self.write(_data({**event.data, **self._stamp, "choices": []}))
+
+    async def end(self) -> None:
+        """The end that clients wait for."""
+        await self._start()
+        await self._request.send({"type": "http.response.body", "body": DONE})
+
+    async def fail(self, problem: BaseException) -> None:
+        """Raise what can still be answered; tell the rest in the stream."""
+        if not self._started or not isinstance(problem, HoldfastError):
+            raise problem
+        await self._request.send({"type": "http.response.body", "body": _data({"error": error_object(problem)})})
+
+    async def write(self, data: bytes) -> None:
+        """Bytes of the stream, begun where it was not."""
+        await self._start()
+        await self._request.send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            limits = [(name.lower().encode(), value.encode("latin-1")) for name, value in self._request.headers.items()]
+            await self._request.send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *limits]})
+
+
+def _data(value: Json) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"

@@ -1,0 +1,167 @@
+"""Proves turns on the wire: events in the stream, whole answers, errors, hang-ups, and the embedded default."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.fakes.model import FakeModel, calls, says
+from tests.support.server import TestServer
+from tests.surfaces.openai.conftest import connect
+from tests.surfaces.openai.test_passthrough import HELLO, until
+
+SUM = {"messages": [{"role": "user", "content": "What is 6 * 7?"}], "web_search_options": {"x_tools": ["calculator"]}}
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    """What a stream said, without its end."""
+    lines = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+@pytest.mark.contract("XS-1")
+async def test_a_turn_with_tools_streams_events_between_chunks(
+    server: TestServer, upstream: FakeModel, chat: str
+) -> None:
+    upstream.script = [calls(("calculator", {"expression": "6*7"})), says("It is 42.")]
+    async with server.client() as client:
+        answer = await client.post(f"{chat}/chat/completions", json={**SUM, "stream": True})
+
+    told = events(answer.text)
+    kinds = [event["type"] for event in told if "type" in event]
+    text = "".join(choice["delta"].get("content") or "" for event in told for choice in event["choices"])
+    assert kinds[0] == "x_research.calculating"
+    assert kinds[-1] == "x_chat.metadata"
+    assert text == "It is 42."
+    assert {event["object"] for event in told} == {"chat.completion.chunk"}
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert upstream.refused == []
+
+
+async def test_a_turn_with_tools_answers_whole(server: TestServer, upstream: FakeModel, chat: str) -> None:
+    upstream.script = [calls(("calculator", {"expression": "6*7"})), says("It is 42.")]
+    async with server.client() as client:
+        answer = (await client.post(f"{chat}/chat/completions", json=SUM)).json()
+
+    assert answer["object"] == "chat.completion"
+    assert answer["choices"][0]["message"]["content"] == "It is 42."
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    assert answer["usage"]["total_tokens"] > 0
+    assert answer["x_events"][-1]["type"] == "x_chat.metadata"
+
+
+async def test_names_with_dots_are_rewritten_on_the_way(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    tool = {"type": "function", "function": {"name": "files.read", "parameters": {"type": "object"}}}
+    upstream.script = [calls(("files_read", {"path": "a"})), calls(("files_read", {"path": "a"}))]
+    async with sqlite_server.client() as client:
+        whole = await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "tools": [tool]})
+        streamed = await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "tools": [tool], "stream": True})
+
+    call = whole.json()["choices"][0]["message"]["tool_calls"][0]
+    assert call["function"] == {"name": "files.read", "arguments": '{"path": "a"}'}
+    names = [
+        call["function"]["name"]
+        for event in events(streamed.text)
+        for choice in event["choices"]
+        for call in choice["delta"].get("tool_calls") or ()
+        if call["function"].get("name")
+    ]
+    assert names == ["files.read"]
+    assert upstream.refused == []
+
+
+async def test_a_turn_that_cannot_begin_is_refused_with_its_status(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    upstream.script = [says("", status=400, body={"error": {"message": "No.", "type": "invalid_request_error"}})]
+    async with sqlite_server.client() as client:
+        wrong = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "n": 2, "stream": True})
+        refused = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "stream": True})
+
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "n")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "No.")
+
+
+async def test_a_turn_that_fails_in_the_middle_says_so_in_the_stream(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    upstream.script = [says("One two three.", pieces=3, cut_after=3)]
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "stream": True})
+
+    last = [line for line in answer.text.splitlines() if line.startswith("data: ")][-1]
+    assert json.loads(last[6:])["error"]["code"] == "upstream_cut"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_hangs_up_ends_the_turn(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str, stream: bool
+) -> None:
+    upstream.script = [says("One two three.", pieces=3, stall_after=3)]
+    async with sqlite_server.client() as client:
+        request = client.build_request("POST", f"{sqlite_chat}/chat/completions", json={**SUM, "stream": stream})
+        if stream:
+            answer = await client.send(request, stream=True)
+            await answer.aclose()
+        else:
+            import asyncio
+
+            asking = asyncio.create_task(client.send(request))
+            await until(upstream.asked.is_set)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+    await until(upstream.hung_up.is_set)
+
+
+async def test_the_default_endpoint_answers_from_the_workspaces_knowledge(server: TestServer) -> None:
+    url = f"{server.url}/{server.start.project_id}/default/v1/chat/completions"
+    async with server.client() as client:
+        saved = await client.post(
+            f"/api/workspaces/{server.start.workspace_id}/memories",
+            json={"content": "The staging database runs on the host called heron.", "title": "Staging database"},
+        )
+        assert saved.is_success
+        question = {"messages": [{"role": "user", "content": "Which host runs the staging database?"}]}
+        answer = (await client.post(url, json=question)).json()
+        total = (await client.post(url, json={"messages": [{"role": "user", "content": "What is 12*12?"}]})).json()
+        streamed = await client.post(url, json={**question, "stream": True})
+
+    said = answer["choices"][0]["message"]["content"]
+    assert "heron" in said and "[1]" in said and "holdfast endpoints add" in said
+    assert answer["model"] == "holdfast-extractive"
+    assert "144" in total["choices"][0]["message"]["content"]
+    assert "heron" in "".join(
+        choice["delta"].get("content") or "" for event in events(streamed.text) for choice in event["choices"]
+    )
+
+
+async def test_a_chat_is_kept_by_body_and_by_header(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    upstream.script = [says("Hi."), says("Hi again.")]
+    async with sqlite_server.client() as client:
+        await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "x_chat_id": "one"})
+        await client.post(f"{sqlite_chat}/chat/completions", json=HELLO, headers={"X-Xerotier-Chat": "two"})
+        wrong = await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "x_chat_id": 7})
+
+    page = await sqlite_server.services.chats.list(sqlite_server.owner, sqlite_server.start.workspace_id)
+    assert {chat.id for chat in page.items} == {"one", "two"}
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "x_chat_id")
+
+
+async def test_a_second_upstream_answers_when_the_first_is_away(sqlite_server: TestServer, upstream: FakeModel) -> None:
+    from dataclasses import replace
+
+    url = await connect(sqlite_server, upstream)
+    services, owner, project_id = sqlite_server.services, sqlite_server.owner, sqlite_server.start.project_id
+    endpoint = await services.endpoints.get(owner, project_id, "main")
+    away = replace(endpoint.upstreams[0], base_url="http://127.0.0.1:9/v1", model="away")
+    await services.endpoints.put(owner, project_id, "main", [away, replace(endpoint.upstreams[0], priority=1)])
+    upstream.script = [says("Here.")]
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{url}/chat/completions", json=HELLO)
+
+    assert answer.json()["choices"][0]["message"]["content"] == "Here."
