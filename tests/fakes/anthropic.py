@@ -14,6 +14,7 @@ from tests.fakes.script import Script
 from tests.fakes.web import serve
 
 SEARCH = "ToolSearch"
+MOST_SEARCHES = 30
 KEY = "sk-ant-fake-key-for-tests"
 
 
@@ -46,9 +47,9 @@ class FakeAnthropic:
         chosen = self.script.choose(re.findall(r"mcp__\w+", text), done)
         if chosen:
             return SEARCH, {"query": f"select:{chosen[0]}"}
-        # Its servers may still be connecting at the first turn; a search waits for them.
-        if done < len(self.script.steps) and "still connecting" in text and text.count(f'"name": "{SEARCH}"') < 5:
-            return SEARCH, {"query": self.script.steps[done].tool.replace(".", " ")}
+        # Its servers may still be connecting at the first turn: asked for a tool that is not there, a search waits.
+        if done < len(self.script.steps) and text.count(f'"name": "{SEARCH}"') < MOST_SEARCHES:
+            return SEARCH, {"query": f"select:mcp__xerotier__{self.script.steps[done].tool.replace('.', '_')}"}
         return None
 
 

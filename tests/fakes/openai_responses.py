@@ -1,6 +1,7 @@
 """An OpenAI Responses API as its documentation describes it, streaming only, that follows a script."""
 
 import json
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from aiohttp import web
 from tests.fakes.script import Script
 from tests.fakes.web import serve
 
+WAIT = "list_mcp_resources"
+MOST_WAITS = 30
 KEY = "sk-fake-key-for-tests"
 
 
@@ -28,10 +31,15 @@ class FakeResponses:
             self.script.problems.append(problem)
             return web.json_response(_error(problem), status=400)
         tools = _tools(body.get("tools", []))
-        results = [json.dumps(item["output"]) for item in body["input"] if item["type"] == "function_call_output"]
+        results = _results(body["input"])
         self.script.heard(json.dumps(body), list(tools), results)
         chosen = self.script.choose(list(tools), len(results))
-        item = _call(tools[chosen[0]], chosen[1], len(results)) if chosen else _message(self.script.final)
+        item = _message(self.script.final)
+        if chosen:
+            item = _call(tools[chosen[0]], chosen[1])
+        elif len(results) < len(self.script.steps) and WAIT in tools and _waits(body["input"]) < MOST_WAITS:
+            # Codex begins while its servers are still connecting; asking one for its resources waits for it.
+            item = _call(tools[WAIT], {"server": "xerotier"})
         return await _stream(request, item, len(results))
 
 
@@ -67,8 +75,19 @@ def _tools(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _call(name: dict[str, Any], arguments: Any, done: int) -> dict[str, Any]:
-    call = {"type": "function_call", "id": f"fc_{done}", "call_id": f"call_{done}", "status": "completed"}
+def _results(items: list[dict[str, Any]]) -> list[str]:
+    calls = {item["call_id"]: item["name"] for item in items if item["type"] == "function_call"}
+    told = [item for item in items if item["type"] == "function_call_output" and calls[item["call_id"]] != WAIT]
+    return [json.dumps(item["output"]) for item in told]
+
+
+def _waits(items: list[dict[str, Any]]) -> int:
+    return sum(item["type"] == "function_call" and item["name"] == WAIT for item in items)
+
+
+def _call(name: dict[str, Any], arguments: Any) -> dict[str, Any]:
+    id = uuid.uuid4().hex
+    call = {"type": "function_call", "id": f"fc_{id}", "call_id": f"call_{id}", "status": "completed"}
     return {**call, **name, "arguments": json.dumps(arguments)}
 
 
