@@ -51,7 +51,6 @@ async def tour(session: Any, env: dict[str, Any], heard: list[str]) -> dict[str,
     completed = await session.complete(reference, {"name": "slug", "value": ""})
     seen["completed"] = len(completed.completion.values)
     await session.subscribe_resource(AnyUrl(BRIEF))
-    await asyncio.sleep(0.5)
     await session.call_tool("xerotier.memory.save", {"content": "Saved by the tour of the first SDK."})
     async with asyncio.timeout(10):
         while BRIEF not in heard:

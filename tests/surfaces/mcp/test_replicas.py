@@ -12,6 +12,8 @@ from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.surfaces.mcp.harness import Raw, Site, serve_site, until
 
+pytestmark = pytest.mark.slow
+
 ELICITATION: dict[str, Any] = {"elicitation": {}}
 
 
