@@ -130,14 +130,15 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     )
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
-    research = ResearchTools(web, ResearchGate(database, limiter, clock))
+    research_gate = ResearchGate(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
     chat_turns = ChatTurns(
         TurnRecord(database, chats, workspaces, search, clock),
-        ChatTools(research, memory, artifacts, documents, vector_stores),
+        ChatTools(ResearchTools(web, research_gate), memory, artifacts, documents, vector_stores),
         Reminders(memory),
         workspaces,
         usage,
         Loop(),
+        max_rounds=settings.max_tool_rounds,
     )
     return Services(
         database=database,

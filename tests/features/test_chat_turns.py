@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.errors import Invalid, NotFound
+from holdfast.core.errors import Invalid, NotFound, UpstreamFailed
 from holdfast.core.ids import new_id
 from holdfast.engines.llm.model import ChunkEvent, Done
 from holdfast.features.artifacts.model import ArtifactReference
@@ -268,6 +268,56 @@ async def test_a_changed_question_of_the_person_is_no_answer(world: World) -> No
     other = await take(world, model, said("Hi", "Hello.", "Write a poem"))
     assert other.text == "A poem."
     assert [each["role"] for each in model.seen] == ["user", "assistant", "user"]
+
+
+async def test_a_turn_that_failed_is_taken_again_and_nothing_is_kept_twice(world: World) -> None:
+    failing = ScriptedModel(UpstreamFailed("The upstream is away."))
+    with pytest.raises(UpstreamFailed):
+        await take(world, failing, said("Hi"))
+    await take(world, ScriptedModel(call("ask_user", **QUESTION)), said("Hi"))
+    with pytest.raises(UpstreamFailed):
+        await take(world, ScriptedModel(UpstreamFailed("Away again.")), said("Go"))
+    model = ScriptedModel("In Go.")
+    await take(world, model, said("Hi", "", "Go"))
+    assert model.seen[-1]["content"] == '{"answer":"Go"}'
+    kept = (await world.services.chats.messages(world.owner, world.start.workspace_id, "c1")).items
+    assert [each.message["content"] for each in kept] == ["Hi", None, "Go", "In Go."]
+
+
+@pytest.mark.contract("XS-3")
+async def test_calls_of_the_clients_own_tools_go_to_the_client_and_are_kept(world: World) -> None:
+    own = {"type": "function", "function": {"name": "mine", "parameters": {"type": "object"}}}
+    model = ScriptedModel(call("mine", "x", a=1), "Done.")
+    asked = await take(world, model, said("Do it"), tools=[own])
+    assert asked.done.finish_reason == "tool_calls"
+    result = {"role": "tool", "tool_call_id": "x", "content": [{"type": "text", "text": "one"}]}
+    echoed = {"role": "assistant", "content": "", "refusal": None, "tool_calls": [call("mine", "x", a=1)]}
+    await take(world, model, [*said("Do it"), echoed, result], tools=[own])
+    kept = (await world.services.chats.messages(world.owner, world.start.workspace_id, "c1")).items
+    assert [each.role for each in kept] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_turn_with_nothing_of_ours_in_it_tells_nothing_of_ours(world: World) -> None:
+    taken = await take(world, ScriptedModel("Hello."), said("Hi"), chat_id=None)
+    assert taken.types == []
+    assert taken.text == "Hello."
+
+
+@pytest.mark.contract("XS-7")
+async def test_knowledge_tools_tell_that_they_run(world: World) -> None:
+    taken = await take(world, ScriptedModel(call("recall_memory", query="tides"), "Nothing."), said("Tides?"))
+    told = taken.side("x_research.tool_call")
+    assert told["tool_name"] == "recall_memory"
+    assert told["message"]
+
+
+@pytest.mark.contract("XS-4")
+async def test_rounds_end_where_the_request_says(world: World) -> None:
+    sums = [call("calculator", expression=f"{number}+1") for number in range(2)]
+    model = ScriptedModel(*sums, "Enough.")
+    options = {"x_tools": ["calculator"], "max_iterations": 2}
+    taken = await take(world, model, said("Count"), web_search_options=options)
+    assert (taken.text, taken.done.rounds) == ("Enough.", 2)
 
 
 async def test_hanging_up_keeps_what_was_said(world: World) -> None:

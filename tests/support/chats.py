@@ -17,17 +17,19 @@ def call(name: str, id: str = "call_1", **arguments: Any) -> Json:
 
 
 class ScriptedModel:
-    """A `Model` that answers with the given turns in order: a text, or calls, or a text with calls."""
+    """A `Model` that answers with the given turns in order: a text, one call, several calls, or an error."""
 
     name = "scripted"
 
-    def __init__(self, *turns: str | Json | Sequence[Json]) -> None:
-        self.turns: list[str | Json | Sequence[Json]] = list(turns)
+    def __init__(self, *turns: str | Json | Sequence[Json] | Exception) -> None:
+        self.turns: list[str | Json | Sequence[Json] | Exception] = list(turns)
         self.bodies: list[Json] = []
 
     async def stream(self, body: Json) -> AsyncIterator[Json]:
         self.bodies.append(json.loads(json.dumps(body)))
         turn = self.turns.pop(0)
+        if isinstance(turn, Exception):
+            raise turn
         if isinstance(turn, str):
             for word in turn.split(" "):
                 yield self._chunk({"content": word if word == turn.split(" ")[0] else f" {word}"})

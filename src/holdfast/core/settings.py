@@ -87,6 +87,8 @@ class Settings:
     gitlab_url: str = _setting("https://gitlab.com", "Base URL of GitLab")
     gitlab_token: str | None = _setting(None, "Token for GitLab", secret=True)
     max_chat_bytes: int = _setting(32 * 1024 * 1024, "Largest request to a chat endpoint, images included")
+    research_calls_per_minute: int = _setting(45, "Research tool calls a minute that chats of one project may make")
+    max_tool_rounds: int = _setting(20, "Rounds of tool calls that one chat request may ask for")
     chat_requests_per_minute: int = _setting(6000, "Requests a minute for each key to chat endpoints")
     mcp_enabled: bool = _setting(True, "Serve the MCP endpoint", env="XEROTIER_MCP_ENABLED")
     mcp_session_ttl_seconds: int = _setting(

@@ -109,7 +109,9 @@ class ChatTurns:
                         ended = True
                         closing = self._close(place, endpoint, opened, heard, memories, messages)
                         # Shielded, here and below: whoever hangs up must not take along what was said.
-                        yield SideEvent(await asyncio.shield(closing))
+                        metadata = await asyncio.shield(closing)
+                        if opened is not None or tools:
+                            yield SideEvent(metadata)
                     yield event
         except (GeneratorExit, asyncio.CancelledError):
             if opened is not None and not ended:

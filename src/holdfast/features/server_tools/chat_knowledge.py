@@ -7,6 +7,7 @@ from pydantic import Field
 
 from holdfast.core.clock import iso
 from holdfast.core.principal import Principal
+from holdfast.engines.llm.loop import TOOL_CALL
 from holdfast.engines.llm.model import Json, LoopTool, Outcome
 from holdfast.features.documents.model import Passage
 from holdfast.features.documents.service import DocumentService
@@ -56,12 +57,14 @@ def memory_tools(
             "done. What is known already is not kept twice. Never save credentials.",
             SaveMemoryInput,
             save,
+            event=TOOL_CALL,
         ),
         adapted(
             "recall_memory",
             "Look up what was remembered about something, by meaning, best match first.",
             RecallMemoryInput,
             recall,
+            event=TOOL_CALL,
         ),
     ]
 
@@ -97,6 +100,7 @@ def _file_search(search: Callable[[FileSearchInput], Awaitable[Outcome]]) -> Loo
         "Find the passages of the uploaded documents that answer a question.",
         FileSearchInput,
         search,
+        event=TOOL_CALL,
     )
 
 
