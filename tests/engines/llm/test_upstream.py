@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import uvloop
 
 from holdfast.core.errors import Invalid, UpstreamFailed
 from holdfast.engines.llm.connection import Connections, Timeouts, parse_base_url
@@ -54,6 +56,19 @@ async def test_connections_are_kept_and_used_again(connections: Connections) -> 
             await text_of(asked)
         assert fake.connections == 1
         assert connections.open == 1
+
+
+def test_uvloop_serves_as_well_as_asyncio() -> None:
+    async def ask() -> tuple[str, int]:
+        connections = Connections()
+        async with model(says("Hello there.")) as fake:
+            text = await text_of(upstream(fake, connections))
+            await text_of(upstream(fake, connections))
+            await connections.aclose()
+        return text, fake.connections
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(uvloop.run, ask()).result(60) == ("Hello there.", 1)
 
 
 async def test_a_kept_connection_that_its_server_closed_is_replaced_silently(connections: Connections) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from typing import Protocol, cast
 
 import httptools
 
@@ -175,8 +175,8 @@ class Wire(asyncio.Protocol):
     # What the transport tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports do not descend from asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self.complete or not self.used:
