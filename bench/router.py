@@ -1,0 +1,168 @@
+"""Measures passthrough chat against the barest proxy to the same upstream and, where one is named, against LiteLLM.
+
+LiteLLM lives in an environment of its own (its pins are not ours):
+`python -m bench.router --litellm /path/to/venv/bin/litellm`.
+"""
+
+import contextlib
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from bench.chat_load import ChatLoad, chat_load
+from bench.report import Figure, finish, options
+from bench.server import free_port, holdfast
+
+CONNECTIONS = 64
+ASK: dict[str, Any] = {"model": "fixed", "messages": [{"role": "user", "content": "Say fifty words."}]}
+STREAM = {**ASK, "stream": True}
+STAMPED = {**STREAM, "messages": [{"role": "user", "content": "stamped"}]}
+UNLIMITED = {
+    **os.environ,
+    "HOLDFAST_REQUESTS_PER_MINUTE": "100000000",
+    "HOLDFAST_MCP_CALLS_PER_MINUTE": "100000000",
+    "HOLDFAST_CHAT_REQUESTS_PER_MINUTE": "100000000",
+}
+"""The limiter counts as always; the load just never reaches the limit."""
+LITELLM = (
+    "model_list:\n  - model_name: fixed\n    litellm_params: {{model: openai/fixed, api_base: {url}, api_key: none}}\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Somebody who answers chats."""
+
+    name: str
+    port: int
+    path: str
+    key: str | None = None
+
+    def ask(self, body: object, *, seconds: float, connections: int = CONNECTIONS, most: int = 10**9) -> ChatLoad:
+        return uvloop.run(
+            chat_load(self.port, self.path, self.key, body, connections=connections, seconds=seconds, most=most)
+        )
+
+
+@contextlib.contextmanager
+def process(*command: str, port: int, seconds: float = 60) -> Iterator[None]:
+    """A server from its start to its end."""
+    started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        until = time.perf_counter() + seconds
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if started.poll() is not None or time.perf_counter() > until:
+                raise RuntimeError(f"{command[0]} did not start")
+            time.sleep(0.05)
+        yield
+    finally:
+        started.terminate()
+        started.wait(30)
+
+
+@contextlib.contextmanager
+def ours(upstream: int) -> Iterator[tuple[Target, int]]:
+    """Holdfast with an endpoint for the upstream, and its process id."""
+    with tempfile.TemporaryDirectory() as directory:
+        with holdfast(Path(directory), UNLIMITED) as first:
+            key, project = first.told["api_key"], first.told["project_id"]
+        add = ["endpoints", "add", "bench", "--base-url", f"http://127.0.0.1:{upstream}/v1", "--model", "fixed"]
+        command = [sys.executable, "-m", "holdfast", *add, "--data-dir", directory]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with holdfast(Path(directory), UNLIMITED) as server:
+            yield Target("holdfast", server.port, f"/{project}/bench/v1/chat/completions", key), server.pid
+
+
+@contextlib.contextmanager
+def litellm(executable: str, upstream: int) -> Iterator[Target]:
+    port = free_port()
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        config.write(LITELLM.format(url=f"http://127.0.0.1:{upstream}/v1"))
+        config.flush()
+        with process(executable, "--config", config.name, "--port", str(port), port=port, seconds=120):
+            yield Target("litellm", port, "/v1/chat/completions")
+
+
+def resident_mb(pid: int) -> float:
+    """The memory of a process now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def compare(targets: list[Target], body: object, rounds: int, seconds: float) -> dict[str, list[ChatLoad]]:
+    """Loads in turns, so that all see the same machine."""
+    found: dict[str, list[ChatLoad]] = {target.name: [] for target in targets}
+    for target in targets:
+        target.ask(body, seconds=1.0)
+    for _ in range(rounds):
+        for target in targets:
+            found[target.name].append(target.ask(body, seconds=seconds))
+    return found
+
+
+def middle(loads: list[ChatLoad]) -> ChatLoad:
+    return sorted(loads, key=lambda load: load.requests_per_second)[len(loads) // 2]
+
+
+def figures(what: str, found: dict[str, list[ChatLoad]], times_litellm: float) -> list[Figure]:
+    """The loads of one kind of request, and the promises about their ratios."""
+    made = []
+    for name, loads in found.items():
+        load = middle(loads)
+        made.append(Figure(f"{what}, {name}", load.requests_per_second, "req/s"))
+        made.append(Figure(f"{what}, {name}, p50", load.p50_ms, "ms"))
+    pairs = zip(found["holdfast"], found["floor"], strict=True)
+    ratio = statistics.median(mine.requests_per_second / floor.requests_per_second for mine, floor in pairs)
+    made.append(Figure(f"{what}, share of the barest proxy's requests/s", ratio, "×", 0.6))
+    if "litellm" in found:
+        mine, floor, other = (middle(found[name]) for name in ("holdfast", "floor", "litellm"))
+        made.append(
+            Figure(f"{what}, times LiteLLM", mine.requests_per_second / other.requests_per_second, "×", times_litellm)
+        )
+        share = max(0.0, mine.p50_ms - floor.p50_ms) / (other.p50_ms - floor.p50_ms)
+        made.append(Figure(f"{what}, share of LiteLLM's added p50", share, "×", 0.02, "lower"))
+    return made
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = options(__doc__ or "")
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each round takes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--litellm", help="LiteLLM's executable")
+    parser.add_argument("--memory-requests", type=int, default=20_000, help="requests over which memory is watched")
+    chosen = parser.parse_args()
+    stub, floor = free_port(), free_port()
+    module = (sys.executable, "-m", "bench.upstream_stub")
+    with contextlib.ExitStack() as running:
+        running.enter_context(process(*module, "stub", str(stub), port=stub))
+        running.enter_context(process(*module, "floor", str(floor), str(stub), port=floor))
+        target, pid = running.enter_context(ours(stub))
+        targets = [Target("floor", floor, "/v1/chat/completions"), target]
+        if chosen.litellm:
+            targets.append(running.enter_context(litellm(chosen.litellm, stub)))
+        told = figures("whole answers", compare(targets, ASK, chosen.rounds, chosen.seconds), 40)
+        told += figures("streams of 50 chunks", compare(targets, STREAM, chosen.rounds, chosen.seconds), 60)
+        first = target.ask(STAMPED, seconds=chosen.seconds, connections=1)
+        told.append(Figure("first chunk relayed after its arrival, p50", first.first_chunk_p50_ms, "ms", 1.0, "lower"))
+        before = resident_mb(pid)
+        load = target.ask(ASK, seconds=300, most=chosen.memory_requests)
+        grown = resident_mb(pid) - before
+        told.append(Figure(f"memory grown over {load.requests:,} requests", grown, "MB", 16, "lower"))
+    finish(told, as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    main()
