@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 from bench.load import Load
 from bench.report import Figure, finish, options
 from bench.server import free_port
@@ -22,6 +24,7 @@ CONNECTIONS = 32
 TARGET = 0.8
 MODERN = "2026-07-28"
 MEMORIES = 10_000
+MAX_GAIN_MB = 60.0
 
 BARE = """
 import sys
@@ -102,6 +105,7 @@ class Target:
     port: int
     path: str
     headers: dict[str, str]
+    pid: int = 0
 
     def request(self, era: str, method: str, params: dict[str, Any], session: str | None) -> bytes:
         """One POST, the same every time."""
@@ -238,7 +242,7 @@ def product(directory: str, memories: int) -> Iterator[Target]:
         told = json.loads(process.stdout.readline())
         _wait_for(port, process)
         headers = {"Authorization": f"Bearer {told['api_key']}", "X-Xerotier-Workspace": told["workspace_id"]}
-        yield Target(port, f"/{told['project_id']}/v1/mcp", headers)
+        yield Target(port, f"/{told['project_id']}/v1/mcp", headers, process.pid)
     finally:
         process.terminate()
         process.wait(30)
@@ -302,7 +306,11 @@ def main() -> None:
         product(directory, chosen.memories) as ours,
         bare() as theirs,
     ):
+        asyncio.run(_load(ours, MODERN, "tools/list", {}, 0.5))
+        before = psutil.Process(ours.pid).memory_info().rss
         figures = measured(ours, theirs, chosen.seconds, chosen.rounds)
+        grown = (psutil.Process(ours.pid).memory_info().rss - before) / 1_000_000
+        figures.append(Figure("memory gained over the run", grown, "MB", MAX_GAIN_MB, "lower"))
     finish(figures, as_json=chosen.json)
 
 

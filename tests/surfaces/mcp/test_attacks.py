@@ -8,11 +8,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.clients.model import NewClient
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.mcp.tools import ToolHandlers
 from tests.surfaces.mcp.harness import ERAS, MODERN, Raw, Site, serve_site, until
 
 ASK = {"name": "test.ask", "arguments": {"question": "Really?"}}
@@ -270,6 +272,24 @@ async def test_what_a_standalone_stream_missed_is_told_on_resuming(sqlite_databa
         assert heard == [{"n": 2}, {"n": 3}]
 
 
+async def test_a_second_standalone_stream_takes_over_from_the_first(sqlite_database: SqliteDatabase) -> None:
+    async with serve_site(sqlite_database) as site, site.raw(await site.key()) as raw:
+        await raw.initialize()
+        old: list[dict[str, Any]] = []
+        new: list[dict[str, Any]] = []
+        async with raw.http.stream("GET", site.url, headers=raw.session_headers()) as first:
+            reading_old = asyncio.create_task(_events(first, old))
+            await until(lambda: site.surface.live._standing)
+            async with raw.http.stream("GET", site.url, headers=raw.session_headers()) as second:
+                reading_new = asyncio.create_task(_events(second, new))
+                async with asyncio.timeout(20):
+                    await reading_old
+                await site.clients.append(raw.session or "", "standalone", '{"n":1}')
+                await until(lambda: new)
+                reading_new.cancel()
+        assert (old, new) == ([], [{"n": 1}])
+
+
 async def test_a_tool_above_the_tier_is_not_even_a_header_schema(sqlite_database: SqliteDatabase) -> None:
     async with serve_site(sqlite_database) as site:
         key = await site.key(tier="core")
@@ -278,6 +298,26 @@ async def test_a_tool_above_the_tier_is_not_even_a_header_schema(sqlite_database
             answer = await raw.modern_request("tools/call", call)
             assert answer.status_code == 400
             assert "not in this key's tier" in answer.json()["error"]["message"]
+
+
+async def test_a_stateless_call_does_not_list_the_tools_first(
+    sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings = 0
+    async with serve_site(sqlite_database) as site, site.raw(await site.key()) as raw:
+        listed = ToolHandlers.listed
+
+        def counted(handlers: ToolHandlers, principal: Principal) -> dict[str, Any]:
+            nonlocal listings
+            listings += 1
+            return listed(handlers, principal)
+
+        monkeypatch.setattr(ToolHandlers, "listed", counted)
+        call = {"name": "test.add", "arguments": {"left": 1}}
+        assert (await raw.modern_request("tools/call", call)).status_code == 200
+        assert listings == 0
+        assert (await raw.modern_request("tools/list")).status_code == 200
+        assert listings == 1
 
 
 async def test_a_progress_token_of_another_kind_is_ignored(sqlite_database: SqliteDatabase) -> None:

@@ -103,7 +103,7 @@ class Clients:
     async def end(self, session: Session) -> None:
         """End a session and everything that hangs on it."""
         await self._database.write(lambda tx: store.delete_session(tx, session.id))
-        self._wake(session.id)
+        self.wake(session.id)
 
     async def sweep(self) -> int:
         """Remove what has expired; how many sessions that were."""
@@ -114,7 +114,7 @@ class Clients:
         """Add a message to a stream and wake whoever sends it on; None when the session has ended."""
         now = self._clock.now()
         id = await self._database.write(lambda tx: store.append_event(tx, session_id, stream, message, is_final, now))
-        self._wake(session_id)
+        self.wake(session_id)
         return id
 
     async def event(self, session_id: str, event_id: int) -> StreamEvent | None:
@@ -132,7 +132,7 @@ class Clients:
     async def leave(self, session_id: str, about: str, message: str) -> None:
         """Leave a message for whichever replica waits for it."""
         await self._database.write(lambda tx: store.put_mail(tx, session_id, about, message))
-        self._wake(session_id)
+        self.wake(session_id)
 
     async def mail(self, session_id: str, about: str) -> str | None:
         """A message that was left for this replica."""
@@ -141,12 +141,12 @@ class Clients:
     async def subscribe(self, session_id: str, uri: str) -> None:
         """Let a session hear of a resource."""
         await self._database.write(lambda tx: store.subscribe(tx, session_id, uri))
-        self._wake(session_id)
+        self.wake(session_id)
 
     async def unsubscribe(self, session_id: str, uri: str) -> None:
         """Let it hear no more."""
         await self._database.write(lambda tx: store.unsubscribe(tx, session_id, uri))
-        self._wake(session_id)
+        self.wake(session_id)
 
     async def subscriptions(self, session_id: str) -> Sequence[str]:
         """What a session wants to hear about."""
@@ -188,7 +188,8 @@ class Clients:
         """Wakes this process's readers of a session at once; other replicas look every so often."""
         return Waker(self._wakers, session_id)
 
-    def _wake(self, session_id: str) -> None:
+    def wake(self, session_id: str) -> None:
+        """Let this process's readers of a session look."""
         for event in self._wakers.get(session_id, ()):
             event.set()
 

@@ -43,6 +43,8 @@ class _Standing:
 
     workspace_id: str | None
     readers: int = 0
+    newest: int = 0
+    """The number of the stream opened last: the one that speaks."""
     left_at: float = field(default=0.0)
 
 
@@ -97,11 +99,19 @@ class Live:
         """Put an event on a session's standalone stream."""
         await self._clients.append(session_id, STANDALONE, notification_of(event).decode())
 
-    def stand(self, session_id: str, workspace_id: str | None) -> None:
-        """A session's standalone stream was opened here."""
+    def stand(self, session_id: str, workspace_id: str | None) -> int:
+        """A session's standalone stream was opened here; its number. An older one, likely broken, ends."""
         standing = self._standing.setdefault(session_id, _Standing(workspace_id))
         standing.readers += 1
+        standing.newest += 1
         standing.workspace_id = workspace_id
+        self._clients.wake(session_id)
+        return standing.newest
+
+    def speaks(self, session_id: str, number: int) -> bool:
+        """Whether that stream is still the one that speaks: a message must not arrive twice."""
+        standing = self._standing.get(session_id)
+        return standing is None or standing.newest == number
 
     def move(self, session_id: str, workspace_id: str | None) -> None:
         """The session was bound to a workspace after its stream was opened."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import anyio
 from starlette.types import Receive, Send
 
+from holdfast.core.errors import HoldfastError
 from holdfast.surfaces.mcp.wire import end_events, send_event, send_message, send_ping, start_events
 
 ATTEND_AFTER_SECONDS = 0.25
@@ -88,6 +89,7 @@ class Reply:
                 await self._end()
             elif self._reachable:
                 await self._guarded(send_message(self._send, raw, status=status, headers=self._headers))
+                self._reachable = False
 
     async def close_stream(self) -> None:
         """Let the client come back for the rest: what follows is kept for it."""
@@ -148,7 +150,9 @@ class Reply:
 
     async def _tick(self, elapsed: float) -> None:
         if self._on_tick is not None:
-            await self._on_tick()
+            # A store that is away for a moment is no reason to leave the client unattended.
+            with suppress(HoldfastError):
+                await self._on_tick()
         if not self._streaming and elapsed >= self._quiet_seconds:
             async with self._lock:
                 await self._open()

@@ -53,9 +53,8 @@ class Streams:
         self, admitted: Admitted, session: Session, stream: str, after: int, receive: Receive, send: Send
     ) -> None:
         """Send what the stream says until it ends, the client hangs up, or the credential no longer holds."""
-        if stream == STANDALONE:
-            self._live.stand(session.id, admitted.workspace_id)
-        sending = asyncio.ensure_future(self._send_on(admitted, session, stream, after, send))
+        number = self._live.stand(session.id, admitted.workspace_id) if stream == STANDALONE else None
+        sending = asyncio.ensure_future(self._send_on(admitted, session, stream, number, after, send))
         hang_up = asyncio.ensure_future(_hung_up(receive))
         closing = asyncio.ensure_future(self._live.closing.wait())
         try:
@@ -72,11 +71,13 @@ class Streams:
         with suppress(OSError):
             await end_events(send)
 
-    async def _send_on(self, admitted: Admitted, session: Session, stream: str, after: int, send: Send) -> None:
+    async def _send_on(
+        self, admitted: Admitted, session: Session, stream: str, number: int | None, after: int, send: Send
+    ) -> None:
         principal = admitted.principal
         pinged = checked = time.monotonic()
         with self._clients.waker(session.id) as waker:
-            while True:
+            while number is None or self._live.speaks(session.id, number):
                 for event in await self._clients.events(session.id, stream, after):
                     after = event.id
                     async with asyncio.timeout(SLOW_READER_SECONDS):
