@@ -58,6 +58,14 @@ async def test_a_topic_chooses_the_sources_and_their_sentences(
     assert "Licences do not matter." not in found.markdown
 
 
+async def test_what_hardly_fits_the_topic_is_left_out(sqlite_database: SqliteDatabase, clock: MovableClock) -> None:
+    at = await stage(sqlite_database, clock)
+    await at.decide("Use streaming replication", "Streaming replication keeps the replicas close.")
+    await at.decide("Paint the office", "Green walls calm people.")
+    found = await _analyze(at, "streaming replication")
+    assert [source.title for source in found.sources] == ["Use streaming replication"]
+
+
 async def test_nothing_on_record_is_said_and_not_invented(sqlite_database: SqliteDatabase, clock: MovableClock) -> None:
     at = await stage(sqlite_database, clock)
     found = await _analyze(at, "unicorns")

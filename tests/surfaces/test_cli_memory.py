@@ -17,7 +17,7 @@ from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.cli.frame import NOT_FOUND, Entry
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
 from holdfast.surfaces.cli.root import cli
 from holdfast.wiring import build_services
 
@@ -107,3 +107,12 @@ def test_an_export_is_imported_into_another_workspace_and_exported_alike(holdfas
     assert (refused.exit_code, "--replace" in refused.stderr) == (1, True)
     said = holdfast.run("import", str(first), "--workspace", other).stdout
     assert said == "Imported nothing new; 0 updated, 2 known already.\n"
+
+
+def test_an_import_that_brought_nothing_fails_for_scripts(holdfast: Cli, tmp_path: Path) -> None:
+    broken = tmp_path / "memory.jsonl"
+    broken.write_text('{"type": "entity", "name":')
+    failed = holdfast.run("import", str(broken), "--json")
+    assert failed.exit_code == FAILED
+    assert json.loads(failed.stdout)["problems"][0]["reason"] == "line 1 is not JSON"
+    assert holdfast.run("import", str(broken)).exit_code == FAILED

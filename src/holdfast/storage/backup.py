@@ -93,7 +93,7 @@ def _restore_sqlite(file: Path, target: Path, replace: bool) -> int:
     lock = DataDirectoryLock(target.parent)
     try:
         if target.exists() and target.stat().st_size and not replace:
-            raise BackupFailed(f"{target} holds data already; restore elsewhere, or say that it may be replaced.")
+            raise BackupFailed(f"{target} holds data already; restore elsewhere, or overwrite it with --replace.")
 
         def copy(unfinished: Path) -> int:
             shutil.copyfile(file, unfinished)

@@ -40,6 +40,8 @@ from holdfast.storage.database import Database, Tx
 
 _CANDIDATES = 60
 _SOURCES = 24
+_TELLING = 0.25
+"""A source that fits the topic less than this share of the best one only fills the page."""
 _MOST_TIES = 1_000
 
 
@@ -109,7 +111,7 @@ class IntelligenceService:
         budget = checked_budget(budget_tokens)
         about = " ".join(topic.split())
         workspace = await self._ground.reader(principal, workspace_id)
-        hits = await self._hits(workspace, about, _SOURCES)
+        hits = _telling(await self._hits(workspace, about, _SOURCES))
         sources = await self._ground.database.read(
             lambda tx: self._sources_of(tx, workspace, hits) if about else self._recent_sources(tx, workspace)
         )
@@ -213,3 +215,8 @@ def _milestone_source(milestone: Milestone) -> Source:
 def _source(hit: Hit) -> Source:
     at = hit.learned_at if hit.occurred_at is None else hit.occurred_at
     return Source(hit.type, hit.id, hit.title, hit.text or hit.snippet.replace("**", ""), at)
+
+
+def _telling(hits: Sequence[Hit]) -> list[Hit]:
+    best = max((hit.score for hit in hits), default=0.0)
+    return [hit for hit in hits if hit.score >= _TELLING * best]

@@ -8,7 +8,7 @@ import click
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.features.interchange.model import Report
 from holdfast.features.interchange.places import folder_files, folder_sink
-from holdfast.surfaces.cli.frame import Session, command, workspace_option
+from holdfast.surfaces.cli.frame import FAILED, Session, command, workspace_option
 
 group = click.Group("interchange")
 
@@ -31,6 +31,8 @@ async def import_(session: Session, path: Path, workspace: str | None) -> None:
     report = await session.services.interchange.import_files(session.principal, id, folder_files(path))
     await _embed(session)
     session.out.record(report_fields(report), _lines(report))
+    if report.problems and not (report.created or report.updated or report.unchanged):
+        raise SystemExit(FAILED)
 
 
 @command(
