@@ -31,6 +31,7 @@ async def _talk(path: Path) -> None:
         await database.close()
 
 
+@pytest.mark.slow
 def test_chats_are_listed_shown_exported_and_deleted(holdfast: Cli, tmp_path: Path) -> None:
     listed = holdfast.json("chats", "list")
     assert [(each["id"], each["title"], each["messages"]) for each in listed] == [

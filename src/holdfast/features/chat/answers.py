@@ -44,17 +44,17 @@ def tool_message(call_id: str, answer: Any) -> Json:
 
 
 def _confirmed(answer: Any) -> bool:
-    word = answer.strip().lower() if isinstance(answer, str) else answer
-    if word is True or word in _YES:
+    word = answer.strip().lower() if isinstance(answer, str) else ""
+    if answer is True or word in _YES:
         return True
-    if word is False or word in _NO:
+    if answer is False or word in _NO:
         return False
     raise _wrong("answer yes or no")
 
 
 def _rated(answer: Any) -> int:
-    word = answer.strip() if isinstance(answer, str) else answer
-    if str(word) in ("1", "2", "3", "4", "5"):
+    word = answer.strip() if isinstance(answer, str) else str(answer)
+    if word in ("1", "2", "3", "4", "5"):
         return int(word)
     raise _wrong("answer with a number from 1 to 5")
 

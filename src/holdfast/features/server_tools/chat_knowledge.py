@@ -17,6 +17,8 @@ from holdfast.features.memory.service import MemoryService
 from holdfast.features.server_tools.chat_adapter import ChatInput, adapted, json_text
 
 RECALLED = 5
+# Below this a memory only shares a common word with the query.
+_RECALLED_RELEVANCE = 0.1
 _MAX_QUERY = 4_000
 
 
@@ -47,7 +49,9 @@ def memory_tools(
         return Outcome(json_text(_saved(await service.save(principal, workspace_id, new))))
 
     async def recall(given: RecallMemoryInput) -> Outcome:
-        found = await service.recall(principal, workspace_id, given.query, limit=RECALLED)
+        found = await service.recall(
+            principal, workspace_id, given.query, limit=RECALLED, minimum_relevance=_RECALLED_RELEVANCE
+        )
         return Outcome(json_text({"memories": [_memory(each) for each in found]}))
 
     return [
