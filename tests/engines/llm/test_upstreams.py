@@ -38,10 +38,10 @@ class World:
         self.first, self.second = fakes
         self._connections = connections
 
-    def both(self, *, timeouts: Timeouts | None = None) -> Upstreams:
+    def both(self, first: Timeouts | None = None, second: Timeouts | None = None) -> Upstreams:
         specs = [
-            UpstreamSpec(self.second.url, "second", KEY, priority=2, timeouts=timeouts or Timeouts()),
-            UpstreamSpec(self.first.url, "first", KEY, priority=1, timeouts=timeouts or Timeouts()),
+            UpstreamSpec(self.second.url, "second", KEY, priority=2, timeouts=second or Timeouts()),
+            UpstreamSpec(self.first.url, "first", KEY, priority=1, timeouts=first or Timeouts()),
         ]
         return self._made(specs)
 
@@ -103,11 +103,11 @@ async def test_before_the_first_byte_the_next_upstream_takes_over(world: World, 
 
 async def test_a_silent_upstream_is_left_for_the_next_and_not_waited_for_twice(world: World) -> None:
     world.first.otherwise = Turn(silent=True)
-    asked = world.both(timeouts=Timeouts(first_byte_seconds=0.2))
-    assert await text_of(asked) == "second"
+    short = Timeouts(first_byte_seconds=0.2)
+    assert await text_of(world.both(short)) == "second"
     world.second.otherwise = Turn(silent=True)
     with pytest.raises(UpstreamTimeout):
-        await text_of(asked)
+        await text_of(world.both(short, short))
     assert len(world.first.requests) == 2
 
 
