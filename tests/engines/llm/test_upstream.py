@@ -17,7 +17,7 @@ from tests.fakes.model import KEY, FakeModel, Turn, calls, model, says
 
 BODY: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 # Short where a test waits for the limit, long where it must not.
-SHORT = Timeouts(first_byte_seconds=0.3, idle_seconds=0.3)
+SHORT = Timeouts(first_byte_seconds=1.0, idle_seconds=1.0)
 
 
 @pytest.fixture
