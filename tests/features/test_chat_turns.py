@@ -1,5 +1,6 @@
 """Turns in chats: which tools a model gets, what is kept of them, branches, questions and reminders."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -335,6 +336,22 @@ async def test_hanging_up_keeps_what_was_said(world: World) -> None:
         ("complete", "Count"),
         ("interrupted", "One two"),
     ]
+
+
+async def test_turns_taken_at_once_in_one_chat_are_all_kept(world: World) -> None:
+    taken = await asyncio.gather(
+        *(take(world, ScriptedModel(f"Answer {number}."), said("Hi", "", f"Ask {number}")) for number in range(8)),
+        *(take(world, ScriptedModel(f"Other {number}."), said("Hi")) for number in range(4)),
+    )
+    kept = (await world.services.chats.messages(world.owner, world.start.workspace_id, "c1")).items
+    assert sorted(each.number for each in kept) == list(range(1, len(kept) + 1))
+    assert [each.role for each in kept].count("assistant") == 12 + 1  # and the empty one that clients sent
+    for each in taken:
+        path = await world.services.chats.branch(
+            world.owner, world.start.workspace_id, "c1", each.metadata["message_id"]
+        )
+        assert path[0].message["content"] == "Hi"
+        assert path[-1].message["content"] == each.text
 
 
 async def test_usage_is_counted_by_key_project_and_week(world: World) -> None:
