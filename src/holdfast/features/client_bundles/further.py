@@ -82,8 +82,8 @@ FURTHER = (
         settings=_copilot,
         variable=f"${{{VARIABLE}}}",
         rules=RulesFile(".github/copilot-instructions.md"),
-        after="Start `copilot` there; `/mcp show` lists the server. For every project of yours, use "
-        "`~/.copilot/mcp-config.json` instead.",
+        after="Start `copilot` there, in a git repository that you trust; `/mcp show` lists the server. "
+        "For every project of yours, use `~/.copilot/mcp-config.json` instead.",
     ),
     Client(
         id="continue",

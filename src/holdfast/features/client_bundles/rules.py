@@ -6,7 +6,7 @@ _ALWAYS = """\
 # Xerotier: this project's memory
 
 The MCP server `xerotier` holds what this team knows about the project. Use its tools on your own initiative; do not
-ask a person for something that they can answer. Some clients spell tool names with underscores instead of dots.
+ask a person for something that they can answer. Your client may spell the names with other signs than dots.
 
 - Start a session with `xerotier.workspace.get` to learn which workspace you are in.
 - Before you answer or plan anything that depends on history, conventions or earlier work, call
