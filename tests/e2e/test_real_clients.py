@@ -168,7 +168,7 @@ async def test_codex_saves_and_recalls(at: Bench, in_environment: bool) -> None:
             f'[model_providers.fake]\nname = "fake"\nbase_url = "{model.url}"\nwire_api = "responses"\n'
             'env_key = "FAKE_KEY"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
             f'[projects."{at.project}"]\ntrust_level = "trusted"\n'
-            '[features]\ntool_search_always_defer_mcp_tools = false\n'
+            "[features]\ntool_search_always_defer_mcp_tools = false\n"
         )
         output = await at.run(
             [codex, "exec", "--skip-git-repo-check", "Remember and recall."],
