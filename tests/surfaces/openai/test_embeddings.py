@@ -4,6 +4,7 @@ import base64
 
 import numpy as np
 
+from holdfast.features.usage.model import UsageFilter
 from tests.fakes.model import FakeModel, says
 from tests.support.server import TestServer
 
@@ -55,5 +56,5 @@ async def test_an_upstream_gets_the_clients_own_body(
 
     assert answer.json() == body
     assert upstream.requests == [asked]
-    (entry,) = (await sqlite_server.services.usage.entries(sqlite_server.owner)).items
-    assert (entry.operation, entry.tokens_in) == ("embeddings", 7)
+    rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["source"])
+    assert {row.kind: row.amount for row in rows} == {"requests": 1, "tokens_in": 7}

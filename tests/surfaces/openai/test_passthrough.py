@@ -9,7 +9,7 @@ import pytest
 from holdfast.features.usage.model import UsageFilter
 from tests.fakes.model import FakeModel, says
 from tests.support.server import TestServer
-from tests.surfaces.openai.conftest import connect
+from tests.surfaces.openai.endpoint import connect
 
 HELLO = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 
@@ -73,9 +73,9 @@ async def test_a_stream_that_tells_no_usage_is_counted_by_estimate(
     async with sqlite_server.client() as client:
         await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "stream": True})
 
-    (entry,) = (await sqlite_server.services.usage.entries(sqlite_server.owner)).items
-    assert (entry.operation, entry.model) == ("chat/completions", "fake-model")
-    assert entry.tokens_in > 0 and entry.tokens_out >= 4
+    rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["model"])
+    found = {(row.kind, row.model): row.amount for row in rows}
+    assert found["tokens_in", "fake-model"] > 0 and found["tokens_out", "fake-model"] >= 4
 
 
 async def test_an_upstreams_refusal_keeps_its_status_and_words(
@@ -87,7 +87,8 @@ async def test_an_upstreams_refusal_keeps_its_status_and_words(
         answer = await client.post(f"{sqlite_chat}/chat/completions", json=HELLO)
 
     assert (answer.status_code, answer.json()) == (400, {"error": error})
-    assert (await sqlite_server.services.usage.entries(sqlite_server.owner)).items == []
+    rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["source"])
+    assert {row.kind for row in rows} == {"requests"}
 
 
 async def test_an_upstream_that_refuses_our_key_is_not_the_clients_fault(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.model import FakeModel, calls, says
 from tests.support.server import TestServer
-from tests.surfaces.openai.conftest import connect
+from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import HELLO, until
 
 SUM = {"messages": [{"role": "user", "content": "What is 6 * 7?"}], "web_search_options": {"x_tools": ["calculator"]}}

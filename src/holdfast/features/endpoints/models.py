@@ -1,5 +1,6 @@
 """Owns the way from an endpoint's name to the model behind it, and keeps what is connected while nothing changes."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from holdfast.features.endpoints.service import Endpoints
 from holdfast.storage.database import Database, Tx
 
 MAX_REMEMBERED = 4096
+# A look at the store for every request would cost a tenth of a relayed answer.
+TRUSTED_SECONDS = 0.05
 
 _Version = tuple[object, ...]
 
@@ -26,6 +29,20 @@ class Connected:
     upstreams: Upstreams | None
 
 
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of an endpoint, and when it was last held against the store."""
+
+    version: _Version
+    connected: Connected
+    checked_at: float
+    changes: int
+
+    def is_fresh(self, changes: int) -> bool:
+        """Whether it was held against the store a moment ago, and this process changed nothing since."""
+        return self.changes == changes and time.monotonic() - self.checked_at < TRUSTED_SECONDS
+
+
 class EndpointModels:
     """One for the process: connections and what is known of each upstream's health outlive a request."""
 
@@ -34,10 +51,13 @@ class EndpointModels:
         self._endpoints = endpoints
         self._private = Connections(lambda address: refused_because(address, private=True))
         self._public = Connections(lambda address: refused_because(address, private=False))
-        self._known: OrderedDict[tuple[str, str], tuple[_Version, Connected]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
 
     async def connect(self, project_id: str, name: str) -> Connected:
-        """The endpoint of a project that the caller may use; a change by anyone shows in the next request."""
+        """The endpoint of a project that the caller may use; a change shows at once, another process's in a moment."""
+        known = self._known.get((project_id, name))
+        if known is not None and known.is_fresh(self._endpoints.changes):
+            return known.connected
         return await self._database.glance(lambda tx: self._connect(tx, project_id, name))
 
     async def close(self) -> None:
@@ -47,15 +67,16 @@ class EndpointModels:
 
     def _connect(self, tx: Tx, project_id: str, name: str) -> Connected:
         key = (project_id, name)
+        now, changes = time.monotonic(), self._endpoints.changes
         known = self._known.get(key)
         if known is not None:
-            version, connected = known
-            if version == self._version(tx, connected.endpoint):
-                return connected
+            if known.version == self._version(tx, known.connected.endpoint):
+                known.checked_at, known.changes = now, changes
+                return known.connected
             self._known.pop(key, None)
         endpoint = self._endpoints.find(tx, project_id, name)
         made = Connected(endpoint, self._upstreams(tx, endpoint.upstreams) if endpoint.upstreams else None)
-        self._known[key] = (self._version(tx, endpoint), made)
+        self._known[key] = _Known(self._version(tx, endpoint), made, now, changes)
         if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
         return made

@@ -48,6 +48,15 @@ class Endpoints:
         self._project_exists = project_exists
         self._workspace_ids = workspace_ids
         self._rules = rules
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Grows with each change that this process made to an endpoint or a secret."""
+        return self._changes + self._secrets.changes
+
+    def _changed(self) -> None:
+        self._changes += 1
 
     async def list(self, principal: Principal, project_id: str) -> Sequence[Endpoint]:
         """The project's endpoints, `default` first."""
@@ -208,6 +217,7 @@ class Endpoints:
 
     def _record(self, tx: Tx, principal: Principal, action: str, endpoint: Endpoint) -> None:
         upstreams = [{"base_url": spec.base_url, "model": spec.model} for spec in endpoint.upstreams]
+        tx.after_commit(self._changed)
         self._audit.record(
             tx,
             principal,

@@ -25,6 +25,15 @@ class Secrets:
         self._workspaces = workspaces
         self._keys = keys
         self._clock = clock
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Grows with each change that this process made."""
+        return self._changes
+
+    def _changed(self) -> None:
+        self._changes += 1
 
     async def list(self, principal: Principal, workspace_id: str) -> Sequence[Secret]:
         """Names and history, by name."""
@@ -125,6 +134,7 @@ class Secrets:
         return current if other is None else self._keys.named(other)
 
     def _record(self, tx: Tx, principal: Principal, action: str, secret: Secret) -> None:
+        tx.after_commit(self._changed)
         self._audit.record(
             tx,
             principal,

@@ -46,7 +46,7 @@ class Embeddings:
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         await request.answer({"object": "list", "data": data, "model": self._model, "usage": usage})
-        self._passthrough.count(request, "embeddings", self._model, Tokens(tokens, 0))
+        self._passthrough.count(request, self._model, Tokens(tokens, 0))
 
 
 def _texts(given: Any) -> list[str]:
