@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.search import shelf as module
+from holdfast.engines.search import analyser
+from holdfast.engines.search import shelf_view as module
 from holdfast.engines.search.embedder import unit
-from holdfast.engines.search.shelf import Shelf, Shelves
+from holdfast.engines.search.shelf import Kept, Shelf, Shelves
+from holdfast.engines.search.shelf_view import ShelfView
 
 
 def _vectors(count: int, dimensions: int = 64) -> NDArray[np.float32]:
@@ -20,16 +22,31 @@ def _exact(vectors: NDArray[np.float32], row: int, limit: int) -> set[int]:
     return {int(place) for place in np.argsort(-(vectors @ vectors[row]))[:limit]}
 
 
+def _fill(shelf: Shelf, entries: list[Kept], vectors: NDArray[np.float32]) -> None:
+    shelf.fill(entries, vectors, [True] * len(entries))
+
+
+def _nearest(
+    shelf: Shelf,
+    vector: NDArray[np.float32],
+    limit: int,
+    types: frozenset[str] | None = None,
+    known_by: int | None = None,
+) -> list[int]:
+    view = ShelfView(shelf, types=types, at=1, known_by=known_by, allowed=None)
+    return [int(number) for number in view.numbers(view.nearest(vector, limit))]
+
+
 @pytest.mark.parametrize("exact_entries", [10_000, 500], ids=["every vector", "bits first"])
 def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, exact_entries: int) -> None:
     monkeypatch.setattr(module, "EXACT_ENTRIES", exact_entries)
     vectors = _vectors(5000)
     shelf = Shelf(64)
-    shelf.fill([(number, "memory", 0, None) for number in range(5000)], vectors)
+    _fill(shelf, [Kept(number, "memory", 0) for number in range(5000)], vectors)
 
     shares = []
     for row in range(0, 1000, 50):
-        found = shelf.nearest(vectors[row], 20, types=None, at=1, known_by=None, allowed=None)
+        found = _nearest(shelf, vectors[row], 20)
         shares.append(len(_exact(vectors, row, 20) & set(found)) / 20)
 
     assert min(shares) >= 0.7
@@ -39,13 +56,14 @@ def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, exact_entries: i
 def test_one_by_one_and_at_once_give_the_same() -> None:
     vectors = _vectors(300)
     at_once, one_by_one = Shelf(64), Shelf(64)
-    at_once.fill([(number, f"t{number % 3}", number, None) for number in range(300)], vectors)
+    entries = [Kept(number, f"t{number % 3}", number) for number in range(300)]
+    _fill(at_once, entries, vectors)
     for number in range(300):
-        one_by_one.put(number, f"t{number % 3}", number, None, vectors[number])
+        one_by_one.put(entries[number], vectors[number])
 
     for row in (0, 17, 299):
         found = [
-            shelf.nearest(vectors[row], 15, types=frozenset({"t0", "t1"}), at=1, known_by=250, allowed=None)
+            _nearest(shelf, vectors[row], 15, types=frozenset({"t0", "t1"}), known_by=250)
             for shelf in (at_once, one_by_one)
         ]
         assert found[0] == found[1]
@@ -55,20 +73,62 @@ def test_one_by_one_and_at_once_give_the_same() -> None:
 def test_dropped_entries_are_not_found_and_may_come_back() -> None:
     vectors = _vectors(50)
     shelf = Shelf(64)
-    shelf.fill([(number, "memory", 0, None) for number in range(50)], vectors)
+    _fill(shelf, [Kept(number, "memory", 0) for number in range(50)], vectors)
 
     shelf.keep_only(number for number in range(50) if number != 7)
-    assert 7 not in shelf.nearest(vectors[7], 50, types=None, at=1, known_by=None, allowed=None)
+    assert 7 not in _nearest(shelf, vectors[7], 50)
 
-    shelf.put(7, "memory", 0, None, vectors[7])
-    assert shelf.nearest(vectors[7], 1, types=None, at=1, known_by=None, allowed=None) == [7]
+    shelf.put(Kept(7, "memory", 0), vectors[7])
+    assert _nearest(shelf, vectors[7], 1) == [7]
 
 
 def test_the_least_recently_used_shelf_is_let_go() -> None:
     shelves = Shelves(most_bytes=60_000)
     for number in range(5):
-        shelves.get(number, 1, 64).fill([(row, "memory", 0, None) for row in range(100)], _vectors(100))
+        _fill(shelves.get(number, 1, 64), [Kept(row, "memory", 0) for row in range(100)], _vectors(100))
 
     last = shelves.get(4, 1, 64)
-    assert last.nearest(_vectors(1)[0], 1, types=None, at=1, known_by=None, allowed=None) != []
-    assert shelves.get(0, 1, 64).nearest(_vectors(1)[0], 1, types=None, at=1, known_by=None, allowed=None) == []
+    assert _nearest(last, _vectors(1)[0], 1) != []
+    assert _nearest(shelves.get(0, 1, 64), _vectors(1)[0], 1) == []
+
+
+def _words(*words: str) -> bytes:
+    return analyser.codes(words)
+
+
+def _holding(shelf: Shelf, word: str) -> tuple[list[int], int]:
+    """The numbers of the entries that have a word, and how many the shelf says have it."""
+    view = ShelfView(shelf, types=None, at=1, known_by=None, allowed=None)
+    found = view.numbers(view.lexical({word: 1.0}, 2.0, 100))
+    return sorted(int(number) for number in found), view.frequencies([word])[word]
+
+
+def test_words_are_found_as_entries_come_change_and_go() -> None:
+    shelf = Shelf(64)
+    vectors = _vectors(4)
+    _fill(shelf, [Kept(1, "memory", 0, codes=_words("lamp", "red")), Kept(2, "memory", 0)], vectors[:2])
+    assert _holding(shelf, "lamp") == ([1], 1)
+
+    shelf.put(Kept(3, "memory", 0, codes=_words("lamp", "lamp")), None)
+    assert _holding(shelf, "lamp") == ([1, 3], 2)
+
+    shelf.put(Kept(1, "memory", 0, codes=_words("chair")), vectors[2])
+    assert _holding(shelf, "lamp") == ([3], 1)
+    assert _holding(shelf, "chair") == ([1], 1)
+
+    shelf.drop(3)
+    assert _holding(shelf, "lamp") == ([], 0)
+
+
+def test_neighbours_are_those_of_the_same_source_at_adjacent_positions() -> None:
+    shelf = Shelf(64)
+    entries = [Kept(number, "memory", 0, source=f"s{number % 2}", position=number // 2) for number in range(20)]
+    _fill(shelf, entries[:10], _vectors(10))
+    for entry in entries[10:]:
+        shelf.put(entry, None)
+    shelf.put(Kept(100, "memory", 0), None)
+
+    view = ShelfView(shelf, types=None, at=1, known_by=None, allowed=None)
+    assert sorted(view.numbers(view.around(np.array([9])))) == [7, 9, 11]
+    assert sorted(view.numbers(view.around(np.array([0, 19])))) == [0, 2, 17, 19]
+    assert list(view.around(np.array([20]))) == []

@@ -21,8 +21,8 @@ from holdfast.engines.search.postgres_store import PostgresStore
 from holdfast.engines.search.shelf import Shelves
 from holdfast.engines.search.snippet import snippet
 from holdfast.engines.search.sqlite_store import SqliteStore
-from holdfast.engines.search.store import Filter, Prepared, Store
-from holdfast.storage.database import Database, Tx
+from holdfast.engines.search.store import Filter, Prepared, Store, View
+from holdfast.storage.database import Database, Row, Tx
 
 log = logging.getLogger(__name__)
 
@@ -180,48 +180,32 @@ class SearchEngine:
             return []
         now = self._clock.now() if query.as_of is None else query.as_of
         filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids)
-        embedder = self._store.embedder_number(tx, self._embedder.id)
+        view = self._view(tx, filter)
         words = analyser.query_words(text)[:MOST_QUERY_WORDS]
-        statistics = self._store.statistics(tx, shelf, words)
+        statistics = view.statistics(words)
         weights = {
             word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
         }
-        numbers = self._store.lexical(
-            tx, filter, _finders(weights, statistics.frequencies), max(FOUND_BY_WORDS, query.limit)
-        )
+        finders = _finders(weights, statistics.frequencies)
+        places = view.lexical(finders, statistics.mean_length, max(FOUND_BY_WORDS, query.limit))
         if vector is not None:
-            numbers += self._store.nearest(tx, filter, vector, embedder, max(FOUND_BY_MEANING, query.limit))
-        question = ranking.Question(weights, statistics.mean_length, moments(text, now), named)
-        candidates = self._store.candidates(tx, list(dict.fromkeys(numbers)), vector, embedder)
-        leads = [one.candidate.number for one in ranking.rank(candidates, question, max(LEADS, query.limit))]
-        near = set(self._store.neighbours(tx, leads, filter)).difference(numbers)
-        if near:
-            candidates += self._store.candidates(tx, sorted(near), vector, embedder)
-        return self._hits(tx, ranking.rank(candidates, question, query.limit), question)
+            places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, query.limit))))
+        places = np.unique(places)
+        question = ranking.Question(weights, statistics.mean_length, moments(text, now))
+        pool = view.pool(places, words, vector, named)
+        near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
+        if len(near) > len(places):
+            pool = view.pool(near, words, vector, named)
+        return self._hits(tx, ranking.rank(pool, question, query.limit), question)
+
+    def _view(self, tx: Tx, filter: Filter) -> View:
+        embedder = self._store.embedder_number(tx, self._embedder.id)
+        return self._store.view(tx, filter, embedder, self._embedder.dimensions)
 
     def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question) -> list[Hit]:
-        shown = self._store.shown(tx, [one.candidate.number for one in ranked])
-        hits = []
-        for one in ranked:
-            row = shown[one.candidate.number]
-            hits.append(
-                Hit(
-                    type=one.candidate.type,
-                    id=one.candidate.id,
-                    part=one.candidate.part,
-                    title=row["title"],
-                    snippet=snippet(row["text"], question.weights),
-                    score=one.score,
-                    learned_at=one.candidate.learned_at,
-                    occurred_at=one.candidate.occurred_at,
-                    meta=json.loads(row["meta"]),
-                    author=one.candidate.author,
-                    source=one.candidate.source,
-                    text=row["text"],
-                    valid_until=row["valid_until"],
-                )
-            )
-        return hits
+        shown = self._store.shown(tx, [one.number for one in ranked])
+        # What another transaction removed or added just now may be missing.
+        return [_hit(shown[one.number], one.score, question) for one in ranked if one.number in shown]
 
     def _nearest(
         self, tx: Tx, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
@@ -230,14 +214,30 @@ class SearchEngine:
         if shelf is None:
             return []
         filter = Filter(shelf, self._clock.now(), types)
-        embedder = self._store.embedder_number(tx, self._embedder.id)
-        # An entity may have several parts among the nearest.
-        numbers = self._store.nearest(tx, filter, vector, embedder, limit * 3 + 10)
+        view = self._view(tx, filter)
         best: dict[str, float] = {}
-        for one in self._store.candidates(tx, numbers, vector, embedder):
-            if one.cosine is not None:
-                best[one.id] = max(best.get(one.id, -1.0), min(1.0, one.cosine))
+        # An entity may have several parts among the nearest.
+        for id, cosine in view.cosines(view.nearest(vector, limit * 3 + 10), vector):
+            best[id] = max(best.get(id, -1.0), min(1.0, cosine))
         return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+def _hit(row: Row, score: float, question: ranking.Question) -> Hit:
+    return Hit(
+        type=row["type"],
+        id=row["id"],
+        part=row["part"],
+        title=row["title"],
+        snippet=snippet(row["text"], question.weights),
+        score=score,
+        learned_at=row["learned_at"],
+        occurred_at=row["occurred_at"],
+        meta=json.loads(row["meta"]),
+        author=row["author"],
+        source=row["source"],
+        text=row["text"],
+        valid_until=row["valid_until"],
+    )
 
 
 def _prepared(entry: Entry) -> Prepared:

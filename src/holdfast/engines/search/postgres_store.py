@@ -2,23 +2,27 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from holdfast.engines.search.analyser import code
 from holdfast.engines.search.model import Scalar
+from holdfast.engines.search.pool import NO_SOURCE, Places, Pool, neighbour_key
+from holdfast.engines.search.ranking import RECIPE
 from holdfast.engines.search.store import (
-    COLUMNS,
-    Candidate,
     Filter,
     Pending,
     Prepared,
     Statistics,
     Store,
     Vector,
+    View,
 )
-from holdfast.storage.database import Tx
+from holdfast.storage.database import Row, Tx
 
 EXACT_STATISTICS = 2000
 STATISTICS_SECONDS = 60.0
@@ -129,7 +133,11 @@ class PostgresStore(Store):
             },
         )
 
+    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
+        return PostgresView(self, tx, filter, embedder)
+
     def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
+        """Word frequencies of the workspace."""
         entries, mean_length = self._totals(tx, shelf)
         oldest = time.monotonic() - STATISTICS_SECONDS if entries > EXACT_STATISTICS else float("inf")
         missing = [word for word in words if self._frequencies.get((shelf, word), (float("-inf"), 0))[0] <= oldest]
@@ -155,54 +163,6 @@ class PostgresStore(Store):
         self._statistics[shelf] = (time.monotonic(), entries, mean)
         return entries, mean
 
-    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
-        if not weights:
-            return []
-        quoted = {word: _quoted(filter.shelf, word) for word in weights}
-        params: dict[str, Any] = {"words": " | ".join(quoted.values()), "limit": limit}
-        value = []
-        for index, (word, weight) in enumerate(weights.items()):
-            params |= {f"word_{index}": quoted[word], f"weight_{index}": weight}
-            value.append(f"CASE WHEN e.lexemes @@ :word_{index}::tsquery THEN :weight_{index}::float8 ELSE 0 END")
-        conditions = " AND ".join(self.conditions(filter, params))
-        rows = tx.all(
-            f"SELECT e.number FROM search_entry e WHERE e.lexemes @@ :words::tsquery AND {conditions} "
-            f"ORDER BY {' + '.join(value)} DESC, e.length, e.number LIMIT :limit",
-            params,
-        )
-        return [int(row["number"]) for row in rows]
-
-    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
-        params: dict[str, Any] = {"vector": _literal(vector), "limit": limit}
-        conditions = " AND ".join(self.conditions(filter, params))
-        size = len(vector)
-        tx.one(_VECTOR_SETTINGS)
-        # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all.
-        rows = tx.all(
-            f"SELECT e.number FROM search_entry e WHERE {conditions} AND e.shelf = {int(filter.shelf)} "
-            f"AND e.embedder = {int(embedder)} "
-            f"ORDER BY (e.vector::halfvec({size})) <=> :vector::halfvec({size}) LIMIT :limit",
-            params,
-        )
-        return [int(row["number"]) for row in rows]
-
-    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
-        params: dict[str, Any] = {"numbers": self.numbers(numbers)}
-        cosine = "NULL::float8"
-        if vector is not None:
-            size = len(vector)
-            params |= {"vector": _literal(vector), "embedder": embedder}
-            cosine = (
-                "CASE WHEN e.embedder = :embedder "
-                f"THEN 1 - ((e.vector::halfvec({size})) <=> :vector::halfvec({size})) END"
-            )
-        rows = tx.all(
-            f"SELECT {COLUMNS}, {cosine} AS cosine FROM search_entry e "
-            f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among} ORDER BY e.number",
-            params,
-        )
-        return [Candidate(*row.values()) for row in rows]
-
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         return tx.execute(
             "UPDATE search_entry e SET embedder = :embedder, vector = x.vector::halfvec "
@@ -218,6 +178,140 @@ class PostgresStore(Store):
 
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
         return self.findings(tx, _CHECKS, shelf)
+
+
+@dataclass(slots=True)
+class Candidate:
+    """An entry that may become a hit, with what ranking looks at. `cosine` is None where it has no vector yet."""
+
+    number: int
+    id: str
+    length: int
+    moment: int
+    author: str
+    source: str
+    position: int
+    codes: bytes
+    cosine: float | None
+
+
+class PostgresView(View):
+    """A query's look at the tables. A place is an entry's number."""
+
+    def __init__(self, store: PostgresStore, tx: Tx, filter: Filter, embedder: int) -> None:
+        self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
+        self._candidates: dict[int, Candidate] = {}
+
+    def statistics(self, words: Sequence[str]) -> Statistics:
+        return self._store.statistics(self._tx, self._filter.shelf, words)
+
+    def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
+        if not weights:
+            return np.zeros(0, np.int64)
+        quoted = {word: _quoted(self._filter.shelf, word) for word in weights}
+        params: dict[str, Any] = {"words": " | ".join(quoted.values()), "limit": limit}
+        value = []
+        for index, (word, weight) in enumerate(weights.items()):
+            params |= {f"word_{index}": quoted[word], f"weight_{index}": weight}
+            value.append(f"CASE WHEN e.lexemes @@ :word_{index}::tsquery THEN :weight_{index}::float8 ELSE 0 END")
+        conditions = " AND ".join(self._store.conditions(self._filter, params))
+        # The BM25 of entries that have each word once: how often they do is not in the index.
+        params |= {
+            "steady": 1 + RECIPE.saturation * (1 - RECIPE.length_weight),
+            "share": RECIPE.saturation * RECIPE.length_weight / max(mean_length, 1.0),
+        }
+        rows = self._tx.all(
+            f"SELECT e.number FROM search_entry e WHERE e.lexemes @@ :words::tsquery AND {conditions} "
+            f"ORDER BY ({' + '.join(value)}) / (:steady::float8 + :share::float8 * e.length) DESC, e.number "
+            "LIMIT :limit",
+            params,
+        )
+        return _numbers(rows)
+
+    def nearest(self, vector: Vector, limit: int) -> Places:
+        params: dict[str, Any] = {"vector": _literal(vector), "limit": limit}
+        conditions = " AND ".join(self._store.conditions(self._filter, params))
+        size = len(vector)
+        self._tx.one(_VECTOR_SETTINGS)
+        # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all.
+        rows = self._tx.all(
+            f"SELECT e.number FROM search_entry e WHERE {conditions} AND e.shelf = {int(self._filter.shelf)} "
+            f"AND e.embedder = {int(self._embedder)} "
+            f"ORDER BY (e.vector::halfvec({size})) <=> :vector::halfvec({size}) LIMIT :limit",
+            params,
+        )
+        return _numbers(rows)
+
+    def around(self, places: Places) -> Places:
+        params: dict[str, Any] = {"numbers": places.tolist()}
+        conditions = " AND ".join(self._store.conditions(self._filter, params))
+        rows = self._tx.all(
+            "SELECT DISTINCT e.number FROM search_entry c JOIN search_entry e "
+            "ON e.shelf = c.shelf AND e.source = c.source AND e.position BETWEEN c.position - 1 AND c.position + 1 "
+            f"WHERE c.number {self._store.among} AND c.source <> '' AND {conditions}",
+            params,
+        )
+        return _numbers(rows)
+
+    def pool(self, places: Places, words: Sequence[str], vector: Vector | None, authors: Collection[str]) -> Pool:
+        numbers = places.tolist()
+        self._read([number for number in numbers if number not in self._candidates], vector)
+        found = [self._candidates[number] for number in numbers if number in self._candidates]
+        sources: dict[str, int] = {}
+        keys = [
+            neighbour_key(sources.setdefault(one.source, len(sources)), one.position) if one.source else NO_SOURCE
+            for one in found
+        ]
+        present = np.array([one.number for one in found], np.int64)
+        return Pool(
+            places=present,
+            numbers=present,
+            lengths=np.array([one.length for one in found], np.float64),
+            counts=_counts(found, words),
+            cosines=np.array([np.nan if one.cosine is None else one.cosine for one in found], np.float64),
+            moments=np.array([one.moment for one in found], np.int64),
+            named=np.array([one.author in authors for one in found], np.bool_),
+            neighbours=np.array(keys, np.int64),
+        )
+
+    def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
+        self._read(places.tolist(), vector)
+        found = (self._candidates[number] for number in places.tolist() if number in self._candidates)
+        return [(one.id, one.cosine) for one in found if one.cosine is not None]
+
+    def _read(self, numbers: list[int], vector: Vector | None) -> None:
+        if not numbers:
+            return
+        params: dict[str, Any] = {"numbers": numbers}
+        cosine = "NULL::float8"
+        if vector is not None:
+            size = len(vector)
+            params |= {"vector": _literal(vector), "embedder": self._embedder}
+            cosine = (
+                "CASE WHEN e.embedder = :embedder "
+                f"THEN 1 - ((e.vector::halfvec({size})) <=> :vector::halfvec({size})) END"
+            )
+        rows = self._tx.all(
+            "SELECT e.number, e.id, e.length, COALESCE(e.occurred_at, e.learned_at) AS moment, e.author, e.source, "
+            f"e.position, t.codes, {cosine} AS cosine FROM search_entry e "
+            f"JOIN search_text t ON t.number = e.number WHERE e.number {self._store.among}",
+            params,
+        )
+        self._candidates |= {int(row["number"]): Candidate(*row.values()) for row in rows}
+
+
+def _numbers(rows: Sequence[Row]) -> Places:
+    return np.array([row["number"] for row in rows], np.int64)
+
+
+def _counts(candidates: Sequence[Candidate], words: Sequence[str]) -> NDArray[np.float64]:
+    """How often each candidate has each word."""
+    counts = np.zeros((len(candidates), len(words)))
+    codes = np.frombuffer(b"".join(one.codes for one in candidates), np.uint32)
+    owners = np.repeat(np.arange(len(candidates)), [len(one.codes) // 4 for one in candidates])
+    for index, word in enumerate(words):
+        counts[:, index] = np.bincount(owners[codes == code(word)], minlength=len(candidates))
+    return counts
 
 
 def _key(item: Prepared) -> tuple[str, str, int]:

@@ -1,15 +1,14 @@
 """Owns the order of answers: word and meaning scores of each candidate and its neighbours, fused into one number."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.search.analyser import code
 from holdfast.engines.search.moments import Moments
-from holdfast.engines.search.store import Candidate
+from holdfast.engines.search.pool import Pool, places_of
 
 Scores = NDArray[np.float64]
 
@@ -38,9 +37,9 @@ RECIPE = Recipe()
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score, 0–1."""
+    """A candidate's number and its score, 0–1."""
 
-    candidate: Candidate
+    number: int
     score: float
 
 
@@ -52,7 +51,6 @@ class Question:
     """How much each word tells: its inverse document frequency."""
     mean_length: float
     moments: Moments
-    authors: frozenset[str]
 
 
 def weight(frequency: int, entries: int) -> float:
@@ -60,14 +58,43 @@ def weight(frequency: int, entries: int) -> float:
     return math.log(1 + (entries - min(frequency, entries) + 0.5) / (frequency + 0.5))
 
 
-def rank(candidates: Sequence[Candidate], question: Question, limit: int, recipe: Recipe = RECIPE) -> list[Ranked]:
-    """The best candidates, best first."""
-    if not candidates:
+def rank(pool: Pool, question: Question, limit: int, recipe: Recipe = RECIPE) -> list[Ranked]:
+    """The best candidates, best first.
+
+    The fused score compares candidates of one query and is about 1 for the best of any query, so it alone says
+    nothing of whether the best is any good: what is shown is how relevant each is by itself and beside the best.
+    The shown score never rises down the list.
+    """
+    if not len(pool.numbers):
         return []
-    previous, following = _neighbours(candidates)
-    counts = _counts(candidates, list(question.weights))
-    lengths = np.array([candidate.length for candidate in candidates], np.float64)
-    cosines = np.array([np.nan if one.cosine is None else one.cosine for one in candidates])
+    fused = _fused(pool, question, recipe)
+    order = _order(pool, fused, limit)
+    top = max(float(fused[order[0]]), 1e-9)
+    relevance = _relevance(pool.counts[order], pool.cosines[order], question, recipe)
+    beside = float(relevance.max()) * np.maximum(fused[order], 0.0) / top
+    shown = np.minimum.accumulate(np.clip(0.5 * relevance + 0.5 * beside, 0.0, 1.0))
+    return [
+        Ranked(number, round(score, 6))
+        for number, score in zip(pool.numbers[order].tolist(), shown.tolist(), strict=True)
+    ]
+
+
+def leads(pool: Pool, question: Question, limit: int, recipe: Recipe = RECIPE) -> NDArray[np.intp]:
+    """Where in the pool the best candidates are, best first."""
+    if not len(pool.numbers):
+        return np.zeros(0, np.intp)
+    return _order(pool, _fused(pool, question, recipe), limit)
+
+
+def _order(pool: Pool, fused: Scores, limit: int) -> NDArray[np.intp]:
+    return np.lexsort((-pool.numbers, fused))[::-1][:limit]
+
+
+def _fused(pool: Pool, question: Question, recipe: Recipe) -> Scores:
+    """Words and meaning of each candidate and its neighbours in one number."""
+    previous = places_of(pool.neighbours, pool.neighbours - 1)
+    following = places_of(pool.neighbours, pool.neighbours + 1)
+    counts, lengths, cosines = pool.counts, pool.lengths, pool.cosines
     meaning = np.clip(np.nan_to_num(cosines, nan=0.0), 0.0, 1.0)
     words = _scaled(_bm25(counts, lengths, question, recipe, 1))
     both = _scaled(_bm25(counts + _of(previous, counts), lengths + _of(previous, lengths), question, recipe, 2))
@@ -78,27 +105,9 @@ def rank(candidates: Sequence[Candidate], question: Question, limit: int, recipe
     fused = recipe.words * words + recipe.words_with_previous * both
     fused += recipe.meaning * alike + recipe.meaning_with_previous * both_alike
     fused = fused + recipe.neighbours * (_of(previous, fused) + _of(following, fused)) / 2
-    fused += recipe.date * _dates(candidates, question.moments)
-    fused += recipe.author * np.array([one.author in question.authors for one in candidates], np.float64)
-    relevance = _relevance(counts, cosines, question, recipe)
-    return _best(candidates, fused, relevance, limit)
-
-
-def _best(candidates: Sequence[Candidate], fused: Scores, relevance: Scores, limit: int) -> list[Ranked]:
-    """Order by the fused score; show how relevant each is by itself and beside the best.
-
-    The fused score compares candidates of one query and is about 1 for the best of any query, so it alone says
-    nothing of whether the best is any good. The shown score never rises down the list.
-    """
-    order = np.lexsort((np.array([-one.number for one in candidates]), fused))[::-1][:limit]
-    top = max(float(fused[order[0]]), 1e-9)
-    strongest = float(relevance[order].max())
-    found, bound = [], 1.0
-    for index in order:
-        beside = strongest * max(float(fused[index]), 0.0) / top
-        bound = min(bound, max(0.0, 0.5 * float(relevance[index]) + 0.5 * beside))
-        found.append(Ranked(candidates[index], round(bound, 6)))
-    return found
+    fused += recipe.date * _dates(pool, question.moments)
+    fused += recipe.author * pool.named
+    return fused
 
 
 def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Recipe) -> Scores:
@@ -113,30 +122,11 @@ def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Reci
     return result
 
 
-def _neighbours(candidates: Sequence[Candidate]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """For each candidate the places of the previous and the next of its source, -1 for none."""
-    place = {(one.source, one.position): index for index, one in enumerate(candidates) if one.source}
-    previous = [place.get((one.source, one.position - 1), -1) if one.source else -1 for one in candidates]
-    following = [place.get((one.source, one.position + 1), -1) if one.source else -1 for one in candidates]
-    return np.array(previous, np.intp), np.array(following, np.intp)
-
-
 def _of(places: NDArray[np.intp], values: Scores) -> Scores:
     """The values at those places, zero for none."""
     found = values[places]
     found[places < 0] = 0.0
     return found
-
-
-def _counts(candidates: Sequence[Candidate], words: Sequence[str]) -> Scores:
-    """How often each candidate has each word."""
-    counts = np.zeros((len(candidates), len(words)))
-    sizes = np.array([len(one.codes) // 4 for one in candidates])
-    codes = np.frombuffer(b"".join(one.codes for one in candidates), np.uint32)
-    owners = np.repeat(np.arange(len(candidates)), sizes)
-    for index, word in enumerate(words):
-        counts[:, index] = np.bincount(owners[codes == code(word)], minlength=len(candidates))
-    return counts
 
 
 def _bm25(counts: Scores, lengths: Scores, question: Question, recipe: Recipe, entries: int) -> Scores:
@@ -158,7 +148,8 @@ def _scaled(values: Scores) -> Scores:
     return 1.0 - (most - values) / spread
 
 
-def _dates(candidates: Sequence[Candidate], moments: Moments) -> Scores:
+def _dates(pool: Pool, moments: Moments) -> Scores:
     if not moments:
-        return np.zeros(len(candidates))
-    return np.array([moments.fit(one.learned_at if one.occurred_at is None else one.occurred_at) for one in candidates])
+        return np.zeros(len(pool.numbers))
+    distinct, places = np.unique(pool.moments, return_inverse=True)
+    return np.array([moments.fit(moment) for moment in distinct.tolist()])[places]

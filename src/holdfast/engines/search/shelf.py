@@ -1,133 +1,224 @@
-"""Owns the vectors that SQLite's search keeps in memory: one shelf per workspace, followed by a sequence number."""
+"""Owns what SQLite's search keeps in memory: one shelf per workspace, followed by a sequence number."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.search.pool import NO_SOURCE, neighbour_key
+
 FOREVER = np.iinfo(np.int64).max
-EXACT_ENTRIES = 2048
-"""Up to here every vector is compared; above, bits first, then bytes of those whose bits are nearest."""
-SHORTEST_LIST, LONGEST_LIST = 1500, 3000
 SHELVES_BYTES = 1 << 30
+GETS_BETWEEN_WEIGHINGS = 64
+MOST_POSTINGS = 4_000_000
+_COLUMNS = {
+    "numbers": np.int64,
+    "types": np.int32,
+    "learned": np.int64,
+    "until": np.int64,
+    "moments": np.int64,
+    "authors": np.int32,
+    "neighbours": np.int64,
+    "ends": np.int64,
+    "scales": np.float32,
+}
+BYTES_IN_COLUMNS = sum(np.dtype(kind).itemsize for kind in _COLUMNS.values()) + 16
+
+
+class Kept(NamedTuple):
+    """What a shelf keeps of an entry."""
+
+    number: int
+    type: str
+    learned_at: int
+    valid_until: int | None = None
+    occurred_at: int | None = None
+    author: str = ""
+    source: str = ""
+    position: int = 0
+    codes: bytes = b""
+    """Its words as numbers."""
+
+
+class Postings(NamedTuple):
+    """The rows that have a word, ascending, how often each has it, and up to which row that was looked up."""
+
+    rows: NDArray[np.int64]
+    counts: NDArray[np.float32]
+    looked_up: int
+
+
+class Lookups(dict[int, Postings]):
+    """The postings of words that were asked for, by the words' numbers."""
+
+    rows = 0
+
+    def remember(self, code: int, postings: Postings) -> None:
+        """Keep a word's postings for the next query that has it."""
+        if self.rows > MOST_POSTINGS:
+            self.clear()
+            self.rows = 0
+        self.rows += len(postings.rows) + 50
+        self[code] = postings
 
 
 class Shelf:
-    """The vectors of one workspace. Rows are only appended or overwritten, so a reader's views stay usable."""
+    """The words and vectors of one workspace.
+
+    Rows are appended, and changed only in what no word depends on, so that a reader's arrays stay usable and a word's
+    postings once looked up stay true.
+    """
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
         self.sequence = 0
         self.removed = 0
         self.lock = threading.Lock()
-        self._types: dict[str, int] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self.count = 0
+        self.dropped = 0
+        self.types: dict[str, int] = {}
+        self.authors: dict[str, int] = {}
+        self._sources: dict[str, int] = {}
         self._rows: dict[int, int] = {}
-        self._count = 0
-        self._numbers = np.zeros(0, np.int64)
-        self._type = np.zeros(0, np.int32)
-        self._learned = np.zeros(0, np.int64)
-        self._until = np.zeros(0, np.int64)
+        self.columns = {name: np.zeros(0, kind) for name, kind in _COLUMNS.items()}
         # One row for each 64 dimensions, so that counting runs along memory.
-        self._bits = np.zeros(((dimensions + 63) // 64, 0), np.uint64)
-        self._bytes = np.zeros((0, dimensions), np.int8)
-        self._scales = np.zeros(0, np.float32)
+        self.bits = np.zeros(((self.dimensions + 63) // 64, 0), np.uint64)
+        self.bytes = np.zeros((0, self.dimensions), np.int8)
+        self.codes = np.zeros(0, np.uint32)
+        self.lookups = Lookups()
+        self.arranged = np.zeros(0, np.int64)
+        self.arranged_rows = np.zeros(0, np.intp)
 
     @property
     def size(self) -> int:
         """Bytes held, roughly."""
-        return len(self._numbers) * (self.dimensions + self._bits.shape[0] * 8 + 32) + len(self._rows) * 100
+        row = self.dimensions + len(self.bits) * 8 + BYTES_IN_COLUMNS
+        return len(self.bytes) * row + len(self._rows) * 100 + len(self.codes) * 4 + self.lookups.rows * 12
 
-    def put(
-        self, number: int, type: str, learned_at: int, valid_until: int | None, vector: NDArray[np.float32]
-    ) -> None:
+    @property
+    def wasteful(self) -> bool:
+        """Whether most of it is rows of entries that are gone or were written again."""
+        return self.dropped > max(1000, self.count // 2)
+
+    def put(self, entry: Kept, vector: NDArray[np.float32] | None) -> None:
         """Add an entry, or overwrite it."""
-        row = self._rows.get(number)
+        row = self._rows.get(entry.number)
+        if row is not None and not self._same(row, entry):
+            self.drop(entry.number)
+            row = None
         if row is None:
-            if self._count == len(self._numbers):
-                self._grow()
-            row = self._rows[number] = self._count
-            self._count += 1
-        self._type[row] = self._types.setdefault(type, len(self._types))
-        self._learned[row] = learned_at
-        self._until[row] = FOREVER if valid_until is None else valid_until
-        self._bits[:, row] = pack(vector[None, :])[:, 0]
-        scale = max(float(np.abs(vector).max()), 1e-9) / 127
-        self._scales[row] = scale
-        self._bytes[row] = np.round(vector / scale)
-        self._numbers[row] = number
+            row = self._append(entry)
+        self.columns["learned"][row] = entry.learned_at
+        self.columns["until"][row] = FOREVER if entry.valid_until is None else entry.valid_until
+        self.columns["moments"][row] = entry.learned_at if entry.occurred_at is None else entry.occurred_at
+        scale = 0.0
+        if vector is not None:
+            self.bits[:, row] = pack(vector[None, :])[:, 0]
+            scale = max(float(np.abs(vector).max()), 1e-9) / 127
+            self.bytes[row] = np.round(vector / scale)
+        self.columns["scales"][row] = scale
 
-    def fill(self, entries: list[tuple[int, str, int, int | None]], vectors: NDArray[np.float32]) -> None:
-        """Put many at once on an empty shelf."""
-        count = len(entries)
-        self._numbers = np.array([entry[0] for entry in entries], np.int64)
-        self._type = np.array([self._types.setdefault(entry[1], len(self._types)) for entry in entries], np.int32)
-        self._learned = np.array([entry[2] for entry in entries], np.int64)
-        self._until = np.array([FOREVER if entry[3] is None else entry[3] for entry in entries], np.int64)
-        self._bits = pack(vectors)
-        self._scales = (np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-9) / 127).astype(np.float32)
-        self._bytes = np.round(vectors / self._scales[:, None]).astype(np.int8)
-        self._rows = {entry[0]: row for row, entry in enumerate(entries)}
-        self._count = count
+    def fill(self, entries: Sequence[Kept], vectors: NDArray[np.float32], embedded: Sequence[bool]) -> None:
+        """Put many at once on an empty shelf; `vectors` are those of the embedded ones, in their order."""
+        self._clear()
+        self.count = count = len(entries)
+        if not count:
+            return
+        numbers, types, learned, until, occurred, authors, sources, positions, codes = zip(*entries, strict=True)
+        self._rows = dict(zip(numbers, range(count), strict=True))
+        column = self.columns
+        column["numbers"] = np.array(numbers, np.int64)
+        column["types"] = np.array([self.types.setdefault(one, len(self.types)) for one in types], np.int32)
+        column["learned"] = np.array(learned, np.int64)
+        column["until"] = np.array([FOREVER if one is None else one for one in until], np.int64)
+        column["moments"] = np.array(
+            [known if one is None else one for one, known in zip(occurred, learned, strict=True)], np.int64
+        )
+        column["authors"] = np.array([self.authors.setdefault(one, len(self.authors)) for one in authors], np.int32)
+        column["neighbours"] = np.array(list(map(self._neighbour, sources, positions)), np.int64)
+        column["ends"] = np.cumsum(np.array([len(one) // 4 for one in codes], np.int64))
+        self.codes = np.frombuffer(b"".join(codes), np.uint32).copy()
+        rows = np.flatnonzero(np.array(embedded, np.bool_))
+        scales = (np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-9) / 127).astype(np.float32)
+        column["scales"] = np.zeros(count, np.float32)
+        column["scales"][rows] = scales
+        self.bits = np.zeros((len(self.bits), count), np.uint64)
+        self.bits[:, rows] = pack(vectors)
+        self.bytes = np.zeros((count, self.dimensions), np.int8)
+        self.bytes[rows] = np.round(vectors / scales[:, None])
+        self._arrange()
 
     def drop(self, number: int) -> None:
         """Take an entry away; its row is never matched again."""
         row = self._rows.pop(number, None)
         if row is not None:
-            self._until[row] = 0
-            self._learned[row] = FOREVER
-            self._numbers[row] = -1
+            self.columns["until"][row] = 0
+            self.columns["learned"][row] = FOREVER
+            self.columns["numbers"][row] = -1
+            self.dropped += 1
 
     def keep_only(self, numbers: Iterable[int]) -> None:
         """Drop every entry that is not among these."""
         for number in self._rows.keys() - set(numbers):
             self.drop(number)
 
-    def nearest(
-        self,
-        vector: NDArray[np.float32],
-        limit: int,
-        *,
-        types: frozenset[str] | None,
-        at: int,
-        known_by: int | None,
-        allowed: NDArray[np.int64] | None,
-    ) -> list[int]:
-        """The numbers of the entries nearest to a unit vector, within the filter."""
-        with self.lock:
-            count = self._count
-            numbers, type_of, learned, until = self._numbers, self._type, self._learned, self._until
-            bits, bytes_, scales = self._bits, self._bytes, self._scales
-            codes = None if types is None else [self._types[name] for name in types if name in self._types]
-        mask = (until[:count] > at) & (numbers[:count] >= 0)
-        if known_by is not None:
-            mask &= learned[:count] <= known_by
-        if codes is not None:
-            mask &= np.isin(type_of[:count], codes)
-        if allowed is not None:
-            mask &= np.isin(numbers[:count], allowed)
-        rows = np.flatnonzero(mask)
-        if len(rows) > EXACT_ENTRIES:
-            distance = np.zeros(count, np.uint16)
-            for line, asked in zip(bits, pack(vector[None, :])[:, 0], strict=True):
-                distance += np.bitwise_count(line[:count] ^ asked)
-            distance = distance[rows]
-            shortlist = max(min(max(len(rows) // 8, SHORTEST_LIST), LONGEST_LIST), 8 * limit)
-            rows = rows[_smallest(distance, shortlist)]
-        alike = likeness(bytes_[rows].astype(np.float32), vector) * scales[rows]
-        return [int(number) for number in numbers[rows[_smallest(-alike, limit)]]]
+    def _neighbour(self, source: str, position: int) -> int:
+        if not source:
+            return NO_SOURCE
+        return neighbour_key(self._sources.setdefault(source, len(self._sources)), position)
+
+    def _same(self, row: int, entry: Kept) -> bool:
+        """Whether the row may stand for the entry as it is now."""
+        start = int(self.columns["ends"][row - 1]) if row else 0
+        return (
+            self.types.get(entry.type) == self.columns["types"][row]
+            and self.authors.get(entry.author) == self.columns["authors"][row]
+            and self._neighbour(entry.source, entry.position) == self.columns["neighbours"][row]
+            and self.codes[start : self.columns["ends"][row]].tobytes() == entry.codes
+        )
+
+    def _append(self, entry: Kept) -> int:
+        row = self.count
+        if row == len(self.bytes):
+            self._grow()
+        column = self.columns
+        used = int(column["ends"][row - 1]) if row else 0
+        codes = np.frombuffer(entry.codes, np.uint32)
+        if used + len(codes) > len(self.codes):
+            grown = np.zeros(max(4096, (used + len(codes)) * 3 // 2), np.uint32)
+            grown[:used] = self.codes[:used]
+            self.codes = grown
+        self.codes[used : used + len(codes)] = codes
+        column["ends"][row] = used + len(codes)
+        column["types"][row] = self.types.setdefault(entry.type, len(self.types))
+        column["authors"][row] = self.authors.setdefault(entry.author, len(self.authors))
+        column["neighbours"][row] = self._neighbour(entry.source, entry.position)
+        column["numbers"][row] = entry.number
+        self._rows[entry.number] = row
+        self.count += 1
+        if self.count - len(self.arranged) > max(1024, len(self.arranged) // 8):
+            self._arrange()
+        return row
+
+    def _arrange(self) -> None:
+        """Sort the neighbours; those added later are looked through one by one until the next time."""
+        keys = self.columns["neighbours"][: self.count]
+        self.arranged_rows = np.argsort(keys, kind="stable")
+        self.arranged = keys[self.arranged_rows]
 
     def _grow(self) -> None:
-        capacity = max(64, len(self._numbers) * 3 // 2)
-        for name in ("_numbers", "_type", "_learned", "_until", "_bytes", "_scales"):
-            old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
-        bits = np.zeros((len(self._bits), capacity), np.uint64)
-        bits[:, : self._bits.shape[1]] = self._bits
-        self._bits = bits
+        capacity = max(64, self.count * 3 // 2)
+        self.columns = {name: _longer(column, capacity) for name, column in self.columns.items()}
+        self.bytes = _longer(self.bytes, capacity)
+        bits = np.zeros((len(self.bits), capacity), np.uint64)
+        bits[:, : self.bits.shape[1]] = self.bits
+        self.bits = bits
 
 
 class Shelves:
@@ -137,15 +228,20 @@ class Shelves:
         self._most_bytes = most_bytes
         self._shelves: OrderedDict[tuple[int, int], Shelf] = OrderedDict()
         self._lock = threading.Lock()
+        self._gets = 0
 
     def get(self, number: int, embedder: int, dimensions: int) -> Shelf:
         """The shelf of a workspace for an embedder, empty if it is not in memory."""
         with self._lock:
             shelf = self._shelves.get((number, embedder))
+            self._gets += 1
+            weigh = shelf is None or self._gets % GETS_BETWEEN_WEIGHINGS == 0
             if shelf is None:
                 shelf = self._shelves[number, embedder] = Shelf(dimensions)
             self._shelves.move_to_end((number, embedder))
-            while len(self._shelves) > 1 and sum(one.size for one in self._shelves.values()) > self._most_bytes:
+            while (
+                weigh and len(self._shelves) > 1 and sum(one.size for one in self._shelves.values()) > self._most_bytes
+            ):
                 self._shelves.popitem(last=False)
             return shelf
 
@@ -164,15 +260,7 @@ def pack(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
-def likeness(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The product of each vector with one, without the threads that BLAS would wake and leave spinning."""
-    found: NDArray[np.float32] = np.einsum("ij,j->i", vectors, vector)
-    return found
-
-
-def _smallest(values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
-    """The places of the smallest values, smallest first."""
-    if count < len(values):
-        values_of = np.argpartition(values, count)[:count]
-        return values_of[np.argsort(values[values_of], kind="stable")]
-    return np.argsort(values, kind="stable")
+def _longer(column: NDArray[Any], capacity: int) -> NDArray[Any]:
+    new = np.zeros((capacity, *column.shape[1:]), column.dtype)
+    new[: len(column)] = column
+    return new

@@ -1,5 +1,6 @@
 """Owns the passage a hit shows: the stretch of its text that has most of the words, with them marked."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from holdfast.engines.search.analyser import Word, located
@@ -26,15 +27,20 @@ def _window(text: str, matches: list[Word], weights: Mapping[str, float], length
     if len(text) <= length:
         return 0, len(text)
     best, start = -1.0, 0
-    for index, first in enumerate(matches):
-        seen: set[str] = set()
-        for word in matches[index:]:
-            if word.end > first.start + length * 3 // 4:
-                break
-            seen.add(word.text)
-        value = sum(weights[word] for word in seen)
-        if value > best:
+    following, value = 0, 0.0
+    seen: Counter[str] = Counter()
+    for first in matches:
+        while following < len(matches) and matches[following].end <= first.start + length * 3 // 4:
+            word = matches[following].text
+            value += 0.0 if seen[word] else weights[word]
+            seen[word] += 1
+            following += 1
+        # Sums in another order differ by a hair; the earlier passage wins then.
+        if value > best + 1e-9:
             best, start = value, first.start
+        if seen[first.text]:
+            seen[first.text] -= 1
+            value -= 0.0 if seen[first.text] else weights[first.text]
     start = _word_start(text, max(0, start - length // 8))
     end = min(len(text), start + length)
     if end < len(text):

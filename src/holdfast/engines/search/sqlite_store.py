@@ -1,23 +1,24 @@
 """Owns the index in SQLite: FTS5 postings kept by triggers, float16 vectors in rows, shelves in memory."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from holdfast.engines.search.model import Scalar
-from holdfast.engines.search.shelf import Shelf, Shelves, likeness
+from holdfast.engines.search.pool import Places, Pool
+from holdfast.engines.search.shelf import Kept, Shelf, Shelves
+from holdfast.engines.search.shelf_view import ShelfView, likeness
 from holdfast.engines.search.store import (
-    COLUMNS,
-    Candidate,
     Filter,
     Pending,
     Prepared,
     Statistics,
     Store,
     Vector,
+    View,
 )
 from holdfast.storage.database import Tx
 
@@ -103,59 +104,8 @@ class SqliteStore(Store):
         else:
             tx.many(_PUT_VECTOR, _vector_rows(shelf, numbers, embedder, vectors))
 
-    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
-        row = tx.one("SELECT entries, length FROM search_shelf WHERE number = :shelf", {"shelf": shelf})
-        entries = int(row["entries"]) if row else 0
-        prefixed = {f"{shelf}~{word}": word for word in words}
-        found = tx.all(
-            "SELECT term, doc FROM search_vocabulary WHERE term IN (SELECT value FROM json_each(:terms))",
-            {"terms": json.dumps(list(prefixed))},
-        )
-        frequencies = {prefixed[row["term"]]: int(row["doc"]) for row in found}
-        return Statistics(entries, int(row["length"]) / max(entries, 1) if row else 0.0, frequencies)
-
-    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
-        if not weights:
-            return []
-        params: dict[str, Any] = {
-            "words": " OR ".join(f'"{filter.shelf}~{word}"' for word in weights),
-            "limit": limit,
-        }
-        conditions = " AND ".join(self.conditions(filter, params))
-        rows = tx.all(
-            "SELECT e.number FROM search_word JOIN search_entry e ON e.number = search_word.rowid "
-            f"WHERE search_word MATCH :words AND {conditions} ORDER BY bm25(search_word), e.number LIMIT :limit",
-            params,
-        )
-        return [int(row["number"]) for row in rows]
-
-    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
-        shelf = self._refreshed(tx, filter.shelf, embedder, len(vector))
-        allowed = None
-        if filter.looks_inside:
-            params: dict[str, Any] = {}
-            conditions = " AND ".join(self.conditions(filter, params))
-            rows = tx.all(f"SELECT e.number FROM search_entry e WHERE {conditions}", params)
-            allowed = np.array([row["number"] for row in rows], np.int64)
-        return shelf.nearest(vector, limit, types=filter.types, at=filter.at, known_by=filter.known_by, allowed=allowed)
-
-    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
-        params: dict[str, Any] = {"numbers": self.numbers(numbers), "embedder": embedder}
-        rows = tx.all(
-            f"SELECT {COLUMNS}, v.vector FROM search_entry e JOIN search_text t ON t.number = e.number "
-            "LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder "
-            f"WHERE e.number {self.among} ORDER BY e.number",
-            params,
-        )
-        # Rows in the order of the fields: hundreds are made for each query.
-        values: list[tuple[Any, ...]] = [tuple(row) for row in rows]
-        found = [Candidate(*one[:-1]) for one in values]
-        if vector is not None:
-            known = [index for index, one in enumerate(values) if one[-1] is not None]
-            matrix = np.frombuffer(b"".join(values[index][-1] for index in known), np.float16).astype(np.float32)
-            for index, value in zip(known, likeness(matrix.reshape(len(known), len(vector)), vector), strict=True):
-                found[index].cosine = float(value)
-        return found
+    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
+        return SqliteView(self, tx, filter, embedder, self._refreshed(tx, filter.shelf, embedder, dimensions))
 
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         changes: dict[int, int] = {}
@@ -197,7 +147,7 @@ class SqliteStore(Store):
             if shelf.sequence >= sequence:
                 # A newer snapshot filled it; what is not in ours is left out when its row is read.
                 return shelf
-            if shelf.sequence == 0:
+            if shelf.sequence == 0 or shelf.wasteful:
                 _fill(tx, shelf, number, embedder)
             else:
                 _follow(tx, shelf, number, embedder)
@@ -208,30 +158,78 @@ class SqliteStore(Store):
         return shelf
 
 
+class SqliteView(View):
+    """A query's look at a shelf; rows are read only where the filter or the exact cosine needs them."""
+
+    def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedder: int, shelf: Shelf) -> None:
+        self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
+        self._shelf = ShelfView(
+            shelf, types=filter.types, at=filter.at, known_by=filter.known_by, allowed=self._allowed()
+        )
+
+    def _allowed(self) -> Places | None:
+        """The numbers within a filter that the shelf cannot judge; None where it can."""
+        if not self._filter.looks_inside:
+            return None
+        params: dict[str, Any] = {}
+        conditions = " AND ".join(self._store.conditions(self._filter, params))
+        rows = self._tx.all(f"SELECT e.number FROM search_entry e WHERE {conditions}", params)
+        return np.array([row["number"] for row in rows], np.int64)
+
+    def statistics(self, words: Sequence[str]) -> Statistics:
+        row = self._tx.one(
+            "SELECT entries, length FROM search_shelf WHERE number = :shelf", {"shelf": self._filter.shelf}
+        )
+        entries, length = (int(row["entries"]), int(row["length"])) if row else (0, 0)
+        return Statistics(entries, length / max(entries, 1), self._shelf.frequencies(words))
+
+    def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
+        return self._shelf.lexical(weights, mean_length, limit)
+
+    def nearest(self, vector: Vector, limit: int) -> Places:
+        return self._shelf.nearest(vector, limit)
+
+    def around(self, places: Places) -> Places:
+        return self._shelf.around(places)
+
+    def pool(self, places: Places, words: Sequence[str], vector: Vector | None, authors: Collection[str]) -> Pool:
+        return self._shelf.pool(places, words, vector, authors)
+
+    def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
+        rows = self._tx.all(
+            "SELECT e.id, v.vector FROM search_entry e JOIN search_vector v ON v.shelf = e.shelf "
+            f"AND v.number = e.number WHERE e.number {self._store.among} AND v.embedder = :embedder",
+            {"numbers": self._store.numbers(self._shelf.numbers(places).tolist()), "embedder": self._embedder},
+        )
+        matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).astype(np.float32)
+        alike = likeness(matrix.reshape(len(rows), len(vector)), vector)
+        return [(str(row["id"]), cosine) for row, cosine in zip(rows, alike.tolist(), strict=True)]
+
+
+_KEPT = """
+SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, t.codes, v.vector
+FROM search_entry e JOIN search_text t ON t.number = e.number
+LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder
+WHERE e.shelf = :shelf AND e.change > :seen ORDER BY e.number
+"""
+
+
 def _fill(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
-    rows = tx.all(
-        "SELECT e.number, e.type, e.learned_at, e.valid_until, v.vector FROM search_vector v "
-        "JOIN search_entry e ON e.number = v.number WHERE v.shelf = :shelf AND v.embedder = :embedder",
-        {"shelf": number, "embedder": embedder},
-    )
-    matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).astype(np.float32)
-    entries = [(int(row["number"]), row["type"], int(row["learned_at"]), row["valid_until"]) for row in rows]
-    shelf.fill(entries, matrix.reshape(len(rows), shelf.dimensions))
+    rows = _kept(tx, number, embedder, -1)
+    vectors = [row[-1] for row in rows if row[-1] is not None]
+    matrix = np.frombuffer(b"".join(vectors), np.float16).astype(np.float32).reshape(len(vectors), shelf.dimensions)
+    shelf.fill([Kept(*row[:-1]) for row in rows], matrix, [row[-1] is not None for row in rows])
 
 
 def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
-    rows = tx.all(
-        "SELECT e.number, e.type, e.learned_at, e.valid_until, v.vector FROM search_entry e "
-        "LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder "
-        "WHERE e.shelf = :shelf AND e.change > :seen",
-        {"shelf": number, "embedder": embedder, "seen": shelf.sequence},
-    )
-    for row in rows:
-        if row["vector"] is None:
-            shelf.drop(int(row["number"]))
-        else:
-            vector = np.frombuffer(row["vector"], np.float16).astype(np.float32)
-            shelf.put(int(row["number"]), row["type"], int(row["learned_at"]), row["valid_until"], vector)
+    for row in _kept(tx, number, embedder, shelf.sequence):
+        vector = None if row[-1] is None else np.frombuffer(row[-1], np.float16).astype(np.float32)
+        shelf.put(Kept(*row[:-1]), vector)
+
+
+def _kept(tx: Tx, number: int, embedder: int, seen: int) -> list[tuple[Any, ...]]:
+    """The columns of `Kept` and the vector of each entry that changed since."""
+    return [tuple(row) for row in tx.all(_KEPT, {"shelf": number, "embedder": embedder, "seen": seen})]
 
 
 def _numbered(tx: Tx, shelf: int, prepared: Sequence[Prepared]) -> list[int]:

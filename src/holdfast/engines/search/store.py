@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.search import analyser
 from holdfast.engines.search.model import Entry, Scalar
+from holdfast.engines.search.pool import Places, Pool
 from holdfast.storage.database import Row, Tx
 
 Vector = NDArray[np.float32]
 
 _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
-COLUMNS = (
-    "e.number, e.type, e.id, e.part, e.length, e.learned_at, e.occurred_at, e.author, e.source, e.position, t.codes"
-)
-"""A candidate's columns, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +69,6 @@ class Filter:
         return found
 
 
-@dataclass(slots=True)
-class Candidate:
-    """An entry that may become a hit, with what ranking looks at. `cosine` is None where it has no vector yet."""
-
-    number: int
-    type: str
-    id: str
-    part: int
-    length: int
-    learned_at: int
-    occurred_at: int | None
-    author: str
-    source: str
-    position: int
-    codes: bytes
-    cosine: float | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """How often words occur in a workspace."""
@@ -107,6 +86,34 @@ class Pending:
     change: int
     title: str
     text: str
+
+
+class View(ABC):
+    """What a query may find, at the moment of its transaction. A place stands for an entry, in a way of the store's."""
+
+    @abstractmethod
+    def statistics(self, words: Sequence[str]) -> Statistics:
+        """Word frequencies of the workspace."""
+
+    @abstractmethod
+    def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
+        """The entries that hold the words, those of most weight first."""
+
+    @abstractmethod
+    def nearest(self, vector: Vector, limit: int) -> Places:
+        """The entries nearest to a vector."""
+
+    @abstractmethod
+    def around(self, places: Places) -> Places:
+        """The entries just before and after these in their sources, these included, within the filter."""
+
+    @abstractmethod
+    def pool(self, places: Places, words: Sequence[str], vector: Vector | None, authors: Collection[str]) -> Pool:
+        """What ranking needs of these entries."""
+
+    @abstractmethod
+    def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
+        """The entities' ids with the exact cosine of each of these entries that has a vector."""
 
 
 class Store(ABC):
@@ -174,18 +181,6 @@ class Store(ABC):
             {"at": at, "change": self.next_change(tx, shelf), "shelf": shelf, "type": type, "id": id},
         )
 
-    def neighbours(self, tx: Tx, numbers: Sequence[int], filter: Filter) -> list[int]:
-        """The entries just before and after these in their sources, these included, within the filter."""
-        params: dict[str, Any] = {"numbers": self.numbers(numbers)}
-        conditions = " AND ".join(self.conditions(filter, params))
-        rows = tx.all(
-            "SELECT DISTINCT e.number FROM search_entry c JOIN search_entry e "
-            "ON e.shelf = c.shelf AND e.source = c.source AND e.position BETWEEN c.position - 1 AND c.position + 1 "
-            f"WHERE c.number {self.among} AND c.source <> '' AND {conditions}",
-            params,
-        )
-        return [int(row["number"]) for row in rows]
-
     def pending(self, tx: Tx, embedder: int, limit: int) -> list[Pending]:
         """Entries that wait for a vector of this embedder, oldest first."""
         rows = tx.all(
@@ -213,7 +208,8 @@ class Store(ABC):
     def shown(self, tx: Tx, numbers: Sequence[int]) -> dict[int, Row]:
         """What hits show, by number."""
         rows = tx.all(
-            "SELECT e.number, e.valid_until, t.title, t.text, t.meta FROM search_entry e "
+            "SELECT e.number, e.type, e.id, e.part, e.learned_at, e.occurred_at, e.author, e.source, e.valid_until, "
+            "t.title, t.text, t.meta FROM search_entry e "
             f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among}",
             {"numbers": self.numbers(numbers)},
         )
@@ -252,20 +248,8 @@ class Store(ABC):
         """Write entries with their postings and vectors."""
 
     @abstractmethod
-    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
-        """Word frequencies of the workspace."""
-
-    @abstractmethod
-    def lexical(self, tx: Tx, filter: Filter, weights: Mapping[str, float], limit: int) -> list[int]:
-        """The entries that hold the words, those of most weight first."""
-
-    @abstractmethod
-    def nearest(self, tx: Tx, filter: Filter, vector: Vector, embedder: int, limit: int) -> list[int]:
-        """The entries nearest to a vector."""
-
-    @abstractmethod
-    def candidates(self, tx: Tx, numbers: Sequence[int], vector: Vector | None, embedder: int) -> list[Candidate]:
-        """What ranking needs of these entries, with their exact cosine."""
+    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
+        """What may be found now; vectors of this embedder count."""
 
     @abstractmethod
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
