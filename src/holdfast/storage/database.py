@@ -52,6 +52,10 @@ class Database(Protocol):
         """Like `read`, for a look-up of a few rows by key: SQLite answers it without changing threads."""
         ...
 
+    def changes(self) -> int | None:
+        """A number that is another after each commit, by whatever process; None where that is not cheap to know."""
+        ...
+
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction of its own; when this returns, it survives kill -9."""
         ...

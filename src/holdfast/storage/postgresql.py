@@ -97,6 +97,9 @@ class PostgresDatabase:
     async def glance(self, work: Callable[[PostgresTx], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, None)
 
+    def changes(self) -> int | None:
+        return None
+
     async def write(self, work: Callable[[PostgresTx], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, "BEGIN")
 

@@ -142,6 +142,9 @@ class SqliteDatabase:
         except sqlite3.Error as problem:
             raise _translated(problem) from problem
 
+    def changes(self) -> int | None:
+        return int(self._reader().execute("PRAGMA data_version").fetchone()[0])
+
     async def write(self, work: Callable[[SqliteTx], T]) -> T:
         if self._closed:
             raise StorageFailed("The store is closed; the server is shutting down.")

@@ -24,6 +24,7 @@ MAX_NAME = 120
 _SHAPE = re.compile(r"xero_[0-9a-f]{32}_[A-Za-z0-9_-]{43}|ks_live_[0-9a-f]{64}")
 _TOUCH_MILLIS = 60_000
 FLUSH_SECONDS = 5
+MAX_REMEMBERED = 10_000
 
 
 def digest(secret: str) -> bytes:
@@ -47,19 +48,35 @@ class Keys:
         self._clock = clock
         self._workspaces_exist = workspaces_exist
         self._used: dict[str, int] = {}
+        self._remembered: dict[bytes, tuple[ApiKey, Principal]] = {}
+        self._remembered_at: int | None = None
         self._stopping = asyncio.Event()
 
     async def authenticate(self, secret: str) -> Principal:
         """Who holds this key; Unauthenticated with one text for every way a key can be wrong."""
         if len(secret) > MAX_KEY_LENGTH or _SHAPE.fullmatch(secret) is None:
             raise Unauthenticated
-        found = await self._database.glance(lambda tx: key_store.by_hash(tx, digest(secret)))
+        found, principal = await self._look_up(digest(secret))
         now = self._clock.now()
-        if found is None or found.revoked_at is not None or (found.expires_at is not None and found.expires_at <= now):
+        if found.revoked_at is not None or (found.expires_at is not None and found.expires_at <= now):
             raise Unauthenticated
         if now - (found.last_used_at or 0) > _TOUCH_MILLIS:
             self._used[found.id] = now
-        return principal_of(found)
+        return principal
+
+    async def _look_up(self, hashed: bytes) -> tuple[ApiKey, Principal]:
+        """The key of a digest, remembered for as long as nobody commits anything."""
+        version = self._database.changes()
+        if version is None or version != self._remembered_at or len(self._remembered) > MAX_REMEMBERED:
+            self._remembered = {}
+            self._remembered_at = version
+        known = self._remembered.get(hashed)
+        if known is None:
+            found = await self._database.glance(lambda tx: key_store.by_hash(tx, hashed))
+            if found is None:
+                raise Unauthenticated
+            known = self._remembered[hashed] = (found, principal_of(found))
+        return known
 
     async def current(self, principal: Principal) -> Principal:
         """The same key's principal as it is now; Unauthenticated once the key stopped working."""

@@ -39,6 +39,9 @@ class NoQuery(Model):
     """No query parameters."""
 
 
+_NO_QUERY = NoQuery()
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request, parsed: `body` and `query` are the operation's models."""
@@ -196,7 +199,10 @@ def render(answer: BaseModel | Page[Any]) -> bytes:
 
 
 def _query(operation: Operation, scope: Scope) -> BaseModel:
-    text = scope.get("query_string", b"").decode("latin-1")
+    raw = scope.get("query_string", b"")
+    if not raw and operation.query is NoQuery:
+        return _NO_QUERY
+    text = raw.decode("latin-1")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=100, errors="strict")
     except (ValueError, UnicodeDecodeError):
