@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.tool import AnyTool, ToolCall
-from holdfast.core.toolbox import Observe, Spilled, Toolbox
+from holdfast.core.toolbox import Ending, Spilled, Toolbox
 from holdfast.features.artifacts import tools as artifact_tools
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.intelligence import tools as intelligence_tools
@@ -31,8 +31,8 @@ def product_tools(services: Services) -> list[AnyTool]:
     ]
 
 
-def build_toolbox(services: Services, tools: Sequence[AnyTool], observe: Observe | None = None) -> Toolbox:
-    """The tools that every surface runs: refusals audited, large results kept as artifacts."""
+def build_toolbox(services: Services, tools: Sequence[AnyTool]) -> Toolbox:
+    """The tools that agents call over MCP: calls counted, refusals audited, large results kept as artifacts."""
 
     async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
         await services.audit.record_denied(
@@ -57,6 +57,7 @@ def build_toolbox(services: Services, tools: Sequence[AnyTool], observe: Observe
         made = await services.artifacts.create(call.principal, call.workspace(), new)
         return Spilled(made.id, f"xerotier://artifact/{made.id}", size)
 
-    if observe is None:
-        return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE)
+    def observe(call: ToolCall, name: str, ending: Ending, seconds: float) -> None:
+        services.usage.count(call.principal, "tool_calls", source="mcp", workspace_id=call.workspace_id)
+
     return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE, observe=observe)

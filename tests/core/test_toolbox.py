@@ -104,7 +104,7 @@ async def test_a_tool_that_answers_another_model_is_our_mistake() -> None:
 async def test_every_ending_is_observed() -> None:
     seen: list[tuple[str, str]] = []
     toolbox = Toolbox(
-        [_tool("a"), _tool("c", _refuse)], observe=lambda name, ending, seconds: seen.append((name, ending))
+        [_tool("a"), _tool("c", _refuse)], observe=lambda call, name, ending, seconds: seen.append((name, ending))
     )
     await toolbox.call(_call(), "a", {"count": 1})
     for name, given in (("a", {}), ("c", {"count": 1}), ("zzz", {})):

@@ -31,4 +31,6 @@ def _path(location: tuple[int | str, ...]) -> str:
 def _remedy(kind: str, message: str) -> str:
     if kind in _REMEDIES:
         return _REMEDIES[kind]
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

@@ -58,14 +58,14 @@ class Outcome:
 
 Denied = Callable[[ToolCall, str, HoldfastError], Awaitable[None]]
 Spill = Callable[[ToolCall, str, str], Awaitable[Spilled]]
-Observe = Callable[[str, Ending, float], None]
+Observe = Callable[[ToolCall, str, Ending, float], None]
 
 
 async def _nobody_told(call: ToolCall, name: str, error: HoldfastError) -> None:
     """Denials go nowhere."""
 
 
-def _unobserved(name: str, ending: Ending, seconds: float) -> None:
+def _unobserved(call: ToolCall, name: str, ending: Ending, seconds: float) -> None:
     """Nobody measures."""
 
 
@@ -142,7 +142,7 @@ class Toolbox:
                 given = tool.input.model_validate(arguments)
             except ValidationError as error:
                 ending = "invalid"
-                raise invalid(error, f"The arguments of {name}") from None
+                raise invalid(error, f"The input of {name}") from None
             result = await tool.handler(call, given)
             if not isinstance(result, tool.output):
                 raise TypeError(f"{name} answered {type(result).__name__}, not {tool.output.__name__}")
@@ -155,7 +155,7 @@ class Toolbox:
                 await self._denied(call, name, error)
             raise
         finally:
-            self._observe(known, ending, time.perf_counter() - started)
+            self._observe(call, known, ending, time.perf_counter() - started)
 
     @staticmethod
     def _refusal(principal: Principal, tool: AnyTool) -> ToolRefused | None:

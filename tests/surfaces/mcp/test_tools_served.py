@@ -155,3 +155,23 @@ async def test_results_follow_their_schemas_in_both_forms(database: Database, er
             assert not result.is_error, (name, result.content)
             jsonschema.validate(result.structured_content, schemas[name])
             assert result.content[0].text  # type: ignore[union-attr]
+
+
+@both_eras
+async def test_tool_calls_are_counted_for_the_key_and_the_workspace(sqlite_database: SqliteDatabase, era: str) -> None:
+    async with serve_site(sqlite_database) as site:
+        async with site.client(await site.key(), era) as client:
+            await client.call_tool("test.add", {"left": 1})
+            await client.call_tool("test.add", {"bogus": 1})
+        rows = await site.services.usage.report(site.owner, group_by=("source", "workspace"))
+        counted = {(row.source, row.workspace_id): row.amount for row in rows if row.kind == "tool_calls"}
+        assert counted == {("mcp", site.workspace): 2}
+
+
+async def test_wrong_input_is_named_once_with_what_to_do(sqlite_database: SqliteDatabase) -> None:
+    async with serve_site(sqlite_database) as site, site.client(await site.key()) as client:
+        result = await client.call_tool("xerotier.artifact.update", {"content": "x"})
+        text = result.content[0].text  # type: ignore[union-attr]
+        assert result.is_error
+        assert text.count("give either artifact_id or identifier") == 1
+        assert "value error" not in text.lower()

@@ -47,4 +47,4 @@ def _given(name: str, input: type[_In], arguments: Json) -> _In:
     try:
         return input.model_validate({key: value for key, value in arguments.items() if value is not None})
     except ValidationError as error:
-        raise invalid(error, f"The arguments of {name}") from None
+        raise invalid(error, f"The input of {name}") from None

@@ -121,7 +121,8 @@ class ToolHandlers:
 
 def error_result(error: HoldfastError) -> dict[str, Any]:
     """A failed call, in words that let a model mend it."""
-    lines = [error.message, *(f"- {field.field}: {field.message}" for field in error.fields)]
+    found = (f"{field.field}: {field.message}" for field in error.fields)
+    lines = [error.message, *(f"- {line}" for line in found if line not in error.message)]
     return {**_error_text("\n".join(lines)), "_meta": {"holdfast/code": error.code}}
 
 
