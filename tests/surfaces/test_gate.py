@@ -1,12 +1,15 @@
 """The outermost door: hosts, origins, sizes, time, request ids, and errors that show nothing of our insides."""
 
 import asyncio
+import io
 import json
 import logging
+from datetime import datetime
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from holdfast.surfaces.http import logs
 from holdfast.surfaces.http.asgi import send_json
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.logs import JsonFormatter
@@ -197,3 +200,15 @@ def test_a_log_line_is_json_with_its_facts() -> None:
     )
     line = json.loads(JsonFormatter().format(record))
     assert (line["message"], line["level"], line["status"]) == ("x y", "info", 200)
+
+
+async def test_each_request_is_one_line_of_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fine(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, {})
+
+    written = io.StringIO()
+    monkeypatch.setattr(logs, "_access_stream", written)
+    await ask(gate_around(fine))
+    line = json.loads(written.getvalue())
+    assert (line["message"], line["method"], line["path"], line["status"]) == ("request", "GET", "/", 200)
+    assert datetime.fromisoformat(line["time"]).tzinfo is not None

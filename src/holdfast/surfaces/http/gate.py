@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
+from holdfast.surfaces.http.logs import AccessLog
 from holdfast.surfaces.http.metrics import Metrics
 
 _log = logging.getLogger("holdfast.access")
@@ -44,6 +45,7 @@ class Gate:
         self._hosts = _LOCAL | {host.lower() for host in allowed_hosts}
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
         self._timeout_seconds = request_timeout_seconds
+        self._access = AccessLog()
         self.draining = False
         self.on_ready: list[Callable[[], Awaitable[object]]] = []
         """Loads what the first request would otherwise wait for."""
@@ -65,19 +67,18 @@ class Gate:
             await self._serve(scope, receive, answer)
         finally:
             self.open_requests -= 1
-            self._metrics.request(scope, answer.status, time.perf_counter() - started)
-            if _log.isEnabledFor(logging.INFO):
-                _log.info(
-                    "request",
-                    extra={
-                        "request_id": id,
-                        "method": scope["method"],
-                        "path": scope["path"],
-                        "status": answer.status,
-                        "ms": round((time.perf_counter() - started) * 1000, 2),
-                        "actor": scope["state"].get("actor"),
-                    },
-                )
+            seconds = time.perf_counter() - started
+            self._metrics.request(scope, answer.status, seconds)
+            self._access.write(
+                {
+                    "request_id": id,
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": answer.status,
+                    "ms": round(seconds * 1000, 2),
+                    "actor": scope["state"].get("actor"),
+                }
+            )
 
     async def _serve(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         try:

@@ -2,8 +2,9 @@
 
 import logging
 import sys
+import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 
@@ -28,6 +29,30 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
+class AccessLog:
+    """A line for each request, past the logging machinery: that took a sixth of a small request's time."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._prefix = ""
+
+    def write(self, facts: dict[str, Any]) -> None:
+        """One line, where requests are logged at all."""
+        stream = _access_stream
+        if stream is None:
+            return
+        now = time.time()
+        if int(now) != self._second:
+            self._second = int(now)
+            self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(now))
+        moment = f"{self._prefix}{int(now * 1000) % 1000:03d}+00:00"
+        line = {"time": moment, "level": "info", "logger": "holdfast.access", "message": "request", **facts}
+        stream.write(orjson.dumps(line, default=str).decode() + "\n")
+
+
+_access_stream: TextIO | None = None
+
+
 def configure_logs(level: str) -> None:
     """Send everything to stderr as JSON; stdout stays free for answers."""
     # What no line shows need not be found out for each one: that is half the cost of a request's line.
@@ -38,5 +63,7 @@ def configure_logs(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    global _access_stream
+    _access_stream = sys.stderr if root.isEnabledFor(logging.INFO) else None
     for noisy in ("uvicorn.access", "uvicorn.error", "mcp", "httpx", "httpcore", "ddgs"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
