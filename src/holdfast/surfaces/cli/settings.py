@@ -7,16 +7,22 @@ import click
 from holdfast.core.settings import SettingRow, load, rows
 from holdfast.surfaces.cli.frame import Out, data_dir_option, exits, json_option
 
-_INTRO = """# Settings
+_OPENING = """# Settings
 
-Made by `holdfast settings --markdown`; change the table in `core/settings.py` instead.
+Every setting has a default, so none is needed to start. Set one in the environment by the name in the first column, or
+in a TOML file (named by `HOLDFAST_CONFIG`) by the name in the second; the environment wins. An unknown or malformed
+setting stops the start and the message says which.
+`holdfast settings` prints this table with the values in force; `holdfast settings --markdown` prints this page, and
+`scripts/settings_page.py` writes it.
 
-Set a value in the environment, or by its name in a TOML file that `HOLDFAST_CONFIG` names; the environment wins.
-An unknown or malformed setting stops the start.
-
-| setting | environment | default | what it does |
+| environment | file | default | what it does |
 |---|---|---|---|
 """
+
+
+def page() -> str:
+    """The documentation page of settings."""
+    return _OPENING + "".join(_line(row) for row in rows())
 
 
 @click.command("settings", help="Print every setting with its present value, default and meaning.")
@@ -25,7 +31,7 @@ An unknown or malformed setting stops the start.
 @json_option
 def settings(markdown: bool, data_dir: Path | None, as_json: bool) -> None:
     if markdown:
-        click.echo(_INTRO + "".join(_line(row) for row in rows()), nl=False)
+        click.echo(page(), nl=False)
         return
     with exits():
         current = load(data_dir=data_dir)
@@ -47,7 +53,8 @@ def settings(markdown: bool, data_dir: Path | None, as_json: bool) -> None:
 
 def _line(row: SettingRow) -> str:
     default = f"`{row.default}`" if row.default else ""
-    return f"| `{row.name}` | `{row.env}` | {default} | {row.help} |\n"
+    secret = " Kept secret: never printed." if row.secret else ""
+    return f"| `{row.env}` | `{row.name}` | {default} | {row.help.replace('|', chr(92) + '|')}.{secret} |\n"
 
 
 def _plain(value: object) -> object:
