@@ -94,9 +94,7 @@ def load(file: Path, url: str, replace: bool) -> int:
         raise BackupFailed(f"{file} is not a Holdfast backup or is damaged ({problem}).") from None
     except psycopg.Error as problem:
         reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
-        raise BackupFailed(
-            f"{file} could not go into PostgreSQL ({reason}); try again with --replace."
-        ) from problem
+        raise BackupFailed(f"{file} could not go into PostgreSQL ({reason}); try again with --replace.") from problem
     return manifest.schema_version
 
 
@@ -148,9 +146,7 @@ def _make_room(url: str, replace: bool) -> None:
     with psycopg.connect(url) as connection:
         found = connection.execute(_OBJECTS).fetchall()
         if found and not replace:
-            raise BackupFailed(
-                "The PostgreSQL database holds data already; restore elsewhere, or use --replace."
-            )
+            raise BackupFailed("The PostgreSQL database holds data already; restore elsewhere, or use --replace.")
         for kind, name in found:
             connection.execute(f"DROP {kind} IF EXISTS {name} CASCADE".encode())
 
