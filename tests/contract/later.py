@@ -10,8 +10,8 @@ AGENTS = "a later issue: agents"
 LATER: dict[str, str] = {
     **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
     "XM-21": DASHBOARD,
-    **{f"XS-{number}": CHAT for number in range(1, 8)},
-    **{f"XS-T{number}": CHAT for number in range(1, 10)},
+    "XS-1": CHAT,
+    "XS-6": CHAT,
     **{f"KS-{number}": REPOSITORIES for number in range(1, 9)},
     **{f"ZE-{number}": CASES for number in range(1, 6)},
     **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
