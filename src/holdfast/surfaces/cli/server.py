@@ -62,7 +62,7 @@ async def status(session: Session, url: str | None) -> None:
     projects = await services.identity.projects(principal, limit=200)
     workspaces = await services.workspaces.list(principal, limit=200)
     keys = await services.keys.list(principal, limit=200)
-    address = (url or _known_url(click.get_current_context().params["data_dir"])).rstrip("/")
+    address = (url or known_url()).rstrip("/")
     session.out.record(
         {
             "url": address,
@@ -76,9 +76,9 @@ async def status(session: Session, url: str | None) -> None:
     )
 
 
-def _known_url(data_dir: Path | None) -> str:
-    """Where the directory's server said it answers, or where one would."""
-    settings = load(data_dir=data_dir)
+def known_url() -> str:
+    """Where the server of the command's data directory said it answers, or where one would."""
+    settings = load(data_dir=click.get_current_context().params["data_dir"])
     told = None if settings.database_url else server_url(settings.data_dir.expanduser())
     return told or settings.public_url or f"http://{settings.host}:{settings.port}"
 

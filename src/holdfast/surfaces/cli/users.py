@@ -9,6 +9,7 @@ from holdfast.core.clock import iso
 from holdfast.core.principal import ROLES, Role
 from holdfast.features.identity.model import User
 from holdfast.surfaces.cli.frame import Session, command
+from holdfast.surfaces.cli.server import known_url
 
 group = click.Group("users", help="People of the organization.")
 
@@ -54,7 +55,8 @@ async def set_password(session: Session, user_id: str) -> None:
 async def link(session: Session, user_id: str) -> None:
     await session.services.identity.user(session.principal, user_id)
     secret = await session.services.sign_in.new_link(user_id)
-    session.out.record({"user_id": user_id, "path": f"/sign-in?link={secret}"})
+    path = f"/sign-in?link={secret}"
+    session.out.record({"user_id": user_id, "url": known_url().rstrip("/") + path, "path": path})
 
 
 @command(group, "remove", _user_id, help="End a membership and its sessions.")
