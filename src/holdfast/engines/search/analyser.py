@@ -5,9 +5,9 @@ import threading
 import unicodedata
 import zlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import snowballstemmer
@@ -38,8 +38,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _stemmer_of_thread = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One indexed word and the stretch of text it stands for."""
 
     text: str
@@ -96,9 +95,10 @@ def located(text: str, wanted: Container[str]) -> list[Word]:
     """The wanted words of a text with their places in it."""
     found: list[Word] = []
     for run in _RUN.finditer(text):
-        for word in _of_run(run.group()):
-            if word.text in wanted:
-                found.append(Word(word.text, run.start() + word.start, run.start() + word.end))
+        for word, start, end in _of_run(run.group()):
+            if word in wanted:
+                offset = run.start()
+                found.append(Word(word, offset + start, offset + end))
     return found
 
 
@@ -138,7 +138,9 @@ def _humps(piece: str, start: int) -> Iterator[Word]:
     for part in parts:
         yield from _plain(part.group(), start + part.start(), part.end() - part.start())
     if len(parts) > 1 and len(piece) <= LONGEST_WORD:
-        yield Word(_fold(piece), start, start + len(piece))
+        folded = _fold(piece)
+        # Written all in small letters it is a plain word, and those are stemmed.
+        yield Word(stem(folded) if folded.isalpha() else folded, start, start + len(piece))
 
 
 def _bigrams(run: str) -> Iterator[Word]:
