@@ -28,6 +28,12 @@ def test_text_becomes_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
+@pytest.mark.parametrize("name", ["getUserProfile", "UserSettings", "parseHTTPReplies"])
+def test_a_name_is_found_whole_however_its_letters_are_written(name: str) -> None:
+    assert set(words(name.lower())) <= set(words(name))
+    assert snippet(f"Call {name} first.", dict.fromkeys(words(name.lower()), 1.0)) == f"Call **{name}** first."
+
+
 def test_a_query_of_stop_words_still_asks_for_something() -> None:
     assert query_words("who are you") == ["who", "are", "you"]
 
