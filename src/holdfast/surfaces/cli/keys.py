@@ -10,7 +10,7 @@ from holdfast.core.principal import SCOPES, TIERS
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.surfaces.cli.frame import Session, command
 
-group = click.Group("keys", help="API keys: make, list, change, rotate and revoke them.")
+group = click.Group("keys", help="API keys: make, list, rotate and revoke them.")
 
 _CREATE = (
     click.option("--name", required=True, help="What the key is for; rotation goes by it."),
