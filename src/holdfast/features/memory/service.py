@@ -416,6 +416,8 @@ def _require_current(memory: Memory) -> None:
 
 def _compared(content: str, near: list[tuple[Memory, float]]) -> tuple[Memory | None, list[Contradiction]]:
     """The memory that a text repeats, and those that it seems to change."""
+    if not near:
+        return None, []
     reading = likeness.read(content)
     contradicts = []
     for memory, cosine in near:

@@ -144,7 +144,7 @@ def secret_refusal(*texts: str) -> str | None:
 
 def junk_refusal(content: str) -> str | None:
     """Why a text is not worth remembering; None when it may be."""
-    letters = sum(character.isalnum() for character in content)
+    letters = sum(map(str.isalnum, content))
     if letters == 0:
         return "It is empty: there is nothing to remember."
     if _BOILERPLATE.search(content):
@@ -155,7 +155,7 @@ def junk_refusal(content: str) -> str | None:
 
 
 def _gibberish(content: str, letters: int) -> bool:
-    visible = sum(not character.isspace() for character in content)
+    visible = len(content) - sum(map(str.isspace, content))
     if letters < 3 or (visible >= 12 and letters / visible < 0.3):
         return True
     words = re.findall(r"[^\W\d_]+", content)
