@@ -18,6 +18,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.services import Services
+from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
 from holdfast.surfaces.cli.root import cli
 from tests.support.server import TestServer
@@ -30,7 +31,7 @@ class Cli:
         self.settings = Settings(data_dir=directory, public_url="https://team.example.com")
 
     def setup(self, client: str, *words: str | Path, code: int = 0) -> Result:
-        command = ["mcp", "setup", client, *map(str, words)]
+        command = ["mcp", "setup", client, *map(str, words), "--data-dir", str(self.settings.data_dir)]
         result = CliRunner().invoke(cli, command, obj=Entry(self._opens, _never), catch_exceptions=False)
         assert result.exit_code == code, result.output
         return result
@@ -82,6 +83,16 @@ def test_printing_gives_the_settings_alone_on_standard_output(holdfast: Cli) -> 
     whole = json.loads(holdfast.setup("codex", "--json", "--url", "http://127.0.0.1:9").stdout)
     assert [file["path"] for file in whole["files"]] == [".codex/config.toml", ".gitignore"]
     assert "http://127.0.0.1:9/proj_" in whole["files"][0]["content"] and "README" not in whole["files"]
+
+
+def test_the_settings_point_to_where_the_server_really_runs(holdfast: Cli) -> None:
+    lock = DataDirectoryLock(holdfast.settings.data_dir)
+    lock.tell("http://127.0.0.1:4711")
+    running = json.loads(holdfast.setup("cursor").stdout)["mcpServers"]["xerotier"]["url"]
+    lock.release()
+    stopped = json.loads(holdfast.setup("cursor").stdout)["mcpServers"]["xerotier"]["url"]
+    assert running.startswith("http://127.0.0.1:4711/proj_")
+    assert stopped.startswith("https://team.example.com/proj_")
 
 
 @pytest.mark.contract("XM-20")

@@ -11,6 +11,7 @@ from holdfast.features.client_bundles import folder
 from holdfast.features.client_bundles.model import Bundle, Wanted
 from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.surfaces.cli.frame import FAILED, Session, command, workspace_option
+from holdfast.surfaces.cli.server import told_url
 
 group = click.Group("mcp")
 
@@ -29,7 +30,7 @@ group = click.Group("mcp")
     ),
     click.option("--print", "show", is_flag=True, help="Print the settings file (the default without --write)."),
     click.option("--env", is_flag=True, help="Keep the key out of the file: the client reads XEROTIER_API_KEY."),
-    click.option("--url", help="The server as the client reaches it (default: from the settings)."),
+    click.option("--url", help="The server as the client reaches it (default: where it runs)."),
     click.option(
         "--surface", type=click.Choice(["xerotier"]), default="xerotier", help="Which MCP endpoint to connect."
     ),
@@ -43,7 +44,7 @@ async def setup(session: Session, **asked: Any) -> None:
         workspace_id=await session.workspace(asked["workspace"]),
         tier=asked["tier"],
         in_environment=asked["env"],
-        url=asked["url"],
+        url=asked["url"] or told_url(),
         label=asked["label"],
     )
     directory: Path | None = asked["directory"]

@@ -79,8 +79,13 @@ async def status(session: Session, url: str | None) -> None:
 def known_url() -> str:
     """Where the server of the command's data directory said it answers, or where one would."""
     settings = load(data_dir=click.get_current_context().params["data_dir"])
-    told = None if settings.database_url else server_url(settings.data_dir.expanduser())
-    return told or settings.public_url or f"http://{settings.host}:{settings.port}"
+    return told_url() or settings.public_url or f"http://{settings.host}:{settings.port}"
+
+
+def told_url() -> str | None:
+    """Where the server of the command's data directory said it answers, if one runs."""
+    settings = load(data_dir=click.get_current_context().params["data_dir"])
+    return None if settings.database_url else server_url(settings.data_dir.expanduser())
 
 
 def _answers(url: str) -> bool:
