@@ -68,6 +68,12 @@ async def test_unknown_paths_are_not_found(sqlite_server: TestServer, path: str)
         assert (await client.get(path)).status_code == 404
 
 
+async def test_a_wrong_method_is_told_the_right_ones(sqlite_server: TestServer) -> None:
+    async with sqlite_server.client() as client:
+        answer = await client.put("/api/projects", json={})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
+
+
 @pytest.mark.parametrize(
     "credential",
     [None, "Bearer", "Basic eA==", "Bearer ks_live_" + "0" * 64, "Bearer " + "x" * 20_000, "Bearer a.b.c", "x"],

@@ -53,6 +53,8 @@ async def test_a_password_opens_a_session_with_a_safe_cookie(sqlite_server: Test
         assert (await browser.get("/api/me")).json()["name"] == "Bob"
         await browser.post("/sign-out")
         assert (await browser.get("/api/me")).status_code == 401
+    events = (await sqlite_server.services.audit.list(sqlite_server.owner, limit=200)).items
+    assert [event.outcome for event in events if event.action == "session.start"] == ["allowed", "denied"]
 
 
 async def test_a_session_changes_things_only_with_its_csrf_token(sqlite_server: TestServer) -> None:
@@ -66,6 +68,8 @@ async def test_a_session_changes_things_only_with_its_csrf_token(sqlite_server: 
         )
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "csrf")
     assert allowed.status_code == 201
+    events = (await sqlite_server.services.audit.list(sqlite_server.owner, limit=200)).items
+    assert [event.actor for event in events if event.outcome == "denied"] == [sqlite_server.start.owner_id]
 
 
 async def test_cookies_are_secure_behind_https(sqlite_database: SqliteDatabase) -> None:

@@ -1,7 +1,6 @@
 """Owns the proof that no query finds another workspace's entries, or any that its filter leaves out."""
 
 from itertools import count
-from typing import cast
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,9 +18,8 @@ _moments = st.integers(NOW - 50, NOW + 50)
 
 @st.composite
 def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
-    one = st.fixed_dictionaries(
+    fields = st.fixed_dictionaries(
         {
-            "tenant": st.integers(0, 2),
             "text": _words.map(" ".join),
             "type": _types,
             "learned_at": _moments,
@@ -31,7 +29,10 @@ def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
             "meta": st.fixed_dictionaries({"kind": st.sampled_from(["x", "y"])}),
         }
     )
-    return [(cast("int", item.pop("tenant")), item) for item in draw(st.lists(one, min_size=1, max_size=25))]
+    drawn: list[tuple[int, dict[str, object]]] = draw(
+        st.lists(st.tuples(st.integers(0, 2), fields), min_size=1, max_size=25)
+    )
+    return drawn
 
 
 @given(

@@ -1,5 +1,6 @@
 """Owns how people sign in: one-time links, passwords and OIDC, each ending in a server-side session."""
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unauthenticated
-from holdfast.core.principal import SCOPES, Principal
+from holdfast.core.principal import SCOPES, Principal, Scope
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import session_store
 from holdfast.features.identity.passwords import verify_password
@@ -37,6 +38,7 @@ class SignIn:
         self._database = database
         self._audit = audit
         self._clock = clock
+        self._recording: set[asyncio.Task[None]] = set()
 
     async def new_link(self, user_id: str) -> str:
         """The secret of a link that signs this user in once, within the hour."""
@@ -54,6 +56,11 @@ class SignIn:
         address = email.strip().lower()[:300]
         account = await self._database.read(lambda tx: session_store.account_by_email(tx, address))
         if not await verify_password(account.password_hash if account else None, password) or account is None:
+            if account is not None:
+                # Beside the answer: an address that exists must not take longer to refuse.
+                task = asyncio.create_task(self._refused(account.user_id))
+                self._recording.add(task)
+                task.add_done_callback(self._recording.discard)
             raise Unauthenticated
         return await self._open("password", lambda tx: account.user_id)
 
@@ -105,6 +112,22 @@ class SignIn:
                 self._record(tx, session, "session.end", "sign-out")
 
         await self._database.write(work)
+
+    async def _refused(self, user_id: str) -> None:
+        """Record that somebody tried a wrong password for this account."""
+
+        def who(tx: Tx) -> Principal | None:
+            organization_id = session_store.first_membership(tx, user_id)
+            if organization_id is None:
+                return None
+            nothing: frozenset[Scope] = frozenset()
+            return Principal(organization_id, user_id, "session", is_person=True, scopes=nothing)
+
+        principal = await self._database.read(who)
+        if principal is not None:
+            await self._audit.record_denied(
+                principal, "session.start", resource="user", resource_id=user_id, reason="wrong password"
+            )
 
     async def _open(self, way: str, who: Callable[[Tx], str | None]) -> SignedIn:
         cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)

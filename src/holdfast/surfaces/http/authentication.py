@@ -84,7 +84,9 @@ class Authenticator:
             # A cookie travels with requests that other sites cause; only our pages know this token.
             given = header(scope, b"x-csrf-token") or ""
             if not hmac.compare_digest(given.encode(), session.csrf.encode()):
-                raise Forbidden("The header X-CSRF-Token is missing or wrong; reload the page.", code="csrf")
+                error = Forbidden("The header X-CSRF-Token is missing or wrong; reload the page.", code="csrf")
+                await self.denied(principal_of(session), f"{scope['method']} {scope['path'][:200]}", error)
+                raise error
         return principal_of(session)
 
 

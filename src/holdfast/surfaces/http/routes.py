@@ -4,6 +4,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
 
 class _Node(Generic[T]):
     __slots__ = ("children", "methods", "name", "parameter")
@@ -43,6 +45,10 @@ class Routes(Generic[T]):
             return None
         (target, names), values = found
         return target, dict(zip(names, values, strict=True))
+
+    def methods(self, path: str) -> list[str]:
+        """The methods that this path is served for."""
+        return [method for method in _METHODS if self.match(method, path) is not None]
 
     def _walk(
         self, node: _Node[T], segments: list[str], at: int, values: list[str], method: str

@@ -21,9 +21,9 @@ from holdfast.surfaces.openai.request import OpenAiRequest
 
 PING_SECONDS = 15.0
 DONE = b"data: [DONE]\n\n"
-_PING = b": still working\n\n"
+PING = b": still working\n\n"
 _AHEAD = 64
-_HEADERS = [
+STREAM_HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
@@ -47,7 +47,7 @@ class ChatTurns(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class End:
     """The events are over, one way or the other."""
 
     problem: BaseException | None = None
@@ -57,15 +57,15 @@ async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
     """Answer with events as they come; an error after the first is told in the stream."""
     request.unhurried()
     writer = _Writer(request)
-    async with while_connected(request.receive), _pumped(events) as queue:
+    async with while_connected(request.receive), pumped(events) as queue:
         while True:
             try:
                 async with asyncio.timeout(PING_SECONDS):
                     event = await queue.get()
             except TimeoutError:
-                await writer.write(_PING)
+                await writer.write(PING)
                 continue
-            if not isinstance(event, _End):
+            if not isinstance(event, End):
                 await writer.tell(event)
             elif event.problem is None:
                 await writer.end()
@@ -81,7 +81,7 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
     answer = Assembly()
     told: list[Json] = []
     usage: Json = {}
-    async with while_connected(request.receive), _pumped(events) as queue:
+    async with while_connected(request.receive), pumped(events) as queue:
         while True:
             event = await queue.get()
             if isinstance(event, ChunkEvent):
@@ -90,7 +90,7 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
                 told.append(event.data)
             elif isinstance(event, Done):
                 usage = event.usage
-            elif isinstance(event, _End):
+            elif isinstance(event, End):
                 if event.problem is not None:
                     raise event.problem
                 break
@@ -101,9 +101,9 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
 
 
 @asynccontextmanager
-async def _pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Queue[LoopEvent | _End]"]:
+async def pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Queue[LoopEvent | End]"]:
     """The events from a task of their own, so that waiting for the next one can be given up and taken up again."""
-    queue: asyncio.Queue[LoopEvent | _End] = asyncio.Queue(_AHEAD)
+    queue: asyncio.Queue[LoopEvent | End] = asyncio.Queue(_AHEAD)
 
     async def pump() -> None:
         try:
@@ -112,9 +112,9 @@ async def _pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Qu
         except asyncio.CancelledError:
             raise
         except BaseException as problem:
-            await queue.put(_End(problem))
+            await queue.put(End(problem))
         else:
-            await queue.put(_End())
+            await queue.put(End())
         finally:
             close = getattr(events, "aclose", None)
             if close is not None:
@@ -170,7 +170,8 @@ class _Writer:
         if not self._started:
             self._started = True
             limits = [(name.lower().encode(), value.encode("latin-1")) for name, value in self._request.headers.items()]
-            await self._request.send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *limits]})
+            headers = [*STREAM_HEADERS, *limits]
+            await self._request.send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
 def _data(value: Json) -> bytes:

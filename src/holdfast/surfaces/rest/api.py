@@ -1,7 +1,7 @@
 """Owns the management API's one path: match → authenticate → scope → limit → parse → handler → render."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -18,6 +18,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.principal import Scope as KeyScope
 from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.routes import Routes
+from holdfast.surfaces.http.site import MethodNotAllowed
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -129,7 +130,7 @@ class Api:
         try:
             found = self._routes.match(scope["method"], scope["path"])
             if found is None:
-                raise NotFound("operation", f"{scope['method']} {scope['path']}"[:200])
+                raise _unserved(scope, self._routes.methods(scope["path"]))
             operation, path = found
             principal = await self._admission.authenticate(scope)
             headers = await self._admission.limit(principal)
@@ -156,9 +157,9 @@ class Api:
         receive: Receive,
         send: Send,
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        query = _query(operation, scope)
+        query = query_of(operation, scope)
         raw = b"" if operation.upload else await read_body(scope, receive, self._max_body_bytes)
-        call = Call(principal, path, query, _body(operation, raw), Request(scope, receive))
+        call = Call(principal, path, query, body_of(operation, raw), Request(scope, receive))
         key = header(scope, b"idempotency-key") if operation.status == 201 and not operation.upload else None
         if key is None:
             return await _run(operation, call, scope, receive, send)
@@ -175,6 +176,14 @@ class Api:
             raise
         await self._idempotency.finish(principal.actor, key, status, body)
         return status, body, extra
+
+
+def _unserved(scope: Scope, methods: Sequence[str]) -> HoldfastError:
+    if methods:
+        error = MethodNotAllowed(f"This path takes {' and '.join(methods)}, not {scope['method'][:20]}.")
+        error.headers = {"Allow": ", ".join(methods)}
+        return error
+    return NotFound("operation", f"{scope['method']} {scope['path']}"[:200])
 
 
 async def _run(
@@ -198,7 +207,8 @@ def render(answer: BaseModel | Page[Any]) -> bytes:
     return answer.model_dump_json(by_alias=True).encode()
 
 
-def _query(operation: Operation, scope: Scope) -> BaseModel:
+def query_of(operation: Operation, scope: Scope) -> BaseModel:
+    """The query of a request as its operation's model; Invalid where it does not fit."""
     raw = scope.get("query_string", b"")
     if not raw and operation.query is NoQuery:
         return _NO_QUERY
@@ -221,7 +231,8 @@ def _query(operation: Operation, scope: Scope) -> BaseModel:
         raise invalid(error, "The query") from None
 
 
-def _body(operation: Operation, raw: bytes) -> BaseModel | None:
+def body_of(operation: Operation, raw: bytes) -> BaseModel | None:
+    """The body of a request as its operation's model; Invalid where it does not fit."""
     if operation.body is None:
         return None
     value = parse_json(raw) if raw else {}

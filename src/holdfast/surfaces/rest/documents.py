@@ -12,8 +12,8 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal, Scope
 from holdfast.features.documents.model import Document, DocumentChunk, FileTooLarge, State
 from holdfast.features.documents.service import DocumentService
+from holdfast.surfaces.http.multipart import read_upload
 from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuery
-from holdfast.surfaces.rest.multipart import read_upload
 
 _BASE = "/api/workspaces/{workspace_id}/documents"
 _ONE = _BASE + "/{document_id}"
