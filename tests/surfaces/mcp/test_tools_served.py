@@ -121,6 +121,7 @@ async def test_the_catalog_fits_a_context(sqlite_database: SqliteDatabase) -> No
         own = [tool for tool in tools if tool["name"].startswith("xerotier.")]
         text = json.dumps({"tools": own}, ensure_ascii=False, separators=(",", ":"))
         assert len(text) / 4 < 8_000
+        assert [tool["name"] for tool in own if "Example" not in tool["description"]] == []
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

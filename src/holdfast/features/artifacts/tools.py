@@ -171,7 +171,8 @@ def tools(service: ArtifactService) -> list[AnyTool]:
         Tool(
             name="xerotier.artifact.create",
             title="Create an artifact",
-            description="Keep a document, page, diagram, data file or piece of code in the workspace as version 1.",
+            description="Keep a document, page, diagram, data file or code in the workspace as version 1. "
+            "Example: identifier plan.md, type text/markdown",
             input=CreateInput,
             output=WrittenOutput,
             handler=create,
@@ -181,7 +182,8 @@ def tools(service: ArtifactService) -> list[AnyTool]:
         Tool(
             name="xerotier.artifact.update",
             title="Update an artifact",
-            description="Write the next version of an artifact of this workspace; earlier versions stay readable.",
+            description="Write the next version of an artifact of this workspace; earlier versions stay readable. "
+            "Example: identifier plan.md",
             input=UpdateInput,
             output=WrittenOutput,
             handler=update,
@@ -192,7 +194,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             name="xerotier.artifact.read",
             title="Read an artifact",
             description="One artifact with its content, the newest version or an earlier one. "
-            "Content over 1 MiB is left out and `content_truncated` is true.",
+            "Content over 1 MiB is left out and content_truncated is true. Example: artifact_id art_…, version 2",
             input=ReadInput,
             output=ReadOutput,
             handler=read,
@@ -202,7 +204,8 @@ def tools(service: ArtifactService) -> list[AnyTool]:
         Tool(
             name="xerotier.artifact.list",
             title="List artifacts",
-            description="The artifacts of this workspace, the last changed first, optionally of one chat or MIME type.",
+            description="The artifacts of this workspace, the last changed first, optionally of one chat or type. "
+            "Example: artifact_type text/html",
             input=ListInput,
             output=ListOutput,
             handler=list_all,

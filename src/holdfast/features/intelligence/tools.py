@@ -152,7 +152,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             name="xerotier.intelligence.brief",
             title="Project brief",
             description="Where the project stands: blockers, decisions, milestones, connections and memories, the most "
-            "useful first. Call it before starting work.",
+            "useful first. Call it before starting work. Example: focus billing",
             input=wire.BriefInput,
             output=wire.BriefOutput,
             handler=handlers.brief,
@@ -163,7 +163,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
         Tool(
             name="xerotier.intelligence.timeline",
             title="Timeline",
-            description="Milestones, newest first, by type, dates or related decision.",
+            description="Milestones, newest first, by type, dates or related decision. Example: since 2026-01-01",
             input=wire.TimelineInput,
             output=wire.TimelineOutput,
             handler=handlers.timeline,
@@ -173,7 +173,8 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
         Tool(
             name="xerotier.intelligence.decisions",
             title="Find decisions",
-            description="What was decided and why. Searches by meaning with a query; lists the newest without one.",
+            description="What was decided and why. Searches by meaning with a query; lists the newest without one. "
+            "Example: query database",
             input=wire.DecisionsInput,
             output=wire.DecisionsOutput,
             handler=handlers.decisions,
@@ -183,7 +184,8 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
         Tool(
             name="xerotier.intelligence.analyze",
             title="Analyze the workspace",
-            description="A cited Markdown synthesis of what the workspace knows of a topic, or of everything recent.",
+            description="A cited Markdown synthesis of what the workspace knows of a topic, or of everything recent. "
+            "Example: topic releases",
             input=wire.AnalyzeInput,
             output=wire.AnalyzeOutput,
             handler=handlers.analyze,
@@ -194,7 +196,8 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
         Tool(
             name="xerotier.intelligence.graph",
             title="Knowledge graph",
-            description="Decisions and milestones as nodes with what relates to them; relations as edges.",
+            description="Decisions and milestones as nodes with what relates to them; relations as edges. "
+            "Example: centre dec_…, depth 2",
             input=wire.GraphInput,
             output=wire.GraphOutput,
             handler=handlers.graph,
@@ -210,7 +213,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             name="xerotier.intelligence.relate",
             title="Relate two entities",
             description="Connect two existing entities of the workspace by a named relation. Telling it twice, or from "
-            "the other end, keeps one.",
+            "the other end, keeps one. Example: relation depends_on",
             input=wire.RelateInput,
             output=wire.RelateOutput,
             handler=handlers.relate,
@@ -221,7 +224,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             name="xerotier.intelligence.track_decision",
             title="Track a decision",
             description="Record a decision that later work rests on, with its reasons and alternatives. An undecided "
-            "one that holds work up is blocking.",
+            "one that holds work up is blocking. Example: title Use SQLite, rationale No server to run",
             input=wire.TrackDecisionInput,
             output=wire.TrackedDecision,
             handler=handlers.track_decision,
@@ -231,7 +234,8 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
         Tool(
             name="xerotier.intelligence.track_milestone",
             title="Track a milestone",
-            description="Record something the project reached: a release, a migration, an incident resolved.",
+            description="Record something the project reached: a release, a migration, an incident resolved. "
+            "Example: title 1.0 is out, type release",
             input=wire.TrackMilestoneInput,
             output=wire.MilestoneOut,
             handler=handlers.track_milestone,

@@ -227,7 +227,8 @@ def tools(service: MemoryService) -> list[AnyTool]:
             title="Search the workspace",
             description=(
                 "Find what the workspace knows about something, by words and by meaning, across memories, documents, "
-                "artifacts, decisions, milestones, repositories and cases. Use it before asking the person."
+                "artifacts, decisions, milestones, repositories and cases. Use it before asking the person. "
+                "Example: query deploy steps"
             ),
             input=SearchInput,
             output=SearchOutput,
@@ -241,7 +242,8 @@ def tools(service: MemoryService) -> list[AnyTool]:
             title="Recall memories",
             description=(
                 "Recall what people and agents saved about a topic: facts, preferences, instructions, decisions. "
-                "Without a query the newest memories come first. With as_of you learn what held at a past moment."
+                "Without a query the newest memories come first. With as_of you learn what held at a past moment. "
+                "Example: query editor settings"
             ),
             input=RecallInput,
             output=RecallOutput,
@@ -256,7 +258,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             description=(
                 "Remember something for later sessions and for the team. A repetition returns the memory that exists; "
                 "credentials and junk are rejected with the reason. Memories named under contradicts may be out of "
-                "date now: save again with supersedes to replace one."
+                "date now: save again with supersedes to replace one. Example: content We release on Tuesdays"
             ),
             input=SaveInput,
             output=SaveOutput,
