@@ -95,6 +95,18 @@ def test_the_settings_point_to_where_the_server_really_runs(holdfast: Cli) -> No
     assert stopped.startswith("https://team.example.com/proj_")
 
 
+def test_a_name_that_two_projects_use_is_not_guessed(holdfast: Cli) -> None:
+    async def make() -> list[str]:
+        async with open_local(holdfast.settings) as (services, principal):
+            projects = [await services.identity.create_project(principal, name) for name in ("One", "Two")]
+            return [(await services.workspaces.create(principal, project.id, "Shared")).id for project in projects]
+
+    ids = asyncio.run(make())
+    refused = holdfast.setup("cursor", "--workspace", "shared", code=FAILED)
+    assert all(each in refused.stderr for each in ids)
+    holdfast.setup("cursor", "--workspace", ids[1])
+
+
 @pytest.mark.contract("XM-20")
 def test_writing_merges_shows_the_diff_and_rotates_the_key(holdfast: Cli, project: Path) -> None:
     settings = project / ".mcp.json"

@@ -90,9 +90,11 @@ class Session:
         """The id of the workspace with this id, UUID or slug; the only one there is when none is named."""
         found = await self.services.workspaces.list(self.principal, limit=200)
         if named is not None:
-            for each in found.items:
-                if named in (each.id, each.uuid, each.slug):
-                    return each.id
+            matching = [each.id for each in found.items if named in (each.id, each.uuid, each.slug)]
+            if len(matching) > 1:
+                raise Invalid(f"Several workspaces are called {named!r}; name one by its id: {', '.join(matching)}.")
+            if matching:
+                return matching[0]
             raise NotFound("workspace", named)
         if len(found.items) == 1:
             return found.items[0].id
