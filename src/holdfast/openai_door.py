@@ -3,6 +3,9 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
+from pydantic import BaseModel
+from starlette.requests import Request
+
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -13,14 +16,21 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
 from holdfast.features.endpoints.models import Connected
 from holdfast.features.identity import store as identity_store
+from holdfast.features.responses.model import Asked
 from holdfast.services import Services
 from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
+from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.openai.chat import ChatCompletions
 from holdfast.surfaces.openai.embeddings import Embeddings
+from holdfast.surfaces.openai.files import Files, WorkspaceOf
 from holdfast.surfaces.openai.models import get_model, list_models
 from holdfast.surfaces.openai.passthrough import Passthrough
+from holdfast.surfaces.openai.request import OpenAiRequest
+from holdfast.surfaces.openai.responses import Responses
 from holdfast.surfaces.openai.surface import Handler, OpenAiSurface
+from holdfast.surfaces.rest import vector_stores
+from holdfast.surfaces.rest.api import Call, Operation, body_of, query_of, render
 
 PASSAGES = 8
 EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
@@ -48,13 +58,27 @@ def build_openai(settings: Settings, services: Services, authenticator: Authenti
 def handlers(services: Services, embeddings_model: str) -> Mapping[tuple[str, str], Handler]:
     """Every path under `/{project_id}/{endpoint}/v1`."""
     passthrough = Passthrough(services.usage)
-    chat = ChatCompletions(passthrough, EndpointTurns(services))
+    turns = EndpointTurns(services)
+    chat = ChatCompletions(passthrough, turns)
+    responses = Responses(services.responses, turns)
+    files = Files(services.documents, turns.workspace_of)
     embeddings = Embeddings(passthrough, services.search.embed, embeddings_model)
     return {
         ("GET", "/models"): list_models,
         ("GET", "/models/{model}"): get_model,
         ("POST", "/chat/completions"): chat.create,
         ("POST", "/embeddings"): embeddings.create,
+        ("POST", "/responses"): responses.create,
+        ("GET", "/responses/{response_id}"): responses.get,
+        ("GET", "/responses/{response_id}/input_items"): responses.input_items,
+        ("POST", "/responses/{response_id}/cancel"): responses.cancel,
+        ("DELETE", "/responses/{response_id}"): responses.delete,
+        ("POST", "/files"): files.create,
+        ("GET", "/files"): files.list,
+        ("GET", "/files/{file_id}"): files.get,
+        ("GET", "/files/{file_id}/content"): files.content,
+        ("DELETE", "/files/{file_id}"): files.delete,
+        **_in_workspace(vector_stores.operations(services.vector_stores), turns.workspace_of),
     }
 
 
@@ -83,6 +107,18 @@ class EndpointTurns:
             async for event in events:
                 yield event
 
+    async def answering(self, principal: Principal, asked: Asked, body: Json) -> AsyncGenerator[LoopEvent, None]:
+        """The events of a turn that nobody waits for."""
+        connected = await self._services.models.connect(asked.project_id, asked.endpoint)
+        turn = self.turn(principal, asked.project_id, asked.workspace_id, connected, body, None)
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    async def workspace_of(self, request: OpenAiRequest) -> str:
+        """The workspace of a request: the one that it names, or the project's first."""
+        return request.workspace_id or await self._workspace(request.principal, request.project_id)
+
     def served(self, connected: Connected, workspace_id: str) -> Served:
         """What a turn needs to know of an endpoint."""
         endpoint = connected.endpoint
@@ -105,6 +141,31 @@ class EndpointTurns:
             return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in hits]
 
         return about
+
+
+def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) -> dict[tuple[str, str], Handler]:
+    """Operations of the management API that OpenAI's clients know too, in the workspace of the request."""
+    return {
+        (operation.method, operation.path.removeprefix("/api/workspaces/{workspace_id}")): _carried(
+            operation, workspace_of
+        )
+        for operation in operations
+    }
+
+
+def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
+    async def carry_out(request: OpenAiRequest) -> None:
+        raw = await request.read()
+        path = {**request.path, "workspace_id": await workspace_of(request)}
+        incoming = Request(request.scope, request.receive)
+        body = body_of(operation, raw)
+        answer = await operation.handler(
+            Call(request.principal, path, query_of(operation, request.scope), body, incoming)
+        )
+        assert isinstance(answer, BaseModel)
+        await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
+
+    return carry_out
 
 
 def _where(hit: Hit) -> str:

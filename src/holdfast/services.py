@@ -26,6 +26,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.responses.service import ResponseService
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
@@ -67,5 +68,6 @@ class Services:
     web: WebAccess
     chats: ChatService
     chat_turns: ChatTurns
+    responses: ResponseService
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""

@@ -7,6 +7,7 @@ from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
@@ -43,6 +44,7 @@ from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.responses import service as responses
 from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.server_tools.chat_gate import ResearchGate
@@ -140,7 +142,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         Loop(),
         max_rounds=settings.max_tool_rounds,
     )
-    return Services(
+    services = Services(
         database=database,
         events=events,
         jobs=jobs,
@@ -176,6 +178,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         web=web,
         chats=chats,
         chat_turns=chat_turns,
+        responses=responses.ResponseService(database, audit, workspaces, jobs, clock),
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         secrets=secrets,
         endpoints=endpoints,
@@ -190,6 +193,16 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             ("jobs", jobs.run, jobs.stop),
         ),
     )
+    jobs.handle(responses.KIND, lambda run: _respond(services, run), concurrency=8, max_attempts=3)
+    return services
+
+
+async def _respond(services: Services, run: JobRun) -> None:
+    """Answer a background response with the model behind its endpoint."""
+    # Imported only where it is used: the endpoint's surface costs start-up time and memory.
+    from holdfast.openai_door import EndpointTurns
+
+    await services.responses.answer(run, EndpointTurns(services).answering)
 
 
 def _expected_url(settings: Settings) -> str:

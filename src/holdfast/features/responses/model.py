@@ -1,0 +1,133 @@
+"""Owns what a response is: where it belongs, what it was asked, and the object that clients read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from holdfast.core.errors import FieldError, Invalid, NotFound
+from holdfast.core.ids import new_id
+from holdfast.core.principal import Principal
+from holdfast.engines.llm.model import Json
+from holdfast.features.responses.items import Translated, translate
+
+Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+OPEN: frozenset[str] = frozenset({"queued", "in_progress"})
+
+_ECHOED: Mapping[str, object] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+
+
+class ResponseNotFound(NotFound):
+    """No such response for this caller."""
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__("response", response_id[:80])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a response, read and with everything that came before it."""
+
+    id: str
+    project_id: str
+    workspace_id: str
+    endpoint: str
+    request: Json
+    items: list[Json]
+    history: list[Json]
+    created_at: int
+
+    @property
+    def stored(self) -> bool:
+        return self.request.get("store") is not False
+
+    @property
+    def background(self) -> bool:
+        return bool(self.request.get("background"))
+
+    @property
+    def previous_id(self) -> str | None:
+        return self.request.get("previous_response_id")
+
+    def translated(self) -> Translated:
+        """The same question in the words of Chat Completions."""
+        return translate(self.request, [*self.history, *self.items])
+
+    def object(self, status: Status) -> Json:
+        """The response before anything was answered."""
+        given = {name: self.request.get(name) for name in _ECHOED}
+        echoed = {name: _ECHOED[name] if value is None else value for name, value in given.items()}
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created_at // 1000,
+            "status": status,
+            "background": self.background,
+            "completed_at": None,
+            "error": None,
+            "incomplete_details": None,
+            "model": self.request.get("model") or "",
+            "output": [],
+            "usage": None,
+            **echoed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A response that is kept."""
+
+    asked: Asked
+    status: Status
+    response: Json
+    principal: Principal
+    job_id: str | None
+
+    def ended(self, status: Status, error: Json | None = None) -> "Stored":
+        """The same, over for this reason."""
+        return replace(self, status=status, response={**self.response, "status": status, "error": error})
+
+
+def check(request: Json) -> None:
+    """Invalid for what makes no sense, or would be silently ignored."""
+    for name in ("conversation", "prompt"):
+        if request.get(name) is not None:
+            raise wrong(name, "leave it out; send the items, or previous_response_id")
+    previous = request.get("previous_response_id")
+    if previous is not None and not isinstance(previous, str):
+        raise wrong("previous_response_id", "write the id of a response as text")
+    for name in ("store", "background", "stream"):
+        if request.get(name) is not None and not isinstance(request[name], bool):
+            raise wrong(name, "use true or false")
+    if request.get("background") and request.get("store") is False:
+        raise wrong("store", "a background response has to be stored")
+    if request.get("background") and request.get("stream"):
+        raise wrong("stream", "a background response is not streamed: ask for it by its id until it is completed")
+
+
+def fresh_id() -> str:
+    """An id for a new response."""
+    return new_id("resp")
+
+
+def wrong(field: str, problem: str) -> Invalid:
+    """Invalid, saying what to write instead."""
+    return Invalid("The response can't be made.", fields=[FieldError(field, problem)])

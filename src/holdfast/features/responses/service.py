@@ -1,0 +1,211 @@
+"""Owns responses: reading a request with what came before it, keeping answers, and answering in the background."""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import Conflict
+from holdfast.core.principal import Principal
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.jobs.model import JobFailed, JobNotFound
+from holdfast.engines.jobs.run import JobRun
+from holdfast.engines.llm.model import Json, LoopEvent
+from holdfast.engines.llm.upstream import UpstreamRefused
+from holdfast.features.audit.service import Audit
+from holdfast.features.responses import store
+from holdfast.features.responses.events import ResponseEvents
+from holdfast.features.responses.items import input_items
+from holdfast.features.responses.model import OPEN, Asked, ResponseNotFound, Stored, check, fresh_id, wrong
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Tx
+
+KIND = "response"
+MAX_CHAIN = 500
+"""How many responses a conversation may have behind it."""
+KEPT_MILLIS = 30 * 86_400_000
+
+Turn = Callable[[Principal, Asked, Json], AsyncGenerator[LoopEvent, None]]
+"""Takes a turn for a request: who asks, what for, and the Chat Completions body."""
+
+
+class ResponseService:
+    """The responses of an installation."""
+
+    def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, jobs: JobEngine, clock: Clock) -> None:
+        self._database = database
+        self._audit = audit
+        self._workspaces = workspaces
+        self._jobs = jobs
+        self._clock = clock
+
+    def now(self) -> int:
+        """The time by which responses are stamped."""
+        return self._clock.now()
+
+    async def ask(
+        self, principal: Principal, project_id: str, workspace_id: str | None, endpoint: str, request: Json
+    ) -> Asked:
+        """Read a request; Invalid or NotFound for what cannot be answered."""
+        principal.require("inference")
+        check(request)
+        items = input_items(request.get("input"))
+        workspace_id = workspace_id or await self._first_workspace(principal, project_id)
+
+        def work(tx: Tx) -> Asked:
+            place = self._workspaces.check(tx, principal, workspace_id).id
+            history = self._history(tx, principal, project_id, request.get("previous_response_id"))
+            return Asked(fresh_id(), project_id, place, endpoint, request, items, history, self._clock.now())
+
+        asked = await self._database.read(work)
+        asked.translated()
+        return asked
+
+    def events(self, asked: Asked) -> ResponseEvents:
+        """A response that is about to be made."""
+        return ResponseEvents(asked.object("in_progress"), asked.translated().functions, self._clock.now)
+
+    async def keep(self, principal: Principal, asked: Asked, response: Json) -> None:
+        """Keep an answer, unless the client wants none kept."""
+        if asked.stored:
+            kept = Stored(asked, response["status"], response, principal, None)
+            await self._database.write(lambda tx: self._insert(tx, kept))
+
+    async def begin(self, principal: Principal, asked: Asked) -> Json:
+        """Answer in the background; the response as it is now."""
+        queued = Stored(asked, "queued", asked.object("queued"), principal, None)
+
+        def work(tx: Tx) -> None:
+            payload = {"id": asked.id, "project_id": asked.project_id}
+            job_id = self._jobs.enqueue(tx, KIND, payload, workspace_id=asked.workspace_id)
+            self._insert(tx, replace(queued, job_id=job_id))
+
+        await self._database.write(work)
+        return queued.response
+
+    async def get(self, principal: Principal, project_id: str, response_id: str) -> Stored:
+        """One response, as far as it is."""
+        principal.require_any("read", "inference")
+        return await self._database.read(lambda tx: self._found(tx, principal, project_id, response_id))
+
+    async def cancel(self, principal: Principal, project_id: str, response_id: str) -> Json:
+        """Stop a background response; one that is over stays as it is."""
+        principal.require("inference")
+
+        def work(tx: Tx) -> Json:
+            found = self._found(tx, principal, project_id, response_id)
+            if found.job_id is None:
+                raise Conflict("Only a background response can be cancelled; end the request of any other.")
+            if found.status not in OPEN:
+                return found.response
+            over = found.ended("cancelled")
+            store.end(tx, response_id, "cancelled", over.response, self._clock.now())
+            self._jobs.cancel(tx, found.job_id)
+            self._audit.record(
+                tx,
+                principal,
+                "response.cancel",
+                resource="response",
+                resource_id=response_id,
+                workspace_id=found.asked.workspace_id,
+            )
+            return over.response
+
+        return await self._database.write(work)
+
+    async def delete(self, principal: Principal, project_id: str, response_id: str) -> None:
+        """Forget a response, and stop it where it still runs."""
+        principal.require("inference")
+
+        def work(tx: Tx) -> None:
+            found = self._found(tx, principal, project_id, response_id)
+            if found.job_id is not None and found.status in OPEN:
+                self._jobs.cancel(tx, found.job_id)
+            store.delete(tx, response_id)
+            self._audit.record(
+                tx,
+                principal,
+                "response.delete",
+                resource="response",
+                resource_id=response_id,
+                workspace_id=found.asked.workspace_id,
+            )
+
+        await self._database.write(work)
+
+    async def answer(self, run: JobRun, turn: Turn) -> None:
+        """A background job: take the turn, and write the answer unless somebody cancelled meanwhile.
+
+        Nothing of a turn is kept before its end, so one that a restart interrupts is taken again.
+        """
+        response_id, project_id = str(run.payload["id"]), str(run.payload["project_id"])
+
+        def begin(tx: Tx) -> Stored | None:
+            found = store.find(tx, response_id, project_id)
+            if found is None or found.status not in OPEN:
+                return None
+            store.end(tx, response_id, "in_progress", {**found.response, "status": "in_progress"}, self._clock.now())
+            previous = found.asked.previous_id
+            history = self._history(tx, found.principal, found.asked.project_id, previous)
+            return replace(found, asked=replace(found.asked, history=history))
+
+        found = await self._database.write(begin)
+        if found is None:
+            return
+        asked = found.asked
+        made = self.events(asked)
+        try:
+            async with aclosing(turn(found.principal, asked, asked.translated().body)) as events:
+                async for event in events:
+                    deque(made.hear(event), maxlen=0)
+        except UpstreamRefused as problem:
+            if problem.retryable:
+                raise
+            raise JobFailed(problem.message) from problem
+        response = made.response
+        await run.commit("answer", lambda tx: store.end(tx, asked.id, response["status"], response, self._clock.now()))
+
+    def _insert(self, tx: Tx, stored: Stored) -> None:
+        asked = stored.asked
+        store.delete_before(tx, asked.workspace_id, self._clock.now() - KEPT_MILLIS)
+        store.insert(tx, stored)
+
+    def _found(self, tx: Tx, principal: Principal, project_id: str, response_id: str) -> Stored:
+        found = store.find(tx, response_id, project_id)
+        if found is None or not principal.sees_workspace(found.asked.workspace_id):
+            raise ResponseNotFound(response_id)
+        self._workspaces.check(tx, principal, found.asked.workspace_id)
+        return self._settled(tx, found)
+
+    def _settled(self, tx: Tx, found: Stored) -> Stored:
+        """Failed where its job came to an end without an answer."""
+        if found.job_id is None or found.status not in OPEN:
+            return found
+        try:
+            job = self._jobs.find(tx, found.job_id)
+        except JobNotFound:
+            return found.ended("failed", {"code": "server_error", "message": "The answer was lost; ask again."})
+        if job.state == "failed":
+            return found.ended("failed", {"code": "server_error", "message": job.error or "The answer failed."})
+        return found.ended("cancelled") if job.state == "cancelled" else found
+
+    def _history(self, tx: Tx, principal: Principal, project_id: str, previous: str | None) -> list[Json]:
+        """Everything that was said up to and with a response, oldest first."""
+        rounds: list[list[Json]] = []
+        while previous is not None:
+            link = store.links(tx, previous, project_id)
+            if link is None or not principal.sees_workspace(link[1]):
+                raise ResponseNotFound(previous)
+            self._workspaces.check(tx, principal, link[1])
+            if len(rounds) >= MAX_CHAIN:
+                raise wrong("previous_response_id", f"a conversation may have {MAX_CHAIN} responses; begin another")
+            rounds.append([*link[2], *link[3]])
+            previous = link[0]
+        return [item for items in reversed(rounds) for item in items]
+
+    async def _first_workspace(self, principal: Principal, project_id: str) -> str:
+        page = await self._workspaces.list(principal, project_id=project_id, limit=1)
+        if not page.items:
+            raise wrong("(workspace)", "the project has none that this credential sees; make one first")
+        return page.items[0].id

@@ -1,0 +1,122 @@
+"""Owns the SQL of responses."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from holdfast.core.jsontext import dumps
+from holdfast.core.principal import Principal
+from holdfast.engines.llm.model import Json
+from holdfast.features.responses.model import Asked, Status, Stored
+from holdfast.storage.database import Row, Tx
+
+_COLUMNS = (
+    "id, workspace_id, project_id, endpoint, previous_id, status, request, input, response, principal, job_id, "
+    "created_at, updated_at"
+)
+
+
+def insert(tx: Tx, stored: Stored) -> None:
+    """Keep a new response."""
+    asked = stored.asked
+    values = {
+        "id": asked.id,
+        "workspace_id": asked.workspace_id,
+        "project_id": asked.project_id,
+        "endpoint": asked.endpoint,
+        "previous_id": asked.previous_id,
+        "status": stored.status,
+        # The input is kept on its own.
+        "request": _text({key: value for key, value in asked.request.items() if key != "input"}),
+        "input": _text(asked.items),
+        "response": _text(stored.response),
+        "principal": _principal_text(stored.principal),
+        "job_id": stored.job_id,
+        "created_at": asked.created_at,
+        "updated_at": asked.created_at,
+    }
+    tx.execute(
+        f"INSERT INTO response ({_COLUMNS}) VALUES ({', '.join(f':{name.strip()}' for name in _COLUMNS.split(','))})",
+        values,
+    )
+
+
+def find(tx: Tx, response_id: str, project_id: str) -> Stored | None:
+    """A project's response."""
+    row = tx.one(
+        f"SELECT {_COLUMNS} FROM response WHERE id = :id AND project_id = :project_id",
+        {"id": response_id, "project_id": project_id},
+    )
+    return _stored(row) if row else None
+
+
+def links(tx: Tx, response_id: str, project_id: str) -> tuple[str | None, str, list[Json], list[Json]] | None:
+    """What a conversation needs of a response: the one before it, its workspace, its input and its output."""
+    row = tx.one(
+        "SELECT previous_id, workspace_id, input, response FROM response WHERE id = :id AND project_id = :project_id",
+        {"id": response_id, "project_id": project_id},
+    )
+    if row is None:
+        return None
+    return row["previous_id"], row["workspace_id"], json.loads(row["input"]), json.loads(row["response"])["output"]
+
+
+def end(tx: Tx, response_id: str, status: Status, response: Mapping[str, Any], now: int) -> bool:
+    """Write how an open response goes on; False where it is over already."""
+    return bool(
+        tx.execute(
+            "UPDATE response SET status = :status, response = :response, updated_at = :now "
+            "WHERE id = :id AND status IN ('queued', 'in_progress')",
+            {"id": response_id, "status": status, "response": _text(response), "now": now},
+        )
+    )
+
+
+def delete(tx: Tx, response_id: str) -> None:
+    """Forget a response."""
+    tx.execute("DELETE FROM response WHERE id = :id", {"id": response_id})
+
+
+def delete_before(tx: Tx, workspace_id: str, moment: int) -> None:
+    """Forget what is old."""
+    tx.execute(
+        "DELETE FROM response WHERE workspace_id = :workspace_id AND created_at < :moment",
+        {"workspace_id": workspace_id, "moment": moment},
+    )
+
+
+def _stored(row: Row) -> Stored:
+    asked = Asked(
+        id=row["id"],
+        project_id=row["project_id"],
+        workspace_id=row["workspace_id"],
+        endpoint=row["endpoint"],
+        request=json.loads(row["request"]),
+        items=json.loads(row["input"]),
+        history=[],
+        created_at=row["created_at"],
+    )
+    return Stored(asked, row["status"], json.loads(row["response"]), _principal(row["principal"]), row["job_id"])
+
+
+def _principal_text(principal: Principal) -> str:
+    fields = asdict(principal)
+    ids = principal.workspace_ids
+    return _text({**fields, "scopes": sorted(principal.scopes), "workspace_ids": None if ids is None else sorted(ids)})
+
+
+def _principal(text: str) -> Principal:
+    fields = json.loads(text)
+    ids = fields["workspace_ids"]
+    return Principal(
+        **{
+            **fields,
+            "scopes": frozenset(fields["scopes"]),
+            "workspace_ids": None if ids is None else frozenset(ids),
+        }
+    )
+
+
+def _text(value: Any) -> str:
+    return dumps(value).decode()

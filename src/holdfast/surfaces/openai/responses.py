@@ -1,0 +1,112 @@
+"""Owns `/responses`: the question goes to the endpoint's model as a chat, the answer comes back as items and events."""
+
+import asyncio
+from collections import deque
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engines.llm.model import Done, LoopEvent
+from holdfast.features.responses.events import ResponseEvents
+from holdfast.features.responses.model import Asked
+from holdfast.features.responses.service import ResponseService
+from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.openai.chat import chat_of
+from holdfast.surfaces.openai.request import OpenAiRequest
+from holdfast.surfaces.openai.responses_stream import EventStream
+from holdfast.surfaces.openai.turns import PING_SECONDS, ChatTurns, End, pumped
+
+Queue = asyncio.Queue[LoopEvent | End]
+
+
+class Responses:
+    """Makes, shows, cancels and deletes responses."""
+
+    def __init__(self, service: ResponseService, turns: ChatTurns) -> None:
+        self._service = service
+        self._turns = turns
+
+    async def create(self, request: OpenAiRequest) -> None:
+        """One response: streamed, whole, or begun in the background."""
+        body = await request.json()
+        endpoint = request.connected.endpoint.name
+        asked = await self._service.ask(request.principal, request.project_id, request.workspace_id, endpoint, body)
+        if asked.background:
+            await request.answer(await self._service.begin(request.principal, asked))
+            return
+        made = self._service.events(asked)
+        turn = self._turns.turn(
+            request.principal,
+            asked.project_id,
+            asked.workspace_id,
+            request.connected,
+            asked.translated().body,
+            chat_of(request, body),
+        )
+        request.unhurried()
+        async with while_connected(request.receive), pumped(turn) as queue:
+            if body.get("stream"):
+                await self._stream(request, asked, made, queue)
+            else:
+                await self._whole(request, asked, made, queue)
+
+    async def get(self, request: OpenAiRequest) -> None:
+        """A stored response."""
+        found = await self._service.get(request.principal, request.project_id, request.path["response_id"])
+        await request.answer(found.response)
+
+    async def input_items(self, request: OpenAiRequest) -> None:
+        """What a stored response was asked with."""
+        found = await self._service.get(request.principal, request.project_id, request.path["response_id"])
+        items = found.asked.items[::-1]
+        first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+        page = {"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": False}
+        await request.answer(page)
+
+    async def cancel(self, request: OpenAiRequest) -> None:
+        """Stop a background response."""
+        id = request.path["response_id"]
+        await request.answer(await self._service.cancel(request.principal, request.project_id, id))
+
+    async def delete(self, request: OpenAiRequest) -> None:
+        """Forget a response."""
+        id = request.path["response_id"]
+        await self._service.delete(request.principal, request.project_id, id)
+        await request.answer({"id": id, "object": "response", "deleted": True})
+
+    async def _stream(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
+        stream = EventStream(request)
+        begun = False
+        while True:
+            event = await _next(queue, stream)
+            if not isinstance(event, End):
+                # What cannot be answered at all is refused with its status: nothing is told before the first event.
+                opening = [] if begun else [*made.begin()]
+                begun = True
+                told = [*opening, *made.hear(event)]
+                if isinstance(event, Done):
+                    # Kept before it is told: the client may go on from it at once.
+                    await self._service.keep(request.principal, asked, made.response)
+                await stream.tell(told)
+                continue
+            if event.problem is not None:
+                if not stream.started or not isinstance(event.problem, HoldfastError):
+                    raise event.problem
+                await stream.tell([*([] if begun else made.begin()), *made.fail(event.problem)])
+            await stream.end()
+            return
+
+    async def _whole(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
+        while not isinstance(event := await queue.get(), End):
+            deque(made.hear(event), maxlen=0)
+        if event.problem is not None:
+            raise event.problem
+        await self._service.keep(request.principal, asked, made.response)
+        await request.answer({**made.response, **({"x_events": made.told} if made.told else {})})
+
+
+async def _next(queue: Queue, stream: EventStream) -> LoopEvent | End:
+    while True:
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                return await queue.get()
+        except TimeoutError:
+            await stream.ping()
