@@ -8,6 +8,7 @@ from holdfast.engines.events.bus import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.run import JobRun
+from holdfast.engines.llm.deep_think import DeepThink
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
@@ -24,6 +25,7 @@ from holdfast.features.chat.tools import ChatTools
 from holdfast.features.chat.turns import ChatTurns
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
+from holdfast.features.deep_think.service import DeepThinkService
 from holdfast.features.documents import ingest
 from holdfast.features.documents import store as document_store
 from holdfast.features.documents.service import DocumentService
@@ -133,13 +135,15 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
     research_gate = ResearchGate(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
+    loop = Loop()
     chat_turns = ChatTurns(
         TurnRecord(database, chats, workspaces, search, clock),
         ChatTools(ResearchTools(web, research_gate), memory, artifacts, documents, vector_stores),
         Reminders(memory),
         workspaces,
         usage,
-        Loop(),
+        loop,
+        deep_think=DeepThinkService(database, workspaces, artifacts, DeepThink(loop), clock),
         max_rounds=settings.max_tool_rounds,
     )
     services = Services(

@@ -384,7 +384,7 @@ async def test_a_chat_is_found_by_search_until_it_is_deleted(world: World) -> No
 
 async def test_what_is_wrong_with_a_request_is_told_before_anything_happens(world: World) -> None:
     model = ScriptedModel()
-    bodies: list[dict[str, Any]] = [{"web_search_options": {"x_deep_think": True}}, {"x_ask_user": "yes"}]
+    bodies: list[dict[str, Any]] = [{"web_search_options": {"x_deep_think": "yes"}}, {"x_ask_user": "yes"}]
     for body in bodies:
         with pytest.raises(Invalid):
             await take(world, model, said("Hi"), **body)

@@ -1,0 +1,121 @@
+"""Owns a token budget over several rounds of one model: inputs are cut to fit, and the last round has to answer."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from holdfast.core.jsontext import dumps
+from holdfast.engines.llm.assembly import tally_of
+from holdfast.engines.llm.model import Json, Model
+
+CHARACTERS_PER_TOKEN = 4
+ANSWER_TOKENS = 2_000
+"""Kept back for the answer itself."""
+LEAST_INPUT = 1_000
+WORTH_A_ROUND = 4_000
+"""With less than this for its input a round no longer calls tools."""
+
+_CUT = "\n[… cut to fit the budget]"
+_ANSWER_NOW = "\n\n[The budget of this task is used up. Answer now with what you have.]"
+
+
+class Budgeted:
+    """A model that spends at most so many tokens, input and output together."""
+
+    def __init__(self, model: Model, tokens: int) -> None:
+        self._model = model
+        self._tokens = tokens
+        self._ratio = 1.0
+        self.spent = 0
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
+        """The model's chunks; an answer that runs over the budget ends with the reason `length`."""
+        left = max(0, self._tokens - self.spent)
+        body = self._fitted(body, left)
+        guess = self._estimate(body)
+        room = max(ANSWER_TOKENS // 2, left - guess) * CHARACTERS_PER_TOKEN
+        written, usage = 0, dict[str, Any]()
+        async with hearing(self._model, body) as chunks:
+            async for chunk in chunks:
+                written += _written(chunk)
+                usage = chunk["usage"] if isinstance(chunk.get("usage"), dict) else usage
+                yield chunk
+                if written > room:
+                    break
+        tokens = written // CHARACTERS_PER_TOKEN
+        if usage:
+            tally = tally_of(usage)
+            self._ratio = max(self._ratio, min(2.0, self._ratio * tally.input_tokens / max(1, guess)))
+            self.spent += tally.total
+            return
+        self.spent += guess + tokens
+        if written > room:
+            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
+            yield {"choices": [], "usage": {"prompt_tokens": guess, "completion_tokens": tokens}}
+
+    def _fitted(self, body: Json, left: int) -> Json:
+        allowed = left // 3
+        if self._estimate(body) <= allowed or (allowed >= WORTH_A_ROUND and body.get("tools")):
+            return self._cut(body, allowed)
+        body = self._cut(body, max(LEAST_INPUT, left - ANSWER_TOKENS))
+        if not body.get("tools") or body.get("tool_choice") == "none":
+            return body
+        messages = list(body["messages"])
+        if messages[-1].get("role") == "tool":
+            messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{_ANSWER_NOW}"}
+        return {**body, "messages": messages, "tool_choice": "none"}
+
+    def _cut(self, body: Json, tokens: int) -> Json:
+        """The body with its longest tool results shortened, until it fits or nothing is left to shorten."""
+        over = round((self._estimate(body) - tokens) / self._ratio * CHARACTERS_PER_TOKEN)
+        if over <= 0:
+            return body
+        messages = list(body["messages"])
+        results = [number for number, message in enumerate(messages) if message.get("role") == "tool"]
+        sizes = {number: len(str(messages[number]["content"])) for number in results}
+        share = _level(list(sizes.values()), sum(sizes.values()) - over)
+        for number, size in sizes.items():
+            if size > share:
+                messages[number] = {**messages[number], "content": str(messages[number]["content"])[:share] + _CUT}
+        return {**body, "messages": messages}
+
+    def _estimate(self, body: Json) -> int:
+        size = len(dumps([body.get("messages"), body.get("tools")]))
+        return round(size / CHARACTERS_PER_TOKEN * self._ratio)
+
+
+@asynccontextmanager
+async def hearing(model: Model, body: Json) -> AsyncIterator[AsyncIterator[Json]]:
+    """A model's chunks; leaving ends the work upstream."""
+    chunks = model.stream(body)
+    try:
+        yield chunks
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _level(sizes: list[int], total: int) -> int:
+    """The length to which the longest are cut, so that all together have this total."""
+    left, count = max(0, total), len(sizes)
+    for size in sorted(sizes):
+        if size * count > left:
+            break
+        left, count = left - size, count - 1
+    return left // count if count else max(sizes, default=0)
+
+
+def _written(chunk: Json) -> int:
+    total = 0
+    choices: Any = chunk.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if isinstance(delta, dict):
+            total += sum(len(value) for value in delta.values() if isinstance(value, str))
+            total += len(dumps(delta["tool_calls"])) if delta.get("tool_calls") else 0
+    return total
