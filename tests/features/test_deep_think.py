@@ -113,6 +113,14 @@ async def test_another_process_takes_up_what_one_left(world: World, database: Da
     await other.services.web.close()
 
 
+async def test_a_chat_that_is_deleted_takes_its_unfinished_research_along(world: World) -> None:
+    with pytest.raises(RateLimited):
+        await take(world, ScriptedModel(PLAN, RateLimited("slow down")), said(QUESTION), **DEEP)
+    assert await runs(world) == 1
+    await world.services.chats.delete(world.owner, world.start.workspace_id, "c1")
+    assert await runs(world) == 0
+
+
 async def test_what_nobody_came_back_for_begins_anew(world: World) -> None:
     with pytest.raises(RateLimited):
         await take(world, ScriptedModel(PLAN, RateLimited("slow down")), said(QUESTION), **DEEP)

@@ -42,7 +42,7 @@ class DeepThinkService:
         """The events of one research, `Done` last."""
         place.principal.require("inference")
         notebook = _StoredNotebook(
-            self._database, self._workspaces, self._artifacts, self._clock, place, _digest(request.body)
+            self._database, self._workspaces, self._artifacts, self._clock, place, _digest(place, request.body)
         )
         async with aclosing(self._engine.run(model, request, notebook)) as events:
             async for event in events:
@@ -66,7 +66,7 @@ class _StoredNotebook:
         self._artifacts = artifacts
         self._clock = clock
         self._place = place
-        self._key = RunKey(place.workspace_id, place.principal.actor, place.chat_id or "", question)
+        self._key = RunKey(place.workspace_id, place.principal.actor, question)
         self._started_at = clock.now()
 
     async def resume(self) -> Json | None:
@@ -91,7 +91,7 @@ class _StoredNotebook:
         def work(tx: Tx) -> None:
             self._workspaces.check(tx, self._place.principal, self._place.workspace_id)
             store.remove_old(tx, now - KEPT_MILLIS)
-            store.put(tx, self._key, text, self._started_at, now)
+            store.put(tx, self._key, self._place.chat_id, text, self._started_at, now)
 
         await self._database.write(work)
 
@@ -130,8 +130,8 @@ def _storable(value: Any) -> Any:
     return {key: _storable(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def _digest(body: Json) -> str:
-    """What was asked, whoever answers: reminders and other models do not make it another question."""
+def _digest(place: Place, body: Json) -> str:
+    """What was asked and where, whoever answers: reminders and other models do not make it another question."""
     messages = body.get("messages")
     asked = [each.get("content") for each in messages if each.get("role") == "user"] if messages else []
-    return hashlib.sha256(jsontext.dumps(asked)).hexdigest()
+    return hashlib.sha256(jsontext.dumps([place.chat_id, asked])).hexdigest()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from holdfast.storage.database import Tx
 
-_KEY = "workspace_id = :workspace_id AND actor = :actor AND chat_id = :chat_id AND question = :question"
+_KEY = "workspace_id = :workspace_id AND actor = :actor AND question = :question"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +13,10 @@ class RunKey:
 
     workspace_id: str
     actor: str
-    chat_id: str
     question: str
 
     def params(self) -> dict[str, object]:
-        return {
-            "workspace_id": self.workspace_id,
-            "actor": self.actor,
-            "chat_id": self.chat_id,
-            "question": self.question,
-        }
+        return {"workspace_id": self.workspace_id, "actor": self.actor, "question": self.question}
 
 
 def find(tx: Tx, key: RunKey, since: int) -> tuple[str, int] | None:
@@ -32,14 +26,14 @@ def find(tx: Tx, key: RunKey, since: int) -> tuple[str, int] | None:
     return None if row is None else (row["state"], row["started_at"])
 
 
-def put(tx: Tx, key: RunKey, state: str, started_at: int, now: int) -> None:
-    """Save a state in place of the one before."""
+def put(tx: Tx, key: RunKey, chat_id: str | None, state: str, started_at: int, now: int) -> None:
+    """Save a state in place of the one before; it goes with its chat."""
     tx.execute(
         "INSERT INTO deep_think_run (workspace_id, actor, chat_id, question, state, started_at, updated_at) "
         "VALUES (:workspace_id, :actor, :chat_id, :question, :state, :started_at, :now) "
-        "ON CONFLICT (workspace_id, actor, chat_id, question) DO UPDATE SET state = excluded.state, "
+        "ON CONFLICT (workspace_id, actor, question) DO UPDATE SET state = excluded.state, "
         "started_at = excluded.started_at, updated_at = excluded.updated_at",
-        {**key.params(), "state": state, "started_at": started_at, "now": now},
+        {**key.params(), "chat_id": chat_id, "state": state, "started_at": started_at, "now": now},
     )
 
 
