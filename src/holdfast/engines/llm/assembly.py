@@ -9,6 +9,7 @@ from holdfast.core.jsontext import dumps
 from holdfast.engines.llm.model import Json, Tally
 
 MAX_BYTES = 32 * 1024 * 1024
+NAMELESS = "nameless"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ class _Choice:
             if not head.text("id") or head.text("id") in ids:
                 head.set("id", f"call_{secrets.token_hex(8)}")
             ids.add(head.text("id"))
-            name, arguments = function.text("name"), function.text("arguments")
+            # Upstreams refuse a history with a call that has no name, even if it was their own.
+            name, arguments = function.text("name") or NAMELESS, function.text("arguments")
             found.append({**head.whole(), "type": "function", "function": {"name": name, "arguments": arguments}})
         return found
 

@@ -32,19 +32,16 @@ class Voice:
     def hear(self, chunk: Json) -> tuple[Json | None, int]:
         """What of a model's chunk is for the client now, and how many characters of content it has."""
         if not self._stamp:
-            self._stamp = {key: chunk[key] for key in ("id", "object", "created", "model") if key in chunk}
-            self._stamp.setdefault("id", f"chatcmpl-{new_uuid().hex}")
-            self._stamp.setdefault("created", int(time.time()))
-            self._stamp["object"] = "chat.completion.chunk"
+            self._stamp = _stamp(chunk)
         choices, characters = [], 0
         for choice in _dicts(chunk.get("choices")):
             delta = choice.get("delta") or choice.get("message")
             said = delta.items() if isinstance(delta, dict) else ()
-            heard = {key: value for key, value in said if self._is_for_client(key, value)}
+            plain = ((key, _text(value) if key == "content" else value) for key, value in said)
+            heard = {key: value for key, value in plain if self._is_for_client(key, value)}
             if not heard and not choice.get("logprobs"):
                 continue
-            if isinstance(heard.get("content"), str):
-                characters += len(heard["content"])
+            characters += len(heard.get("content", ""))
             kept = {key: value for key, value in choice.items() if key not in ("message", "finish_reason")}
             choices.append({**kept, "delta": heard, "finish_reason": None})
         if not choices:
@@ -98,6 +95,21 @@ class Voice:
         if key == "tool_calls" or value is None or value == "":
             return False
         return key != "role"
+
+
+def _stamp(chunk: Json) -> Json:
+    """What every chunk of the turn has alike; clients refuse an id or a moment of another type."""
+    kinds = {"id": str, "created": int, "model": str}
+    told = {key: chunk[key] for key, kind in kinds.items() if isinstance(chunk.get(key), kind)}
+    made = {"id": f"chatcmpl-{new_uuid().hex}", "created": int(time.time()), "model": ""}
+    return {**made, **told, "object": "chat.completion.chunk"}
+
+
+def _text(content: Any) -> str:
+    """Content as text: some upstreams send it in parts, which clients of streams don't know."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in _dicts(content))
+    return content if isinstance(content, str) else ""
 
 
 def _dicts(value: Any) -> list[Json]:
