@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import orjson
 
 from holdfast.engines.llm.model import Json
+from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.turns import PING, STREAM_HEADERS
 
@@ -14,11 +15,13 @@ class EventStream:
 
     def __init__(self, request: OpenAiRequest) -> None:
         self._request = request
+        self._strict = _is_strict(request)
         self.started = False
 
     async def tell(self, events: Iterable[Json]) -> None:
         """Events, in one write."""
-        data = b"".join(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events)
+        told = [_wrapped(event) if self._strict else event for event in events]
+        data = b"".join(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in told)
         if data:
             await self._write(data, more=True)
 
@@ -37,3 +40,16 @@ class EventStream:
             start = {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *limits]}
             await self._request.send(start)
         await self._request.send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def _is_strict(request: OpenAiRequest) -> bool:
+    """Whether the Node client's `responses.stream` reads: it throws at a type of event that it does not know."""
+    scope = request.scope
+    return header(scope, b"x-stainless-helper-method") == "stream" and header(scope, b"x-stainless-lang") == "js"
+
+
+def _wrapped(event: Json) -> Json:
+    """An event of our own inside one that every client passes over."""
+    if not event["type"].startswith("x_"):
+        return event
+    return {"type": "keepalive", "sequence_number": event["sequence_number"], "x_event": event}
