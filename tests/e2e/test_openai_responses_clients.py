@@ -53,7 +53,9 @@ async def test_codex_works_through_an_endpoint(sqlite_database: SqliteDatabase, 
     for directory in (home / ".codex", home / "tmp", project):
         directory.mkdir(parents=True)
     async with model() as upstream, serving(sqlite_database) as server:
-        upstream.otherwise = says("The harbour is open.")
+        # One of its own tools, and one that it keeps in a namespace.
+        asked = calls(("get_goal", {}), ("multi_agent_v1_wait_agent", {"targets": ["nobody"]}))
+        upstream.script = [asked, says("The harbour is open.")]
         url = await connect(server, upstream)
         (home / ".codex/config.toml").write_text(
             'model = "any"\nmodel_provider = "holdfast"\nweb_search = "disabled"\n'
@@ -68,4 +70,5 @@ async def test_codex_works_through_an_endpoint(sqlite_database: SqliteDatabase, 
         )
     assert "The harbour is open." in output
     assert upstream.refused == []
-    assert upstream.requests[0]["tools"]
+    results = [message["content"] for message in upstream.requests[1]["messages"] if message["role"] == "tool"]
+    assert len(results) == 2 and not any("unsupported call" in result for result in results), results
