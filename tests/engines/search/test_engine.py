@@ -300,13 +300,24 @@ async def test_check_finds_a_row_whose_text_is_gone(database: Database, search: 
     assert await search.check("ws_elsewhere") == []
 
 
-async def test_check_finds_postings_that_disagree(database: Database, search: SearchEngine, here: str) -> None:
-    await put(search, database, [entry(here, "m1", "some words")])
-    if database.dialect == "sqlite":
-        await database.write(lambda tx: tx.execute("DROP TRIGGER search_text_changed"))
-    await database.write(lambda tx: tx.execute("UPDATE search_text SET words = '  other  words'"))
+async def test_check_finds_words_that_are_not_those_of_the_text(
+    database: Database, search: SearchEngine, here: str
+) -> None:
+    await put(search, database, [entry(here, "m1", "some words"), entry(here, "m2", "more words", author="Ana")])
+    assert await search.check() == []
 
-    assert len(await search.check()) == 1
+    await database.write(lambda tx: tx.execute("UPDATE search_text SET text = 'other' WHERE text = 'some words'"))
+
+    assert await search.check() == ["1 entries whose words are not those of their text"]
+    assert await search.check("ws_elsewhere") == []
+
+
+async def test_check_finds_vectors_of_the_wrong_length(database: Database, search: SearchEngine, here: str) -> None:
+    await put(search, database, [entry(here, "m1", "some words")])
+
+    await database.write(lambda tx: tx.execute("UPDATE search_embedder SET dimensions = 3"))
+
+    assert await search.check() == ["1 entries whose vector is not as long as its embedder's"]
 
 
 async def test_any_query_is_answered(database: Database, search: SearchEngine, here: str) -> None:

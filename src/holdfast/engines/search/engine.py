@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import analyser, ranking
+from holdfast.engines.search.agreement import indexed_words
 from holdfast.engines.search.embedder import Embedder
-from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
+from holdfast.engines.search.keeper import Keeper, Progress
 from holdfast.engines.search.model import Entry, Hit, Query
 from holdfast.engines.search.moments import moments
 from holdfast.engines.search.postgres_store import PostgresStore
@@ -154,7 +155,7 @@ class SearchEngine:
 
     async def check(self, workspace_id: str | None = None) -> list[str]:
         """Every disagreement between entries and index, in words; none is the proof that they agree."""
-        return await self._database.write(lambda tx: self._store.check(tx, self._shelf_of(tx, workspace_id)))
+        return await self._database.read(lambda tx: self._store.check(tx, self._shelf_of(tx, workspace_id)))
 
     def _shelf_of(self, tx: Tx, workspace_id: str | None) -> int | None:
         if workspace_id is None:
@@ -242,9 +243,7 @@ def _hit(row: Row, score: float, question: ranking.Question) -> Hit:
 
 def _prepared(entry: Entry) -> Prepared:
     title, text = entry.title.replace("\0", " "), entry.text.replace("\0", " ")
-    words = analyser.words(embedded_text(title, text))
-    if entry.author:
-        words += _names(entry.author)
+    words = indexed_words(title, text, entry.author)
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
     return Prepared(kept, tuple(words), meta)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.search.analyser import code
+from holdfast.engines.search.agreement import wrong_words
+from holdfast.engines.search.analyser import code, codes
 from holdfast.engines.search.model import Scalar
 from holdfast.engines.search.pool import NO_SOURCE, Places, Pool, neighbour_key
 from holdfast.engines.search.ranking import RECIPE
@@ -44,12 +45,12 @@ ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embe
 RETURNING number, type, id, part
 """
 _PUT_TEXTS = """
-INSERT INTO search_text (number, shelf, title, text, words, codes, meta)
-SELECT x.number, :shelf, x.title, x.text, x.words, x.codes, x.meta
-FROM unnest(:number::bigint[], :title::text[], :text::text[], :words::text[], :codes::bytea[], :meta::text[])
-    AS x(number, title, text, words, codes, meta)
-ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
-    codes = excluded.codes, meta = excluded.meta
+INSERT INTO search_text (number, title, text, codes, meta)
+SELECT x.number, x.title, x.text, x.codes, x.meta
+FROM unnest(:number::bigint[], :title::text[], :text::text[], :codes::bytea[], :meta::text[])
+    AS x(number, title, text, codes, meta)
+ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, codes = excluded.codes,
+    meta = excluded.meta
 """
 _FREQUENCIES = """
 SELECT x.word, (SELECT COUNT(*) FROM search_entry e WHERE e.lexemes @@ x.query::tsquery) AS entries
@@ -65,11 +66,15 @@ _CHECKS = {
     f"WHERE t.number IS NULL AND {_ON_SHELF}",
     "entries whose vector is missing": "SELECT COUNT(*) AS bad FROM search_entry e "
     f"WHERE (e.embedder <> 0) <> (e.vector IS NOT NULL) AND {_ON_SHELF}",
-    "entries whose postings disagree with their words": "SELECT COUNT(*) AS bad FROM search_entry e "
-    "JOIN search_text t ON t.number = e.number WHERE e.lexemes <> array_to_tsvector(ARRAY(SELECT DISTINCT "
-    "e.shelf || '~' || w FROM unnest(string_to_array(t.words, ' ')) w WHERE w <> '')) "
-    f"AND {_ON_SHELF}",
+    "entries whose vector is not as long as its embedder's": "SELECT COUNT(*) AS bad FROM search_entry e "
+    "LEFT JOIN search_embedder m ON m.number = e.embedder "
+    f"WHERE e.vector IS NOT NULL AND vector_dims(e.vector) IS DISTINCT FROM m.dimensions AND {_ON_SHELF}",
 }
+_WORDS = f"""
+SELECT e.number, e.shelf, e.author, e.length, tsvector_to_array(e.lexemes) AS lexemes, t.title, t.text, t.codes
+FROM search_entry e JOIN search_text t ON t.number = e.number
+WHERE e.number > :after AND {_ON_SHELF} ORDER BY e.number LIMIT :limit
+"""
 
 
 class PostgresStore(Store):
@@ -116,18 +121,16 @@ class PostgresStore(Store):
                 "source": [entry.source for entry in entries],
                 "position": [entry.position for entry in entries],
                 "vector": [None if vectors is None else _literal(vectors[index]) for index in order],
-                "lexemes": [" ".join(f"{shelf}~{word}" for word in sorted(set(item.words))) for item in items],
+                "lexemes": [" ".join(_lexemes(shelf, item.words)) for item in items],
             },
         )
         numbers = {(row["type"], row["id"], int(row["part"])): int(row["number"]) for row in rows}
         tx.execute(
             _PUT_TEXTS,
             {
-                "shelf": shelf,
                 "number": [numbers[_key(item)] for item in items],
                 "title": [entry.title for entry in entries],
                 "text": [entry.text for entry in entries],
-                "words": [item.stored_words for item in items],
                 "codes": [item.codes for item in items],
                 "meta": [item.meta for item in items],
             },
@@ -177,7 +180,7 @@ class PostgresStore(Store):
         )
 
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
-        return self.findings(tx, _CHECKS, shelf)
+        return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
 
 
 @dataclass(slots=True)
@@ -307,11 +310,21 @@ def _numbers(rows: Sequence[Row]) -> Places:
 def _counts(candidates: Sequence[Candidate], words: Sequence[str]) -> NDArray[np.float64]:
     """How often each candidate has each word."""
     counts = np.zeros((len(candidates), len(words)))
-    codes = np.frombuffer(b"".join(one.codes for one in candidates), np.uint32)
+    present = np.frombuffer(b"".join(one.codes for one in candidates), np.uint32)
     owners = np.repeat(np.arange(len(candidates)), [len(one.codes) // 4 for one in candidates])
     for index, word in enumerate(words):
-        counts[:, index] = np.bincount(owners[codes == code(word)], minlength=len(candidates))
+        counts[:, index] = np.bincount(owners[present == code(word)], minlength=len(candidates))
     return counts
+
+
+def _lexemes(shelf: int, words: Sequence[str]) -> list[str]:
+    return [f"{shelf}~{word}" for word in sorted(set(words))]
+
+
+def _right(row: Row, words: Sequence[str]) -> bool:
+    """Whether what is stored of an entry's words is these."""
+    stored = (int(row["length"]), bytes(row["codes"]), set(row["lexemes"]))
+    return stored == (len(words), codes(words), set(_lexemes(row["shelf"], words)))
 
 
 def _key(item: Prepared) -> tuple[str, str, int]:

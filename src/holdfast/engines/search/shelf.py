@@ -82,6 +82,7 @@ class Shelf:
     def _clear(self) -> None:
         self.count = 0
         self.dropped = 0
+        self.dropped_words = 0
         self.types: dict[str, int] = {}
         self.authors: dict[str, int] = {}
         self._sources: dict[str, int] = {}
@@ -162,6 +163,12 @@ class Shelf:
             self.columns["learned"][row] = FOREVER
             self.columns["numbers"][row] = -1
             self.dropped += 1
+            self.dropped_words += self.words(row)
+
+    def words(self, row: int) -> int:
+        """How many words a row has."""
+        ends = self.columns["ends"]
+        return int(ends[row] - ends[row - 1]) if row else int(ends[0])
 
     def keep_only(self, numbers: Iterable[int]) -> None:
         """Drop every entry that is not among these."""

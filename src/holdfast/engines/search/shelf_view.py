@@ -37,6 +37,8 @@ class ShelfView:
             self._bits, self._bytes, self._codes = shelf.bits, shelf.bytes, shelf.codes
             self._arranged, self._arranged_rows = shelf.arranged, shelf.arranged_rows
             self._dropped, self._lookups, self._authors = shelf.dropped, shelf.lookups, shelf.authors
+            used = int(shelf.columns["ends"][shelf.count - 1]) if shelf.count else 0
+            self.totals = (shelf.count - shelf.dropped, used - shelf.dropped_words)
             self._types = None if types is None else [shelf.types[name] for name in types if name in shelf.types]
         self._at, self._known_by, self._allowed = at, known_by, allowed
 

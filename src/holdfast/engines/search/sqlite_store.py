@@ -1,4 +1,4 @@
-"""Owns the index in SQLite: FTS5 postings kept by triggers, float16 vectors in rows, shelves in memory."""
+"""Owns the index in SQLite: words as numbers and float16 vectors in rows, searched on shelves in memory."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.engines.search.agreement import wrong_words
+from holdfast.engines.search.analyser import codes
 from holdfast.engines.search.model import Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.shelf import Kept, Shelf, Shelves
@@ -20,7 +22,7 @@ from holdfast.engines.search.store import (
     Vector,
     View,
 )
-from holdfast.storage.database import Tx
+from holdfast.storage.database import Row, Tx
 
 _KNOWN = """
 SELECT e.number, j.key AS place FROM json_each(:keys) j CROSS JOIN search_entry e ON e.shelf = :shelf
@@ -36,30 +38,36 @@ ON CONFLICT (number) DO UPDATE SET change = excluded.change, embedder = excluded
     valid_until = excluded.valid_until, author = excluded.author, source = excluded.source, position = excluded.position
 """
 _PUT_TEXT = """
-INSERT INTO search_text (number, shelf, title, text, words, codes, meta)
-VALUES (:number, :shelf, :title, :text, :words, :codes, :meta)
-ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words,
-    codes = excluded.codes, meta = excluded.meta
+INSERT INTO search_text (number, title, text, meta) VALUES (:number, :title, :text, :meta)
+ON CONFLICT (number) DO UPDATE SET title = excluded.title, text = excluded.text, meta = excluded.meta
 """
-_PUT_VECTOR = """
-INSERT INTO search_vector (shelf, number, embedder, vector) VALUES (:shelf, :number, :embedder, :vector)
-ON CONFLICT (shelf, number) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector
+_PUT_KEPT = """
+INSERT INTO search_kept (number, codes, vector) VALUES (:number, :codes, :vector)
+ON CONFLICT (number) DO UPDATE SET codes = excluded.codes, vector = excluded.vector
 """
 _ON_SHELF = "(:shelf IS NULL OR e.shelf = :shelf)"
 _CHECKS = {
     "entries without text": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_text t ON t.number = e.number "
     f"WHERE t.number IS NULL AND {_ON_SHELF}",
-    "texts without an entry": "SELECT COUNT(*) AS bad FROM search_text e LEFT JOIN search_entry o "
-    f"ON o.number = e.number WHERE o.number IS NULL AND {_ON_SHELF}",
-    "entries whose vector is missing": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_vector v "
-    "ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = e.embedder "
-    f"WHERE e.embedder <> 0 AND v.number IS NULL AND {_ON_SHELF}",
-    "vectors without an entry": "SELECT COUNT(*) AS bad FROM search_vector e LEFT JOIN search_entry o "
-    f"ON o.number = e.number WHERE o.number IS NULL AND {_ON_SHELF}",
-    "workspaces whose counts are wrong": "SELECT COUNT(*) AS bad FROM search_shelf s WHERE "
-    "(:shelf IS NULL OR s.number = :shelf) AND (s.entries, s.length) <> "
-    "(SELECT COUNT(*), COALESCE(SUM(e.length), 0) FROM search_entry e WHERE e.shelf = s.number)",
+    "texts without an entry": "SELECT COUNT(*) AS bad FROM search_text WHERE :shelf IS NULL AND number NOT IN "
+    "(SELECT number FROM search_entry)",
+    "entries without words": "SELECT COUNT(*) AS bad FROM search_entry e LEFT JOIN search_kept k "
+    f"ON k.number = e.number WHERE k.number IS NULL AND {_ON_SHELF}",
+    "words without an entry": "SELECT COUNT(*) AS bad FROM search_kept WHERE :shelf IS NULL AND number NOT IN "
+    "(SELECT number FROM search_entry)",
+    "entries whose vector is missing": "SELECT COUNT(*) AS bad FROM search_entry e JOIN search_kept k "
+    f"ON k.number = e.number WHERE (e.embedder <> 0) <> (k.vector IS NOT NULL) AND {_ON_SHELF}",
+    "entries whose vector is not as long as its embedder's": "SELECT COUNT(*) AS bad FROM search_entry e "
+    "JOIN search_kept k ON k.number = e.number LEFT JOIN search_embedder m ON m.number = e.embedder "
+    f"WHERE k.vector IS NOT NULL AND length(k.vector) IS NOT 2 * m.dimensions AND {_ON_SHELF}",
+    "entries that no refresh would read": "SELECT COUNT(*) AS bad FROM search_entry e JOIN search_shelf s "
+    f"ON s.number = e.shelf WHERE e.change > s.sequence AND {_ON_SHELF}",
 }
+_WORDS = f"""
+SELECT e.number, e.author, e.length, t.title, t.text, k.codes FROM search_entry e
+JOIN search_text t ON t.number = e.number JOIN search_kept k ON k.number = e.number
+WHERE e.number > :after AND {_ON_SHELF} ORDER BY e.number LIMIT :limit
+"""
 
 
 class SqliteStore(Store):
@@ -95,14 +103,15 @@ class SqliteStore(Store):
             _PUT_ENTRY,
             [_entry_row(number, shelf, change, made_by, item) for number, item in zip(numbers, prepared, strict=True)],
         )
-        tx.many(_PUT_TEXT, [_text_row(number, shelf, item) for number, item in zip(numbers, prepared, strict=True)])
-        if vectors is None:
-            tx.many(
-                "DELETE FROM search_vector WHERE shelf = :shelf AND number = :number",
-                [{"shelf": shelf, "number": number} for number in numbers],
-            )
-        else:
-            tx.many(_PUT_VECTOR, _vector_rows(shelf, numbers, embedder, vectors))
+        tx.many(_PUT_TEXT, [_text_row(number, item) for number, item in zip(numbers, prepared, strict=True)])
+        blobs = [None] * len(prepared) if vectors is None else _blobs(vectors)
+        tx.many(
+            _PUT_KEPT,
+            [
+                {"number": number, "codes": item.codes, "vector": blob}
+                for number, item, blob in zip(numbers, prepared, blobs, strict=True)
+            ],
+        )
 
     def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
         return SqliteView(self, tx, filter, embedder, self._refreshed(tx, filter.shelf, embedder, dimensions))
@@ -110,7 +119,7 @@ class SqliteStore(Store):
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         changes: dict[int, int] = {}
         done = 0
-        for item, vector in zip(pending, vectors, strict=True):
+        for item, blob in zip(pending, _blobs(vectors), strict=True):
             row = tx.one(
                 "SELECT shelf FROM search_entry WHERE number = :number AND change = :change",
                 {"number": item.number, "change": item.change},
@@ -123,20 +132,15 @@ class SqliteStore(Store):
                 "UPDATE search_entry SET embedder = :embedder, change = :change WHERE number = :number",
                 {"embedder": embedder, "change": change, "number": item.number},
             )
-            tx.many(_PUT_VECTOR, _vector_rows(shelf, [item.number], embedder, vector[None, :]))
+            tx.execute(
+                "UPDATE search_kept SET vector = :vector WHERE number = :number",
+                {"vector": blob, "number": item.number},
+            )
             done += 1
         return done
 
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
-        found = self.findings(tx, _CHECKS, shelf)
-        try:
-            # FTS5 reads every posting and every row's words and compares them; it complains by failing.
-            tx.execute("INSERT INTO search_word (search_word, rank) VALUES ('integrity-check', 1)")
-        except Exception as problem:
-            if "malformed" not in str(problem):
-                raise
-            found.append("or more postings that disagree with the words of their rows")
-        return found
+        return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
 
     def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> Shelf:
         """The shelf in memory, brought to this transaction's state."""
@@ -177,10 +181,7 @@ class SqliteView(View):
         return np.array([row["number"] for row in rows], np.int64)
 
     def statistics(self, words: Sequence[str]) -> Statistics:
-        row = self._tx.one(
-            "SELECT entries, length FROM search_shelf WHERE number = :shelf", {"shelf": self._filter.shelf}
-        )
-        entries, length = (int(row["entries"]), int(row["length"])) if row else (0, 0)
+        entries, length = self._shelf.totals
         return Statistics(entries, length / max(entries, 1), self._shelf.frequencies(words))
 
     def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
@@ -197,8 +198,8 @@ class SqliteView(View):
 
     def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
         rows = self._tx.all(
-            "SELECT e.id, v.vector FROM search_entry e JOIN search_vector v ON v.shelf = e.shelf "
-            f"AND v.number = e.number WHERE e.number {self._store.among} AND v.embedder = :embedder",
+            "SELECT e.id, k.vector FROM search_entry e JOIN search_kept k ON k.number = e.number "
+            f"WHERE e.number {self._store.among} AND e.embedder = :embedder",
             {"numbers": self._store.numbers(self._shelf.numbers(places).tolist()), "embedder": self._embedder},
         )
         matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).astype(np.float32)
@@ -207,9 +208,9 @@ class SqliteView(View):
 
 
 _KEPT = """
-SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, t.codes, v.vector
-FROM search_entry e JOIN search_text t ON t.number = e.number
-LEFT JOIN search_vector v ON v.shelf = e.shelf AND v.number = e.number AND v.embedder = :embedder
+SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, k.codes,
+    CASE WHEN e.embedder = :embedder THEN k.vector END
+FROM search_entry e JOIN search_kept k ON k.number = e.number
 WHERE e.shelf = :shelf AND e.change > :seen ORDER BY e.number
 """
 
@@ -261,26 +262,16 @@ def _entry_row(number: int, shelf: int, change: int, embedder: int, item: Prepar
     }
 
 
-def _text_row(number: int, shelf: int, item: Prepared) -> dict[str, Any]:
-    return {
-        "number": number,
-        "shelf": shelf,
-        "title": item.entry.title,
-        "text": item.entry.text,
-        "words": item.stored_words,
-        "codes": item.codes,
-        "meta": item.meta,
-    }
+def _text_row(number: int, item: Prepared) -> dict[str, Any]:
+    return {"number": number, "title": item.entry.title, "text": item.entry.text, "meta": item.meta}
 
 
-def _vector_rows(shelf: int, numbers: Sequence[int], embedder: int, vectors: Vector) -> list[dict[str, Any]]:
+def _blobs(vectors: Vector) -> list[bytes]:
+    """Each vector as it is stored."""
     blob, size = vectors.astype(np.float16).tobytes(), vectors.shape[1] * 2
-    return [
-        {
-            "shelf": shelf,
-            "number": number,
-            "embedder": embedder,
-            "vector": blob[place * size : (place + 1) * size],
-        }
-        for place, number in enumerate(numbers)
-    ]
+    return [blob[start : start + size] for start in range(0, len(blob), size)]
+
+
+def _right(row: Row, words: Sequence[str]) -> bool:
+    """Whether what is stored of an entry's words is these."""
+    return (int(row["length"]), row["codes"]) == (len(words), codes(words))

@@ -29,11 +29,6 @@ class Prepared:
     meta: str
 
     @property
-    def stored_words(self) -> str:
-        """Two spaces before each word: the store puts the shelf's number where the second is."""
-        return "  " + "  ".join(self.words) if self.words else ""
-
-    @property
     def codes(self) -> bytes:
         """The words as numbers, for counting."""
         return analyser.codes(self.words)
