@@ -243,6 +243,20 @@ def test_searches_here_are_items_with_their_events_in_order() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"choices": None},
+        {"choices": {"delta": {}}},
+        {"choices": [None, 7, {"delta": "x"}, {"delta": {"content": 7, "tool_calls": {"a": 1}}}]},
+        {"choices": [{"delta": {"tool_calls": [None, "x"]}}], "model": 7},
+    ],
+)
+def test_chunks_of_odd_shapes_are_passed_over(odd: Json) -> None:
+    _, response = told(ChunkEvent(odd), chunk(content="Fine."), done())
+    assert [item["content"][0]["text"] for item in response["output"]] == ["Fine."]
+
+
 def test_a_response_that_fails_says_why() -> None:
     made = ResponseEvents({"model": "", "output": []}, {}, lambda: 0)
     (event,) = made.fail(UpstreamFailed("The upstream hung up."))

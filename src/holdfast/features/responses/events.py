@@ -57,10 +57,10 @@ class ResponseEvents:
     # What the model says.
 
     def _chunk(self, chunk: Json) -> Iterator[Json]:
-        if chunk.get("model") and not self.response["model"]:
+        if isinstance(chunk.get("model"), str) and not self.response["model"]:
             self.response["model"] = chunk["model"]
-        for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or choice.get("message") or {}
+        for choice in _dicts(chunk.get("choices")):
+            delta: Json = next((choice[key] for key in ("delta", "message") if isinstance(choice.get(key), dict)), {})
             if choice.get("index"):
                 continue
             thought = delta.get("reasoning_content") or delta.get("reasoning")
@@ -69,7 +69,7 @@ class ResponseEvents:
             for part in ("content", "refusal"):
                 if isinstance(delta.get(part), str) and delta[part]:
                     yield from self._grow(part, delta[part])
-            for call in delta.get("tool_calls") or ():
+            for call in _dicts(delta.get("tool_calls")):
                 yield from self._close()
                 yield from self._client_call(call)
 
@@ -150,9 +150,9 @@ class ResponseEvents:
         item = self._output[waiting[2]]
         found = _parsed(event.outcome.text)
         if item["type"] == "file_search_call":
-            item["results"] = [_passage(each) for each in found.get("results") or ()]
+            item["results"] = [_passage(each) for each in _dicts(found.get("results"))]
         elif event.name == "web_search":
-            urls = [each["url"] for each in found.get("results") or () if isinstance(each.get("url"), str)]
+            urls = [each["url"] for each in _dicts(found.get("results")) if isinstance(each.get("url"), str)]
             item["action"]["sources"] = [{"type": "url", "url": url} for url in urls]
         item["status"] = "failed" if event.failed else "completed"
         place = {"item_id": item["id"], "output_index": waiting[2]}
@@ -245,8 +245,8 @@ def _parsed(text: str) -> Json:
 
 def _usage(done: Done) -> Json:
     usage, tally = done.usage, done.tally
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    thought = _detail(usage, "completion_tokens_details", "reasoning_tokens")
     return {
         "input_tokens": tally.input_tokens,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
@@ -254,3 +254,13 @@ def _usage(done: Done) -> Json:
         "output_tokens_details": {"reasoning_tokens": thought},
         "total_tokens": tally.total,
     }
+
+
+def _detail(usage: Json, part: str, name: str) -> int:
+    details = usage.get(part)
+    value = details.get(name) if isinstance(details, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+def _dicts(value: Any) -> list[Json]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
