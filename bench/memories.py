@@ -1,0 +1,170 @@
+"""Measures memories saved one at a time and searched: Holdfast beside chromadb, mem0, server-memory and a floor.
+
+Everybody gets the same texts and vectors, in turns of a few at a time, so that all see the same machine. Peers live in
+an environment of their own: `uv venv V && uv pip install --python V/bin/python chromadb mem0ai qdrant-client` and
+`npm install --prefix V @modelcontextprotocol/server-memory`, then `--peers V`.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.peers.given import MISSING, Given
+from bench.report import Figure, finish, options
+from holdfast.engines.search.hashing import WordEmbedder
+
+DIMENSIONS = 384
+MEMORIES = 2_000
+QUERIES = 100
+TURNS = 10
+WORDS_ASKED = 6
+OURS, FLOOR = "Holdfast", "SQLite + numpy floor"
+PEERS = {"mem0 on qdrant": "mem0_qdrant", "chromadb": "chroma", "server-memory": "server_memory"}
+TARGETS = {"mem0 on qdrant": 10.0}
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class NotInstalled(Exception):
+    """The peers' environment does not have it."""
+
+
+@dataclass(slots=True)
+class Runner:
+    """A store in its process, and what it took so far."""
+
+    process: "subprocess.Popen[str]"
+    adding: list[float] = field(default_factory=list)
+    searching: list[float] = field(default_factory=list)
+    found: list[list[str]] = field(default_factory=list)
+
+    def ask(self, do: str, begin: int, end: int) -> None:
+        """Have it save or search a few."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": do, "from": begin, "to": end}) + "\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        if do == "add":
+            self.adding += answer["seconds"]
+        else:
+            self.searching += answer["seconds"]
+            self.found += answer["found"]
+
+    def answer(self) -> dict[str, Any]:
+        """The next line it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line:
+            return dict(json.loads(line))
+        if self.process.wait(30) == MISSING:
+            raise NotInstalled
+        raise RuntimeError(f"{self.process.args!r} ended; its standard error says why")
+
+    @property
+    def adds_per_second(self) -> float:
+        return len(self.adding) / sum(self.adding)
+
+    @property
+    def search_ms(self) -> float:
+        return 1000 * statistics.median(self.searching)
+
+    def recall(self, targets: Sequence[str]) -> float:
+        """How many of the queries found the memory that they were taken from."""
+        hits = [target in found for target, found in zip(targets, self.found, strict=True)]
+        return sum(hits) / len(hits)
+
+
+def given(memories: int, directory: Path) -> tuple[Given, list[str]]:
+    """Texts that share words but do not repeat each other, and queries that quote one each; and what they quote."""
+    chance, embedder = random.Random(1), WordEmbedder(DIMENSIONS)
+    words = [f"{stem}{end}" for stem in ("barn", "deploy", "river", "stone", "cloud") for end in range(400)]
+    texts = [f"On day {day} we learned {' '.join(chance.sample(words, 12))}." for day in range(memories)]
+    targets = [chance.choice(texts) for _ in range(QUERIES)]
+    queries = [" ".join(target.rstrip(".").split()[-WORDS_ASKED:]) for target in targets]
+    vectors, asked = asyncio.run(embedder.embed(texts)), asyncio.run(embedder.embed(queries))
+    return Given(texts, queries, vectors, asked, directory), targets
+
+
+@contextlib.contextmanager
+def running(python: Path, module: str, what: Given, errors: Path) -> Iterator[Runner]:
+    """A store in a new directory, ready to be asked."""
+    what.save()
+    command = [str(python), "-m", f"bench.peers.{module}", str(what.directory)]
+    pipe = subprocess.PIPE
+    with errors.open("w") as said:
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, cwd=ROOT)
+    with process:
+        try:
+            runner = Runner(process)
+            runner.answer()
+            yield runner
+        finally:
+            process.terminate()
+
+
+def measure(memories: int, peers: Path | None) -> tuple[list[Figure], list[str]]:
+    """Everybody's figures, and the names of those that were left out."""
+    skipped: list[str] = []
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        place = Path(directory)
+        what, targets = given(memories, place)
+        runners: dict[str, Runner] = {}
+        here = Path(sys.executable)
+        stores = {OURS: (here, "ours"), FLOOR: (here, "floor")}
+        stores |= {name: ((peers or place) / "bin/python", module) for name, module in PEERS.items()}
+        for name, (python, module) in stores.items():
+            own = Given(what.texts, what.queries, what.vectors, what.asked, place / module)
+            try:
+                if not python.exists():
+                    raise NotInstalled
+                runners[name] = stack.enter_context(running(python, module, own, place / f"{module}.err"))
+            except NotInstalled:
+                skipped.append(name)
+            except RuntimeError:
+                print((place / f"{module}.err").read_text()[-2000:], file=sys.stderr)
+                raise
+        for do, count in (("add", memories), ("search", QUERIES)):
+            for turn in range(TURNS):
+                for runner in runners.values():
+                    runner.ask(do, count * turn // TURNS, count * (turn + 1) // TURNS)
+        return figures(runners, targets, memories), skipped
+
+
+def figures(runners: dict[str, Runner], targets: Sequence[str], memories: int) -> list[Figure]:
+    """Each store's speed, then ours as a multiple of it."""
+    ours = runners[OURS]
+    told = []
+    for name, runner in runners.items():
+        told.append(Figure(f"{name}: saved, {memories:,} one at a time", runner.adds_per_second, "/s"))
+        told.append(Figure(f"{name}: search, p50", runner.search_ms, "ms"))
+        told.append(Figure(f"{name}: queries whose memory is in the answer", 100 * runner.recall(targets), "%"))
+    for name, runner in runners.items():
+        if name != OURS:
+            faster, sooner = ours.adds_per_second / runner.adds_per_second, runner.search_ms / ours.search_ms
+            told.append(Figure(f"{OURS} ÷ {name}, saved a second", faster, "×", TARGETS.get(name)))
+            told.append(Figure(f"{name} ÷ {OURS}, search p50", sooner, "×", TARGETS.get(name)))
+    return told
+
+
+def main() -> None:
+    """Measure as the arguments say."""
+    parser = options((__doc__ or "").splitlines()[0])
+    parser.add_argument("--memories", type=int, default=MEMORIES)
+    parser.add_argument("--peers", type=Path, metavar="VENV", help="the environment that the peers are installed in")
+    chosen = parser.parse_args()
+    found, skipped = measure(chosen.memories, chosen.peers and chosen.peers.absolute())
+    for name in skipped:
+        print(f"skipped, not installed: {name}", file=sys.stderr)
+    finish(found, as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Owns what each store is given and how it is told: one JSON line asks for a few saves or searches, one answers.
+
+Runs in the peers' own environment too, so it needs nothing but numpy.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT = 10
+MISSING = 3
+"""The exit code of a peer that is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The same texts and vectors for everybody, and a directory to oneself."""
+
+    texts: list[str]
+    queries: list[str]
+    vectors: NDArray[np.float32]
+    asked: NDArray[np.float32]
+    directory: Path
+
+    def save(self) -> None:
+        """Write it down for a process that reads it."""
+        self.directory.mkdir(parents=True)
+        (self.directory / "given.json").write_text(json.dumps({"texts": self.texts, "queries": self.queries}))
+        np.save(self.directory / "vectors.npy", self.vectors)
+        np.save(self.directory / "asked.npy", self.asked)
+
+    @staticmethod
+    def read(directory: Path) -> "Given":
+        """What `save` wrote."""
+        told = json.loads((directory / "given.json").read_text())
+        vectors, asked = np.load(directory / "vectors.npy"), np.load(directory / "asked.npy")
+        return Given(told["texts"], told["queries"], vectors, asked, directory)
+
+
+class Store(Protocol):
+    """Something that remembers."""
+
+    def add(self, number: int) -> None:
+        """Save one text, durably, before returning."""
+        ...
+
+    def search(self, number: int) -> list[str]:
+        """The texts that one query finds, best first."""
+        ...
+
+
+def serve(build: Callable[[Given], Store]) -> None:
+    """Do what the lines of standard input say until they end."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    given = Given.read(Path(sys.argv[1]))
+    try:
+        store = build(given)
+    except (ModuleNotFoundError, FileNotFoundError) as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(MISSING)
+    _answer(answers, {"ready": True})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        seconds, found = [], []
+        for number in range(asked["from"], asked["to"]):
+            began = time.perf_counter()
+            texts = store.search(number) if asked["do"] == "search" else store.add(number)
+            seconds.append(time.perf_counter() - began)
+            found.append(texts)
+        _answer(answers, {"seconds": seconds, "found": found})
+
+
+def _answer(answers: Any, value: dict[str, object]) -> None:
+    answers.write(json.dumps(value) + "\n")
+    answers.flush()
