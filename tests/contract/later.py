@@ -1,6 +1,5 @@
 """Owns the rows that need no proof yet, each with the work that will bring it; a row leaves when it is built."""
 
-CHAT = "issue 5: the router"
 REPOSITORIES = "issue 6: repository memory"
 EXECUTION = "a later issue: governed execution"
 DASHBOARD = "a later issue: the dashboard"
@@ -10,8 +9,6 @@ AGENTS = "a later issue: agents"
 LATER: dict[str, str] = {
     **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
     "XM-21": DASHBOARD,
-    "XS-1": CHAT,
-    "XS-6": CHAT,
     **{f"KS-{number}": REPOSITORIES for number in range(1, 9)},
     **{f"ZE-{number}": CASES for number in range(1, 6)},
     **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
