@@ -23,7 +23,11 @@ def _exact(vectors: NDArray[np.float32], row: int, limit: int) -> set[int]:
 
 
 def _fill(shelf: Shelf, entries: list[Kept], vectors: NDArray[np.float32]) -> None:
-    shelf.fill(entries, vectors, [True] * len(entries))
+    shelf.fill(len(entries), [[_with(*pair) for pair in zip(entries, vectors, strict=True)]])
+
+
+def _with(entry: Kept, vector: NDArray[np.float32]) -> Kept:
+    return entry._replace(vector=vector.astype(np.float16).tobytes())
 
 
 def _nearest(
@@ -59,7 +63,7 @@ def test_one_by_one_and_at_once_give_the_same() -> None:
     entries = [Kept(number, f"t{number % 3}", number) for number in range(300)]
     _fill(at_once, entries, vectors)
     for number in range(300):
-        one_by_one.put(entries[number], vectors[number])
+        one_by_one.put(_with(entries[number], vectors[number]))
 
     for row in (0, 17, 299):
         found = [
@@ -78,7 +82,7 @@ def test_dropped_entries_are_not_found_and_may_come_back() -> None:
     shelf.keep_only(number for number in range(50) if number != 7)
     assert 7 not in _nearest(shelf, vectors[7], 50)
 
-    shelf.put(Kept(7, "memory", 0), vectors[7])
+    shelf.put(_with(Kept(7, "memory", 0), vectors[7]))
     assert _nearest(shelf, vectors[7], 1) == [7]
 
 
@@ -109,10 +113,10 @@ def test_words_are_found_as_entries_come_change_and_go() -> None:
     _fill(shelf, [Kept(1, "memory", 0, codes=_words("lamp", "red")), Kept(2, "memory", 0)], vectors[:2])
     assert _holding(shelf, "lamp") == ([1], 1)
 
-    shelf.put(Kept(3, "memory", 0, codes=_words("lamp", "lamp")), None)
+    shelf.put(Kept(3, "memory", 0, codes=_words("lamp", "lamp")))
     assert _holding(shelf, "lamp") == ([1, 3], 2)
 
-    shelf.put(Kept(1, "memory", 0, codes=_words("chair")), vectors[2])
+    shelf.put(_with(Kept(1, "memory", 0, codes=_words("chair")), vectors[2]))
     assert _holding(shelf, "lamp") == ([3], 1)
     assert _holding(shelf, "chair") == ([1], 1)
 
@@ -125,8 +129,8 @@ def test_neighbours_are_those_of_the_same_source_at_adjacent_positions() -> None
     entries = [Kept(number, "memory", 0, source=f"s{number % 2}", position=number // 2) for number in range(20)]
     _fill(shelf, entries[:10], _vectors(10))
     for entry in entries[10:]:
-        shelf.put(entry, None)
-    shelf.put(Kept(100, "memory", 0), None)
+        shelf.put(entry)
+    shelf.put(Kept(100, "memory", 0))
 
     view = ShelfView(shelf, types=None, at=1, known_by=None, allowed=None)
     assert sorted(view.numbers(view.around(np.array([9])))) == [7, 9, 11]

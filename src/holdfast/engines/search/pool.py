@@ -35,6 +35,12 @@ def neighbour_key(source: int, position: int) -> int:
     return (source << 32) + min(max(position + _MIDDLE, 1), 2 * _MIDDLE - 2)
 
 
+def neighbour_keys(sources: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same for many; a source below zero is none."""
+    keys = (sources << 32) + np.clip(positions + _MIDDLE, 1, 2 * _MIDDLE - 2)
+    return np.where(sources < 0, NO_SOURCE, keys)
+
+
 def places_of(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
     """Where among `keys` each wanted one is, -1 for nowhere."""
     order = np.argsort(keys, kind="stable")

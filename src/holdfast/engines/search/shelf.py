@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.search.pool import NO_SOURCE, neighbour_key
+from holdfast.engines.search.pool import NO_SOURCE, neighbour_key, neighbour_keys
 
 FOREVER = np.iinfo(np.int64).max
 SHELVES_BYTES = 1 << 30
 GETS_BETWEEN_WEIGHINGS = 64
 MOST_POSTINGS = 4_000_000
+ROWS_AT_ONCE = 512
 _COLUMNS = {
     "numbers": np.int64,
     "types": np.int32,
@@ -41,6 +42,8 @@ class Kept(NamedTuple):
     position: int = 0
     codes: bytes = b""
     """Its words as numbers."""
+    vector: bytes | None = None
+    """In half precision."""
 
 
 class Postings(NamedTuple):
@@ -85,8 +88,8 @@ class Shelf:
         self.dropped_words = 0
         self.types: dict[str, int] = {}
         self.authors: dict[str, int] = {}
-        self._sources: dict[str, int] = {}
-        self._rows: dict[int, int] = {}
+        self._sources: dict[str, int] = {"": -1}
+        self._rows_by_number: dict[int, int] | None = None
         self.columns = {name: np.zeros(0, kind) for name, kind in _COLUMNS.items()}
         # One row for each 64 dimensions, so that counting runs along memory.
         self.bits = np.zeros(((self.dimensions + 63) // 64, 0), np.uint64)
@@ -100,14 +103,22 @@ class Shelf:
     def size(self) -> int:
         """Bytes held, roughly."""
         row = self.dimensions + len(self.bits) * 8 + BYTES_IN_COLUMNS
-        return len(self.bytes) * row + len(self._rows) * 100 + len(self.codes) * 4 + self.lookups.rows * 12
+        return len(self.bytes) * row + self.count * 100 + len(self.codes) * 4 + self.lookups.rows * 12
+
+    @property
+    def _rows(self) -> dict[int, int]:
+        """The row of each entry; made only when something changes."""
+        if self._rows_by_number is None:
+            numbers = self.columns["numbers"][: self.count].tolist()
+            self._rows_by_number = {number: row for row, number in enumerate(numbers) if number >= 0}
+        return self._rows_by_number
 
     @property
     def wasteful(self) -> bool:
         """Whether most of it is rows of entries that are gone or were written again."""
         return self.dropped > max(1000, self.count // 2)
 
-    def put(self, entry: Kept, vector: NDArray[np.float32] | None) -> None:
+    def put(self, entry: Kept) -> None:
         """Add an entry, or overwrite it."""
         row = self._rows.get(entry.number)
         if row is not None and not self._same(row, entry):
@@ -118,42 +129,53 @@ class Shelf:
         self.columns["learned"][row] = entry.learned_at
         self.columns["until"][row] = FOREVER if entry.valid_until is None else entry.valid_until
         self.columns["moments"][row] = entry.learned_at if entry.occurred_at is None else entry.occurred_at
-        scale = 0.0
-        if vector is not None:
-            self.bits[:, row] = pack(vector[None, :])[:, 0]
-            scale = max(float(np.abs(vector).max()), 1e-9) / 127
-            self.bytes[row] = np.round(vector / scale)
-        self.columns["scales"][row] = scale
+        self.columns["scales"][row] = 0.0
+        if entry.vector is not None:
+            self._embed(np.array([row]), entry.vector)
 
-    def fill(self, entries: Sequence[Kept], vectors: NDArray[np.float32], embedded: Sequence[bool]) -> None:
-        """Put many at once on an empty shelf; `vectors` are those of the embedded ones, in their order."""
+    def fill(self, count: int, batches: Iterable[Sequence[Sequence[Any]]]) -> None:
+        """Put many on an empty shelf; each has the values of a `Kept`, in its order. `count` is how many there are."""
         self._clear()
-        self.count = count = len(entries)
-        if not count:
-            return
-        numbers, types, learned, until, occurred, authors, sources, positions, codes = zip(*entries, strict=True)
-        self._rows = dict(zip(numbers, range(count), strict=True))
-        column = self.columns
-        column["numbers"] = np.array(numbers, np.int64)
-        column["types"] = np.array([self.types.setdefault(one, len(self.types)) for one in types], np.int32)
-        column["learned"] = np.array(learned, np.int64)
-        column["until"] = np.array([FOREVER if one is None else one for one in until], np.int64)
-        column["moments"] = np.array(
-            [known if one is None else one for one, known in zip(occurred, learned, strict=True)], np.int64
-        )
-        column["authors"] = np.array([self.authors.setdefault(one, len(self.authors)) for one in authors], np.int32)
-        column["neighbours"] = np.array(list(map(self._neighbour, sources, positions)), np.int64)
-        column["ends"] = np.cumsum(np.array([len(one) // 4 for one in codes], np.int64))
-        self.codes = np.frombuffer(b"".join(codes), np.uint32).copy()
-        rows = np.flatnonzero(np.array(embedded, np.bool_))
-        scales = (np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-9) / 127).astype(np.float32)
-        column["scales"] = np.zeros(count, np.float32)
-        column["scales"][rows] = scales
-        self.bits = np.zeros((len(self.bits), count), np.uint64)
-        self.bits[:, rows] = pack(vectors)
-        self.bytes = np.zeros((count, self.dimensions), np.int8)
-        self.bytes[rows] = np.round(vectors / scales[:, None])
+        self._grow(count)
+        codes: list[bytes] = []
+        for batch in batches:
+            self._fill(batch, codes)
+        self.codes = np.frombuffer(bytearray().join(codes), np.uint32)
         self._arrange()
+
+    def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
+        numbers, types, learned, until, occurred, authors, sources, positions, codes, vectors = zip(*batch, strict=True)
+        column, start, stop = self.columns, self.count, self.count + len(batch)
+        column["numbers"][start:stop] = numbers
+        column["types"][start:stop] = _numbered(self.types, types)
+        column["learned"][start:stop] = learned
+        column["until"][start:stop] = [FOREVER if one is None else one for one in until]
+        column["moments"][start:stop] = [
+            known if one is None else one for one, known in zip(occurred, learned, strict=True)
+        ]
+        column["authors"][start:stop] = _numbered(self.authors, authors)
+        column["neighbours"][start:stop] = neighbour_keys(
+            np.array(_numbered(self._sources, sources), np.int64), np.array(positions, np.int64)
+        )
+        used = column["ends"][start - 1] if start else 0
+        column["ends"][start:stop] = used + np.cumsum(np.fromiter(map(len, codes), np.int64, len(batch)) // 4)
+        all_codes += codes
+        self._embed(
+            np.array([row for row, vector in enumerate(vectors, start) if vector is not None], np.intp),
+            b"".join(vector for vector in vectors if vector is not None),
+        )
+        self.count = stop
+
+    def _embed(self, rows: NDArray[np.intp], blob: bytes) -> None:
+        """Keep the vectors of rows, small pieces at a time, which stay in the processor's cache."""
+        vectors = np.frombuffer(blob, np.float16).reshape(len(rows), self.dimensions)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            piece, places = vectors[start : start + ROWS_AT_ONCE].astype(np.float32), rows[start : start + ROWS_AT_ONCE]
+            self.bits[:, places] = pack(piece)
+            scales = np.maximum(np.abs(piece).max(axis=1), np.float32(1e-9)) / np.float32(127)
+            self.columns["scales"][places] = scales
+            piece /= scales[:, None]
+            self.bytes[places] = np.rint(piece, out=piece)
 
     def drop(self, number: int) -> None:
         """Take an entry away; its row is never matched again."""
@@ -176,9 +198,7 @@ class Shelf:
             self.drop(number)
 
     def _neighbour(self, source: str, position: int) -> int:
-        if not source:
-            return NO_SOURCE
-        return neighbour_key(self._sources.setdefault(source, len(self._sources)), position)
+        return neighbour_key(self._sources.setdefault(source, len(self._sources)), position) if source else NO_SOURCE
 
     def _same(self, row: int, entry: Kept) -> bool:
         """Whether the row may stand for the entry as it is now."""
@@ -192,8 +212,9 @@ class Shelf:
 
     def _append(self, entry: Kept) -> int:
         row = self.count
+        rows = self._rows
         if row == len(self.bytes):
-            self._grow()
+            self._grow(max(64, row * 3 // 2))
         column = self.columns
         used = int(column["ends"][row - 1]) if row else 0
         codes = np.frombuffer(entry.codes, np.uint32)
@@ -207,7 +228,7 @@ class Shelf:
         column["authors"][row] = self.authors.setdefault(entry.author, len(self.authors))
         column["neighbours"][row] = self._neighbour(entry.source, entry.position)
         column["numbers"][row] = entry.number
-        self._rows[entry.number] = row
+        rows[entry.number] = row
         self.count += 1
         if self.count - len(self.arranged) > max(1024, len(self.arranged) // 8):
             self._arrange()
@@ -219,8 +240,7 @@ class Shelf:
         self.arranged_rows = np.argsort(keys, kind="stable")
         self.arranged = keys[self.arranged_rows]
 
-    def _grow(self) -> None:
-        capacity = max(64, self.count * 3 // 2)
+    def _grow(self, capacity: int) -> None:
         self.columns = {name: _longer(column, capacity) for name, column in self.columns.items()}
         self.bytes = _longer(self.bytes, capacity)
         bits = np.zeros((len(self.bits), capacity), np.uint64)
@@ -265,6 +285,11 @@ def pack(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
     padded = np.zeros((len(vectors), width), np.uint8)
     padded[:, : packed.shape[1]] = packed
     return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def _numbered(known: dict[str, int], names: Iterable[str]) -> list[int]:
+    """The number of each name, the next for a new one."""
+    return [known.setdefault(name, len(known)) for name in names]
 
 
 def _longer(column: NDArray[Any], capacity: int) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Owns the index in SQLite: words as numbers and float16 vectors in rows, searched on shelves in memory."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -23,6 +23,9 @@ from holdfast.engines.search.store import (
     View,
 )
 from holdfast.storage.database import Row, Tx
+
+ROWS_AT_ONCE = 4096
+MOST_NUMBER = 2**63 - 1
 
 _KNOWN = """
 SELECT e.number, j.key AS place FROM json_each(:keys) j CROSS JOIN search_entry e ON e.shelf = :shelf
@@ -207,30 +210,33 @@ class SqliteView(View):
         return [(str(row["id"]), cosine) for row, cosine in zip(rows, alike.tolist(), strict=True)]
 
 
+# In the order of the index, which holds the number after the change.
 _KEPT = """
 SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, k.codes,
-    CASE WHEN e.embedder = :embedder THEN k.vector END
+    CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
 FROM search_entry e JOIN search_kept k ON k.number = e.number
-WHERE e.shelf = :shelf AND e.change > :seen ORDER BY e.number
+WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.change, e.number LIMIT :limit
 """
 
 
 def _fill(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
-    rows = _kept(tx, number, embedder, -1)
-    vectors = [row[-1] for row in rows if row[-1] is not None]
-    matrix = np.frombuffer(b"".join(vectors), np.float16).astype(np.float32).reshape(len(vectors), shelf.dimensions)
-    shelf.fill([Kept(*row[:-1]) for row in rows], matrix, [row[-1] is not None for row in rows])
+    row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
+    batches = _kept(tx, number, embedder, -1)
+    shelf.fill(int(row["entries"]) if row else 0, batches)
 
 
 def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
-    for row in _kept(tx, number, embedder, shelf.sequence):
-        vector = None if row[-1] is None else np.frombuffer(row[-1], np.float16).astype(np.float32)
-        shelf.put(Kept(*row[:-1]), vector)
+    for batch in _kept(tx, number, embedder, shelf.sequence):
+        for values in batch:
+            shelf.put(Kept(*values))
 
 
-def _kept(tx: Tx, number: int, embedder: int, seen: int) -> list[tuple[Any, ...]]:
-    """The columns of `Kept` and the vector of each entry that changed since."""
-    return [tuple(row) for row in tx.all(_KEPT, {"shelf": number, "embedder": embedder, "seen": seen})]
+def _kept(tx: Tx, number: int, embedder: int, seen: int) -> Iterator[list[tuple[Any, ...]]]:
+    """The values of `Kept` of each entry that changed since, in batches that fit into memory."""
+    params = {"shelf": number, "embedder": embedder, "change": seen, "number": MOST_NUMBER, "limit": ROWS_AT_ONCE}
+    while rows := tx.all(_KEPT, params):
+        yield [tuple(row)[:-1] for row in rows]
+        params |= {"change": rows[-1]["change"], "number": rows[-1]["number"]}
 
 
 def _numbered(tx: Tx, shelf: int, prepared: Sequence[Prepared]) -> list[int]:
