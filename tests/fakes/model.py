@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,6 +120,8 @@ class FakeModel:
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a client went away in the middle of an answer."""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    choose: Callable[[Json], Turn] | None = None
+    """Answers by what was asked, instead of the script."""
     close_each: bool = False
     """Close the connection after each answer without saying so before."""
 
@@ -151,7 +153,7 @@ class FakeModel:
             error = {"error": {"message": problem, "type": "invalid_request_error", "param": None, "code": None}}
             _write(writer, 400, error, {})
             return True
-        turn = self.script.pop(0) if self.script else self.otherwise
+        turn = self.choose(body) if self.choose else self.script.pop(0) if self.script else self.otherwise
         return await self._answer(turn, body, reader, writer)
 
     def _refusal(self, path: str, headers: dict[str, str], body: Json) -> str:

@@ -42,7 +42,8 @@ class Script:
         if done >= len(self.steps):
             return None
         wanted = _plain(self.steps[done].tool)
-        for name in tools:
+        # A client's own `write` comes before its `todowrite`.
+        for name in sorted(tools, key=lambda name: _plain(name) != wanted):
             if _plain(name).endswith(wanted):
                 return name, self.steps[done].arguments
         return None
