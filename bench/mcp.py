@@ -12,10 +12,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from bench import contextforge
 from bench.load import Load
 from bench.report import Figure, finish, options
 from bench.server import free_port
@@ -25,6 +27,7 @@ TARGET = 0.8
 MODERN = "2026-07-28"
 MEMORIES = 10_000
 MAX_GAIN_MB = 60.0
+TIMES_CONTEXTFORGE = 4.0
 
 BARE = """
 import sys
@@ -197,14 +200,24 @@ class _Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def _load(target: Target, era: str, method: str, params: dict[str, Any], seconds: float) -> Load:
-    """Every connection is a client with a session of its own, as editors are."""
+async def _load(
+    target: Target,
+    era: str,
+    method: str,
+    params: dict[str, Any],
+    seconds: float,
+    connections: int = CONNECTIONS,
+    *,
+    sessions: bool = True,
+) -> Load:
+    """Every connection is a client with a session of its own, as editors are, where the server has such."""
     took: list[float] = []
     loop = asyncio.get_running_loop()
-    sessions = [None if era == MODERN else await asyncio.to_thread(target.initialize) for _ in range(CONNECTIONS)]
+    handshake = sessions and era != MODERN
+    opened_sessions = [await asyncio.to_thread(target.initialize) if handshake else None for _ in range(connections)]
     began = time.perf_counter()
     opened = []
-    for session in sessions:
+    for session in opened_sessions:
         request = target.request(era, method, params, session)
         made = await loop.create_connection(
             lambda request=request: _Connection(request, began + seconds, took),  # type: ignore[misc]
@@ -290,6 +303,35 @@ def measured(ours: Target, theirs: Target, seconds: float, rounds: int) -> list[
     return figures
 
 
+def against_contextforge(ours: Target, upstream: Target, environment: Path, seconds: float) -> list[Figure]:
+    """The same trivial call through ContextForge to the bare server, and our calc.evaluate, in the handshake era."""
+    era, figures = "2025-11-25", []
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        contextforge.gateway(environment, Path(directory), upstream.port) as (port, token),
+    ):
+        theirs = Target(port, "/mcp/", {"Authorization": f"Bearer {token}"})
+        trivial = _call(contextforge.TOOL, {"expression": "2 + 2"})
+        evaluate = _call("xerotier.calc.evaluate", {"expression": "2 + 2"})
+        for connections in (8, CONNECTIONS):
+            slow = asyncio.run(_load(theirs, era, "tools/call", trivial, seconds, connections, sessions=False))
+            quick = asyncio.run(_load(ours, era, "tools/call", evaluate, seconds, connections))
+            label = f"{connections} connections"
+            figures += [
+                Figure(f"ContextForge, trivial call, {label}", slow.requests_per_second, "req/s"),
+                Figure(f"ContextForge, trivial call, {label}, p50", slow.p50_ms, "ms"),
+                Figure(f"calc.evaluate, {label}", quick.requests_per_second, "req/s"),
+                Figure(f"calc.evaluate, {label}, p50", quick.p50_ms, "ms"),
+                Figure(
+                    f"calc.evaluate ÷ ContextForge, {label}",
+                    quick.requests_per_second / slow.requests_per_second,
+                    "×",
+                    TIMES_CONTEXTFORGE,
+                ),
+            ]
+    return figures
+
+
 def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "arguments": arguments}
 
@@ -300,13 +342,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each round takes")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memories", type=int, default=MEMORIES, help="how many memories recall looks through")
+    parser.add_argument("--contextforge", type=Path, metavar="VENV", help="measure only against the ContextForge there")
     chosen = parser.parse_args()
+    if chosen.contextforge is not None and not contextforge.installed(chosen.contextforge):
+        parser.error(f"ContextForge is not installed in {chosen.contextforge}")
     with (
         tempfile.TemporaryDirectory() as directory,
         product(directory, chosen.memories) as ours,
         bare() as theirs,
     ):
         asyncio.run(_load(ours, MODERN, "tools/list", {}, 0.5))
+        if chosen.contextforge is not None:
+            environment = chosen.contextforge.absolute()
+            finish(against_contextforge(ours, theirs, environment, chosen.seconds), as_json=chosen.json)
         before = psutil.Process(ours.pid).memory_info().rss
         figures = measured(ours, theirs, chosen.seconds, chosen.rounds)
         grown = (psutil.Process(ours.pid).memory_info().rss - before) / 1_000_000

@@ -23,7 +23,7 @@ from bench.report import Figure, finish, options
 from holdfast.engines.search.hashing import WordEmbedder
 
 DIMENSIONS = 384
-MEMORIES = 2_000
+MEMORIES = 1_000
 QUERIES = 100
 TURNS = 10
 WORDS_ASKED = 6

@@ -68,12 +68,15 @@ def serve(build: Callable[[Given], Store]) -> None:
     _answer(answers, {"ready": True})
     for line in sys.stdin:
         asked = json.loads(line)
-        seconds, found = [], []
+        seconds: list[float] = []
+        found: list[list[str]] = []
         for number in range(asked["from"], asked["to"]):
             began = time.perf_counter()
-            texts = store.search(number) if asked["do"] == "search" else store.add(number)
+            if asked["do"] == "search":
+                found.append(store.search(number))
+            else:
+                store.add(number)
             seconds.append(time.perf_counter() - began)
-            found.append(texts)
         _answer(answers, {"seconds": seconds, "found": found})
 
 
