@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from holdfast.engines.llm.connection import Timeouts
+from holdfast.engines.llm.model import ChunkEvent
 from holdfast.features.endpoints import models
 from tests.fakes.model import FakeModel, Turn, calls, says
 from tests.support import event_grammar
@@ -93,6 +95,7 @@ def _read_stream(told: Told, text: str) -> None:
     if told.error is None:
         assert stream[-1] == "[DONE]"
         event_grammar.check(stream)
+    assert len({event["id"] for event in stream if not isinstance(event, str)}) == 1, "one stream, one id"
     arguments: dict[int, Json] = {}
     for event in stream:
         if isinstance(event, str):
@@ -236,6 +239,26 @@ async def test_an_error_in_the_middle_of_a_stream_is_told_in_the_upstreams_words
     ]
     told = await ask(sqlite_server, url, streamed)
     assert told.error is not None and "CUDA is out of memory" in told.error["message"]
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+async def test_what_nobody_foresaw_is_told_without_our_insides(
+    sqlite_server: TestServer, sqlite_chat: str, streamed: bool, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any) -> AsyncIterator[Any]:
+        yield ChunkEvent(says("One ", pieces=1).made()[1])
+        raise RuntimeError("the insides")
+
+    monkeypatch.setattr(type(sqlite_server.services.chat_turns), "turn", broken)
+    question = {"messages": [{"role": "user", "content": "Hm?"}], "x_chat_id": "any"}
+    body: Json = {"input": "Hm?"} if path == "responses" else question
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_chat}/{path}", json={**body, "stream": streamed})
+    assert answer.status_code == (200 if streamed else 500)
+    assert "the insides" not in answer.text
+    assert "request id" in answer.text and '"error"' in answer.text
+    if not streamed:
+        _checked(answer.json())
 
 
 # Failures that the model is told of, so that the turn goes on.

@@ -236,6 +236,9 @@ def _hear(heard: _Heard, event: LoopEvent) -> None:
 def _usage(heard: _Heard, tally: Tally, cost: float) -> Json:
     research = heard.research
     return {
+        # Clients that take the event for a chunk read these two, and would forget what they were told before.
+        "prompt_tokens": tally.input_tokens,
+        "completion_tokens": tally.output_tokens,
         "input_tokens": tally.input_tokens,
         "output_tokens": tally.output_tokens,
         "total_tokens": tally.total,

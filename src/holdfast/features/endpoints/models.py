@@ -10,7 +10,7 @@ from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
 from holdfast.engines.llm.upstreams import Upstreams
 from holdfast.features.endpoints import store
 from holdfast.features.endpoints.addresses import refused_because
-from holdfast.features.endpoints.model import DEFAULT, Endpoint, EndpointUpstream
+from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.storage.database import Database, Tx
 
@@ -27,6 +27,11 @@ class Connected:
 
     endpoint: Endpoint
     upstreams: Upstreams | None
+
+    @property
+    def model_name(self) -> str:
+        """The model that is asked first."""
+        return EMBEDDED_MODEL if self.upstreams is None else self.upstreams.name
 
 
 @dataclass(slots=True)

@@ -1,12 +1,15 @@
 """Owns errors as OpenAI's clients expect them: `{"error": {message, type, param, code}}`."""
 
+import logging
 from typing import Any
 
-from starlette.types import Send
+from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.engines.llm.upstream import UpstreamRefused
-from holdfast.surfaces.http.asgi import send_json
+from holdfast.surfaces.http.asgi import request_id, send_json
+
+_log = logging.getLogger(__name__)
 
 _TYPES = {
     400: "invalid_request_error",
@@ -40,6 +43,15 @@ def error_object(error: HoldfastError) -> dict[str, Any]:
         "param": error.fields[0].field if error.fields else None,
         "code": error.code if error.code not in ("unauthenticated", "rate_limited") else _CODES[status],
     }
+
+
+def as_told(problem: Exception, scope: Scope) -> HoldfastError:
+    """A problem in words for the client: of what nobody foresaw it learns nothing, and the log has it all."""
+    if isinstance(problem, HoldfastError):
+        return problem
+    id = request_id(scope)
+    _log.error("a turn failed", exc_info=problem, extra={"request_id": id, "path": scope["path"]})
+    return HoldfastError(f"Something went wrong here; the log has it under the request id {id}.")
 
 
 async def send_error(send: Send, error: HoldfastError) -> None:

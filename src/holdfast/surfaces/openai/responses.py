@@ -3,13 +3,13 @@
 import asyncio
 from collections import deque
 
-from holdfast.core.errors import HoldfastError
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import Asked
 from holdfast.features.responses.service import ResponseService
 from holdfast.surfaces.http.hang_up import while_connected
 from holdfast.surfaces.openai.chat import chat_of
+from holdfast.surfaces.openai.errors import as_told
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses_stream import EventStream
 from holdfast.surfaces.openai.turns import PING_SECONDS, ChatTurns, End, pumped
@@ -88,9 +88,10 @@ class Responses:
                 await stream.tell(told)
                 continue
             if event.problem is not None:
-                if not stream.started or not isinstance(event.problem, HoldfastError):
-                    raise event.problem
-                await stream.tell([*([] if begun else made.begin()), *made.fail(event.problem)])
+                problem = as_told(event.problem, request.scope)
+                if not stream.started:
+                    raise problem
+                await stream.tell([*([] if begun else made.begin()), *made.fail(problem)])
             await stream.end()
             return
 
@@ -98,7 +99,7 @@ class Responses:
         while not isinstance(event := await queue.get(), End):
             deque(made.hear(event), maxlen=0)
         if event.problem is not None:
-            raise event.problem
+            raise as_told(event.problem, request.scope)
         await self._service.keep(request.principal, asked, made.response)
         await request.answer({**made.response, **({"x_events": made.told} if made.told else {})})
 

@@ -9,14 +9,14 @@ from typing import Protocol
 
 import orjson
 
-from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.errors import UpstreamFailed
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.features.endpoints.models import Connected
 from holdfast.surfaces.http.asgi import request_id
 from holdfast.surfaces.http.hang_up import while_connected
-from holdfast.surfaces.openai.errors import error_object
+from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 
 PING_SECONDS = 15.0
@@ -50,7 +50,7 @@ class ChatTurns(Protocol):
 class End:
     """The events are over, one way or the other."""
 
-    problem: BaseException | None = None
+    problem: Exception | None = None
 
 
 async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) -> None:
@@ -92,7 +92,7 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
                 usage = event.usage
             elif isinstance(event, End):
                 if event.problem is not None:
-                    raise event.problem
+                    raise as_told(event.problem, request.scope)
                 break
         if answer.empty:
             raise UpstreamFailed("The model gave no answer.")
@@ -109,9 +109,7 @@ async def pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Que
         try:
             async for event in events:
                 await queue.put(event)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as problem:
+        except Exception as problem:
             await queue.put(End(problem))
         else:
             await queue.put(End())
@@ -137,15 +135,16 @@ class _Writer:
             "id": f"chatcmpl-{request_id(request.scope)}",
             "object": "chat.completion.chunk",
             "created": int(time.time()),
-            "model": "",
+            "model": request.connected.model_name,
         }
 
     async def tell(self, event: LoopEvent) -> None:
-        """One event, if it is for the client."""
+        """One event, if it is for the client. All of a stream have one id, whatever came first."""
         if isinstance(event, ChunkEvent):
-            for name in self._stamp:
-                self._stamp[name] = event.chunk.get(name, self._stamp[name])
-            await self.write(_data(event.chunk))
+            if not self._started:
+                for name in self._stamp:
+                    self._stamp[name] = event.chunk.get(name, self._stamp[name])
+            await self.write(_data({**event.chunk, "id": self._stamp["id"], "created": self._stamp["created"]}))
         elif isinstance(event, SideEvent):
             # Clients that take every event for a chunk find one without choices, and go on.
             await self.write(_data({**event.data, **self._stamp, "choices": []}))
@@ -155,11 +154,12 @@ class _Writer:
         await self._start()
         await self._request.send({"type": "http.response.body", "body": DONE})
 
-    async def fail(self, problem: BaseException) -> None:
+    async def fail(self, problem: Exception) -> None:
         """Raise what can still be answered; tell the rest in the stream."""
-        if not self._started or not isinstance(problem, HoldfastError):
-            raise problem
-        await self._request.send({"type": "http.response.body", "body": _data({"error": error_object(problem)})})
+        told = as_told(problem, self._request.scope)
+        if not self._started:
+            raise told
+        await self._request.send({"type": "http.response.body", "body": _data({"error": error_object(told)})})
 
     async def write(self, data: bytes) -> None:
         """Bytes of the stream, begun where it was not."""
