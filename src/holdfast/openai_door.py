@@ -12,8 +12,10 @@ from holdfast.core.settings import Settings
 from holdfast.engines.llm.embedded import Extractive, Knowledge
 from holdfast.engines.llm.extracts import Passage
 from holdfast.engines.llm.model import Json, LoopEvent, Model, Tally
+from holdfast.engines.llm.roles import DeveloperRole
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
+from holdfast.features.chat.service import TYPE as CHAT
 from holdfast.features.endpoints.models import Connected
 from holdfast.features.identity import store as identity_store
 from holdfast.features.responses.model import Asked
@@ -99,7 +101,7 @@ class EndpointTurns:
     ) -> AsyncGenerator[LoopEvent, None]:
         """The events of one turn."""
         workspace_id = workspace_id or await self._workspace(principal, project_id)
-        served = self.served(endpoint, workspace_id)
+        served = self.served(endpoint, workspace_id, chat_id)
         if endpoint.upstreams is None and body.get("web_search_options") is None:
             body = {**body, "web_search_options": {"x_tools": list(EMBEDDED_TOOLS)}}
         turn = self._services.chat_turns.turn(principal, project_id, workspace_id, served, body, chat_id)
@@ -119,10 +121,14 @@ class EndpointTurns:
         """The workspace of a request: the one that it names, or the project's first."""
         return request.workspace_id or await self._workspace(request.principal, request.project_id)
 
-    def served(self, connected: Connected, workspace_id: str) -> Served:
+    def served(self, connected: Connected, workspace_id: str, chat_id: str | None = None) -> Served:
         """What a turn needs to know of an endpoint."""
         endpoint = connected.endpoint
-        model: Model = connected.upstreams or Extractive(self._knowledge(workspace_id))
+        model: Model = (
+            DeveloperRole(connected.upstreams)
+            if connected.upstreams is not None
+            else Extractive(self._knowledge(workspace_id, chat_id))
+        )
 
         def cost(tally: Tally) -> float:
             return endpoint.cost(model.name, tally.input_tokens, tally.output_tokens)
@@ -135,10 +141,12 @@ class EndpointTurns:
             raise Invalid("The project has no workspace that this credential sees; make one first.")
         return page.items[0].id
 
-    def _knowledge(self, workspace_id: str) -> Knowledge:
+    def _knowledge(self, workspace_id: str, chat_id: str | None) -> Knowledge:
         async def about(question: str) -> Sequence[Passage]:
-            hits = await self._services.search.search(Query(workspace_id, question, limit=PASSAGES))
-            return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in hits]
+            # More than needed: what was said in this very chat is no source for its answers.
+            hits = await self._services.search.search(Query(workspace_id, question, limit=2 * PASSAGES))
+            others = [hit for hit in hits if not _is_of_chat(hit, chat_id)][:PASSAGES]
+            return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in others]
 
         return about
 
@@ -166,6 +174,10 @@ def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
         await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
 
     return carry_out
+
+
+def _is_of_chat(hit: Hit, chat_id: str | None) -> bool:
+    return chat_id is not None and hit.type == CHAT and hit.meta.get("chat_id") == chat_id
 
 
 def _where(hit: Hit) -> str:

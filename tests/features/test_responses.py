@@ -35,7 +35,7 @@ def test_developers_pictures_and_files_reach_the_model() -> None:
     ]
     items = [{"role": "developer", "content": "Rules."}, {"type": "message", "role": "user", "content": parts}]
     first, second = chat(input=items)["messages"]
-    assert first == {"role": "system", "content": "Rules."}
+    assert first == {"role": "developer", "content": "Rules."}
     assert second["content"] == [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA", "detail": "low"}},

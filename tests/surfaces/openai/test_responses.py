@@ -8,8 +8,9 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseFunctionToolCall
 
+from holdfast.features.identity.model import NewKey
 from holdfast.storage.database import Database
-from tests.fakes.model import FakeModel, calls, says
+from tests.fakes.model import FakeModel, Turn, calls, says
 from tests.support.server import TestServer, serving
 from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import until
@@ -178,6 +179,48 @@ async def test_a_background_response_survives_a_restart(sqlite_database: Databas
         async with client_of(after, url, key) as client:
             over = await ended(client, begun.id)
     assert (over.status, over.output_text) == ("completed", "After the restart.")
+
+
+async def test_a_revoked_key_stops_the_background_response_that_it_queued(
+    sqlite_database: Database, upstream: FakeModel
+) -> None:
+    upstream.script = [says("Never told.", stall_after=2)]
+    async with serving(sqlite_database) as before:
+        new = NewKey(name="batch", project_id=before.start.project_id)
+        minted = await before.services.keys.create(before.owner, new)
+        async with client_of(before, await connect(before, upstream), minted.secret) as client:
+            begun = await client.responses.create(model="any", input="Think.", background=True)
+            await until(upstream.asked.is_set)
+        await before.services.keys.revoke(before.owner, minted.key.id)
+        owners = before.key
+    async with serving(sqlite_database) as after:
+        url = f"{after.url}/{after.start.project_id}/main/v1"
+        async with client_of(after, url, owners) as client:
+            over = await ended(client, begun.id)
+    assert over.status == "failed" and over.error is not None
+    assert "does not work any more" in over.error.message
+    assert len(upstream.requests) == 1
+
+
+async def test_developer_messages_keep_their_role_unless_the_upstream_refuses_it(
+    client: AsyncOpenAI, upstream: FakeModel
+) -> None:
+    told: Any = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    upstream.script = [says("As it came.")]
+    await client.responses.create(model="any", input=told)
+    assert [message["role"] for message in upstream.requests[-1]["messages"]] == ["developer", "user"]
+
+    def template(body: dict[str, Any]) -> Turn:
+        if any(message["role"] == "developer" for message in body["messages"]):
+            return says("", status=400, body={"error": {"message": "Unexpected message role.", "type": "x"}})
+        return says("As system.")
+
+    upstream.choose = template
+    asked = len(upstream.requests)
+    answers = [await client.responses.create(model="any", input=told) for _ in range(2)]
+    assert [answer.output_text for answer in answers] == ["As system.", "As system."]
+    roles = [[message["role"] for message in body["messages"]] for body in upstream.requests[asked:]]
+    assert roles == [["developer", "user"], ["system", "user"], ["system", "user"]]
 
 
 async def test_a_background_response_that_cannot_be_answered_failed(client: AsyncOpenAI, upstream: FakeModel) -> None:

@@ -165,3 +165,19 @@ async def test_a_second_upstream_answers_when_the_first_is_away(sqlite_server: T
         answer = await client.post(f"{url}/chat/completions", json=HELLO)
 
     assert answer.json()["choices"][0]["message"]["content"] == "Here."
+
+
+async def test_the_embedded_model_does_not_quote_what_its_own_chat_said(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    question = "Where do grey herons nest in spring?"
+    upstream.script = [says("Grey herons nest in tall trees in spring.")]
+    asked = {"model": "any", "messages": [{"role": "user", "content": question}]}
+    default = sqlite_chat.replace("/main/", "/default/")
+    async with sqlite_server.client() as client:
+        await client.post(f"{sqlite_chat}/chat/completions", json={**asked, "x_chat_id": "birds"})
+        same = await client.post(f"{default}/chat/completions", json={**asked, "x_chat_id": "birds"})
+        other = await client.post(f"{default}/chat/completions", json={**asked, "x_chat_id": "else"})
+
+    assert "tall trees" not in same.json()["choices"][0]["message"]["content"]
+    assert "tall trees" in other.json()["choices"][0]["message"]["content"]

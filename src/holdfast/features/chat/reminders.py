@@ -54,10 +54,12 @@ def with_reminders(messages: Sequence[Json], memories: Sequence[Json]) -> list[J
     if not memories:
         return list(messages)
     lines = "\n".join(f"- [{each['category']}] {each['content']}" for each in memories)
-    reminder = {"role": "system", "content": f"{_HEADING}\n{lines}"}
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in ("system", "developer"):
         leading += 1
+    # As the client's own instructions are given: some models refuse both roles in one request.
+    role = messages[leading - 1]["role"] if leading else "system"
+    reminder = {"role": role, "content": f"{_HEADING}\n{lines}"}
     return [*messages[:leading], reminder, *messages[leading:]]
 
 

@@ -39,7 +39,7 @@ _OWN = frozenset(
     }
 )
 _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-_ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES = ("user", "assistant", "system", "developer")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -244,8 +244,8 @@ class _Messages:
 
 
 def _message(item: Json, field: str) -> Json:
-    role = _ROLES.get(str(item.get("role")))
-    if role is None:
+    role = item.get("role")
+    if role not in _ROLES:
         raise _wrong(f"{field}.role", f"use one of {', '.join(_ROLES)}")
     content = item.get("content")
     if isinstance(content, str):

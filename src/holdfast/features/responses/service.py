@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict
+from holdfast.core.errors import Conflict, Forbidden, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.model import JobFailed, JobNotFound
@@ -14,6 +14,7 @@ from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.engines.llm.upstream import UpstreamRefused
 from holdfast.features.audit.service import Audit
+from holdfast.features.identity.keys import Keys
 from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
@@ -33,9 +34,12 @@ Turn = Callable[[Principal, Asked, Json], AsyncGenerator[LoopEvent, None]]
 class ResponseService:
     """The responses of an installation."""
 
-    def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, jobs: JobEngine, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, audit: Audit, keys: Keys, workspaces: Workspaces, jobs: JobEngine, clock: Clock
+    ) -> None:
         self._database = database
         self._audit = audit
+        self._keys = keys
         self._workspaces = workspaces
         self._jobs = jobs
         self._clock = clock
@@ -146,17 +150,16 @@ class ResponseService:
             if found is None or found.status not in OPEN:
                 return None
             store.end(tx, response_id, "in_progress", {**found.response, "status": "in_progress"}, self._clock.now())
-            previous = found.asked.previous_id
-            history = self._history(tx, found.principal, found.asked.project_id, previous)
-            return replace(found, asked=replace(found.asked, history=history))
+            return found
 
         found = await self._database.write(begin)
         if found is None:
             return
-        asked = found.asked
+        principal = await self._still_allowed(found.principal)
+        asked = await self._with_history(principal, found.asked)
         made = self.events(asked)
         try:
-            async with aclosing(turn(found.principal, asked, asked.translated().body)) as events:
+            async with aclosing(turn(principal, asked, asked.translated().body)) as events:
                 async for event in events:
                     deque(made.hear(event), maxlen=0)
         except UpstreamRefused as problem:
@@ -165,6 +168,23 @@ class ResponseService:
             raise JobFailed(problem.message) from problem
         response = made.response
         await run.commit("answer", lambda tx: store.end(tx, asked.id, response["status"], response, self._clock.now()))
+
+    async def _still_allowed(self, principal: Principal) -> Principal:
+        """Who asked, with what their key allows now: time passed since, and keys are revoked and narrowed."""
+        if principal.proof != "key":
+            return principal
+        try:
+            current = await self._keys.current(principal)
+            current.require("inference")
+        except (Unauthenticated, Forbidden) as problem:
+            raise JobFailed("The key that asked for this response does not work any more.") from problem
+        return current
+
+    async def _with_history(self, principal: Principal, asked: Asked) -> Asked:
+        history = await self._database.read(
+            lambda tx: self._history(tx, principal, asked.project_id, asked.previous_id)
+        )
+        return replace(asked, history=history)
 
     def _insert(self, tx: Tx, stored: Stored) -> None:
         asked = stored.asked
