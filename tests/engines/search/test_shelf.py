@@ -136,3 +136,26 @@ def test_neighbours_are_those_of_the_same_source_at_adjacent_positions() -> None
     assert sorted(view.numbers(view.around(np.array([9])))) == [7, 9, 11]
     assert sorted(view.numbers(view.around(np.array([0, 19])))) == [0, 2, 17, 19]
     assert list(view.around(np.array([20]))) == []
+
+
+def test_a_shelf_filled_in_batches_is_the_same_as_at_once_and_can_be_written_to() -> None:
+    vectors = _vectors(90)
+    entries = [
+        _with(
+            Kept(number, "memory", 0, source="s", position=number, codes=_words("lamp", f"w{number}")), vectors[number]
+        )
+        for number in range(90)
+    ]
+    at_once, in_batches = Shelf(64), Shelf(64)
+    at_once.fill(90, [entries])
+    in_batches.fill(90, [entries[:40], entries[40:41], entries[41:]])
+
+    for shelf in (at_once, in_batches):
+        shelf.put(Kept(91, "memory", 0, codes=_words("lamp")))
+        shelf.drop(3)
+        assert _holding(shelf, "lamp") == ([number for number in (*range(90), 91) if number != 3], 90)
+        assert _holding(shelf, "w41") == ([41], 1)
+        view = ShelfView(shelf, types=None, at=1, known_by=None, allowed=None)
+        assert view.totals == (90, 2 * 89 + 1)
+        assert sorted(view.numbers(view.around(np.array([40])))) == [39, 40, 41]
+    assert _nearest(at_once, vectors[41], 20) == _nearest(in_batches, vectors[41], 20)

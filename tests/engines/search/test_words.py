@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.clock import parse_time
-from holdfast.engines.search.analyser import query_words, words
+from holdfast.engines.search.analyser import MOST_WORDS, coded, codes, query_words, words
 from holdfast.engines.search.moments import moments
 from holdfast.engines.search.snippet import snippet
 
@@ -88,3 +88,8 @@ def test_a_snippet_is_the_passage_with_the_words() -> None:
 
 def test_a_snippet_without_matching_words_is_the_beginning() -> None:
     assert snippet("One line only.", {"whale": 1.0}) == "One line only."
+
+
+@pytest.mark.parametrize("text", ["", "the", "Ana's parseHTTPReply2 in src/app.py, 東京都", "many words " * MOST_WORDS])
+def test_a_text_has_the_numbers_of_its_words(text: str) -> None:
+    assert coded(text) == codes(words(text))

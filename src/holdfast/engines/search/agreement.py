@@ -1,4 +1,4 @@
-"""Owns which words an entry is found by, and the proof that those stored with it are they."""
+"""Owns the proof that the words stored with entries are those of their texts."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,11 +9,6 @@ from holdfast.storage.database import Row, Tx
 PAGE = 500
 
 
-def indexed_words(title: str, text: str, author: str) -> list[str]:
-    """The words of an entry's title, text and author."""
-    return analyser.words(embedded_text(title, text)) + (analyser.words(author) if author else [])
-
-
 def wrong_words(tx: Tx, query: str, right: Callable[[Row, Sequence[str]], bool], shelf: int | None) -> list[str]:
     """Analyse every text again and compare: the complaint, if there is one.
 
@@ -21,6 +16,10 @@ def wrong_words(tx: Tx, query: str, right: Callable[[Row, Sequence[str]], bool],
     """
     wrong, after = 0, 0
     while rows := tx.all(query, {"shelf": shelf, "after": after, "limit": PAGE}):
-        wrong += sum(not right(row, indexed_words(row["title"], row["text"], row["author"])) for row in rows)
+        wrong += sum(not right(row, _words(row)) for row in rows)
         after = int(rows[-1]["number"])
     return [f"{wrong} entries whose words are not those of their text"] if wrong else []
+
+
+def _words(row: Row) -> list[str]:
+    return analyser.words(embedded_text(row["title"], row["text"])) + analyser.words(row["author"])

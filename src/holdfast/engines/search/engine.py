@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import analyser, ranking
-from holdfast.engines.search.agreement import indexed_words
 from holdfast.engines.search.embedder import Embedder
-from holdfast.engines.search.keeper import Keeper, Progress
+from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
 from holdfast.engines.search.moments import moments
 from holdfast.engines.search.postgres_store import PostgresStore
@@ -243,10 +242,9 @@ def _hit(row: Row, score: float, question: ranking.Question) -> Hit:
 
 def _prepared(entry: Entry) -> Prepared:
     title, text = entry.title.replace("\0", " "), entry.text.replace("\0", " ")
-    words = indexed_words(title, text, entry.author)
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
-    return Prepared(kept, tuple(words), meta)
+    return Prepared(kept, embedded_text(title, text), meta)
 
 
 def _names(author: str) -> list[str]:

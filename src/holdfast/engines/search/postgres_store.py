@@ -104,7 +104,7 @@ class PostgresStore(Store):
         # Two writers of the same entries lock them in the same order.
         order = sorted(range(len(prepared)), key=lambda index: _key(prepared[index]))
         items = [prepared[index] for index in order]
-        entries = [item.entry for item in items]
+        entries, words = [item.entry for item in items], [item.words for item in items]
         rows = tx.all(
             _PUT_ENTRIES,
             {
@@ -113,7 +113,7 @@ class PostgresStore(Store):
                 "type": [entry.type for entry in entries],
                 "id": [entry.id for entry in entries],
                 "part": [entry.part for entry in entries],
-                "length": [len(item.words) for item in items],
+                "length": [len(found) for found in words],
                 "learned_at": [entry.learned_at for entry in entries],
                 "occurred_at": [entry.occurred_at for entry in entries],
                 "valid_until": [entry.valid_until for entry in entries],
@@ -121,7 +121,7 @@ class PostgresStore(Store):
                 "source": [entry.source for entry in entries],
                 "position": [entry.position for entry in entries],
                 "vector": [None if vectors is None else _literal(vectors[index]) for index in order],
-                "lexemes": [" ".join(_lexemes(shelf, item.words)) for item in items],
+                "lexemes": [" ".join(_lexemes(shelf, found)) for found in words],
             },
         )
         numbers = {(row["type"], row["id"], int(row["part"])): int(row["number"]) for row in rows}
@@ -131,7 +131,7 @@ class PostgresStore(Store):
                 "number": [numbers[_key(item)] for item in items],
                 "title": [entry.title for entry in entries],
                 "text": [entry.text for entry in entries],
-                "codes": [item.codes for item in items],
+                "codes": [codes(found) for found in words],
                 "meta": [item.meta for item in items],
             },
         )

@@ -134,7 +134,7 @@ class Shelf:
             self._embed(np.array([row]), entry.vector)
 
     def fill(self, count: int, batches: Iterable[Sequence[Sequence[Any]]]) -> None:
-        """Put many on an empty shelf; each has the values of a `Kept`, in its order. `count` is how many there are."""
+        """Put many on an empty shelf, `count` in all; each has the values of a `Kept` in its order, or more."""
         self._clear()
         self._grow(count)
         codes: list[bytes] = []
@@ -144,7 +144,9 @@ class Shelf:
         self._arrange()
 
     def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
-        numbers, types, learned, until, occurred, authors, sources, positions, codes, vectors = zip(*batch, strict=True)
+        numbers, types, learned, until, occurred, authors, sources, positions, codes, vectors, *_ = zip(
+            *batch, strict=True
+        )
         column, start, stop = self.columns, self.count, self.count + len(batch)
         column["numbers"][start:stop] = numbers
         column["types"][start:stop] = _numbered(self.types, types)
@@ -287,9 +289,11 @@ def pack(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
-def _numbered(known: dict[str, int], names: Iterable[str]) -> list[int]:
+def _numbered(known: dict[str, int], names: Sequence[str]) -> list[int]:
     """The number of each name, the next for a new one."""
-    return [known.setdefault(name, len(known)) for name in names]
+    for name in dict.fromkeys(names):
+        known.setdefault(name, len(known))
+    return list(map(known.__getitem__, names))
 
 
 def _longer(column: NDArray[Any], capacity: int) -> NDArray[Any]:

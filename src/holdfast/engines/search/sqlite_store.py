@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.engines.search import analyser
 from holdfast.engines.search.agreement import wrong_words
-from holdfast.engines.search.analyser import codes
-from holdfast.engines.search.model import Scalar
+from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.shelf import Kept, Shelf, Shelves
 from holdfast.engines.search.shelf_view import ShelfView, likeness
@@ -101,18 +101,23 @@ class SqliteStore(Store):
     def put(self, tx: Tx, shelf: int, prepared: Sequence[Prepared], vectors: Vector | None, embedder: int) -> None:
         change = self.next_change(tx, shelf)
         numbers = _numbered(tx, shelf, prepared)
+        codes = [item.codes for item in prepared]
         made_by = 0 if vectors is None else embedder
         tx.many(
             _PUT_ENTRY,
-            [_entry_row(number, shelf, change, made_by, item) for number, item in zip(numbers, prepared, strict=True)],
+            [
+                {"number": number, "shelf": shelf, "change": change, "embedder": made_by, "length": len(words) // 4}
+                | _entry_row(item.entry)
+                for number, item, words in zip(numbers, prepared, codes, strict=True)
+            ],
         )
         tx.many(_PUT_TEXT, [_text_row(number, item) for number, item in zip(numbers, prepared, strict=True)])
         blobs = [None] * len(prepared) if vectors is None else _blobs(vectors)
         tx.many(
             _PUT_KEPT,
             [
-                {"number": number, "codes": item.codes, "vector": blob}
-                for number, item, blob in zip(numbers, prepared, blobs, strict=True)
+                {"number": number, "codes": words, "vector": blob}
+                for number, words, blob in zip(numbers, codes, blobs, strict=True)
             ],
         )
 
@@ -227,15 +232,15 @@ def _fill(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
 
 def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
     for batch in _kept(tx, number, embedder, shelf.sequence):
-        for values in batch:
-            shelf.put(Kept(*values))
+        for row in batch:
+            shelf.put(Kept(*row[:-1]))
 
 
-def _kept(tx: Tx, number: int, embedder: int, seen: int) -> Iterator[list[tuple[Any, ...]]]:
-    """The values of `Kept` of each entry that changed since, in batches that fit into memory."""
+def _kept(tx: Tx, number: int, embedder: int, seen: int) -> Iterator[list[Any]]:
+    """The values of `Kept` and the change of each entry that changed since, in batches that fit into memory."""
     params = {"shelf": number, "embedder": embedder, "change": seen, "number": MOST_NUMBER, "limit": ROWS_AT_ONCE}
     while rows := tx.all(_KEPT, params):
-        yield [tuple(row)[:-1] for row in rows]
+        yield rows
         params |= {"change": rows[-1]["change"], "number": rows[-1]["number"]}
 
 
@@ -248,17 +253,11 @@ def _numbered(tx: Tx, shelf: int, prepared: Sequence[Prepared]) -> list[int]:
     return [known[place] if place in known else next(following) for place in range(len(prepared))]
 
 
-def _entry_row(number: int, shelf: int, change: int, embedder: int, item: Prepared) -> dict[str, Any]:
-    entry = item.entry
+def _entry_row(entry: Entry) -> dict[str, Any]:
     return {
-        "number": number,
-        "shelf": shelf,
         "type": entry.type,
         "id": entry.id,
         "part": entry.part,
-        "change": change,
-        "embedder": embedder,
-        "length": len(item.words),
         "learned_at": entry.learned_at,
         "occurred_at": entry.occurred_at,
         "valid_until": entry.valid_until,
@@ -280,4 +279,4 @@ def _blobs(vectors: Vector) -> list[bytes]:
 
 def _right(row: Row, words: Sequence[str]) -> bool:
     """Whether what is stored of an entry's words is these."""
-    return (int(row["length"]), row["codes"]) == (len(words), codes(words))
+    return (int(row["length"]), row["codes"]) == (len(words), analyser.codes(words))

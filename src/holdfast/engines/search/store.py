@@ -22,16 +22,22 @@ _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An entry with its analysed words, ready to be written."""
+    """An entry ready to be written."""
 
     entry: Entry
-    words: tuple[str, ...]
+    searched: str
+    """Its title and text."""
     meta: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words it is found by."""
+        return analyser.words(self.searched) + analyser.words(self.entry.author)
 
     @property
     def codes(self) -> bytes:
         """The words as numbers, for counting."""
-        return analyser.codes(self.words)
+        return analyser.coded(self.searched) + analyser.coded(self.entry.author)
 
 
 @dataclass(frozen=True, slots=True)
