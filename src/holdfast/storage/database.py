@@ -53,7 +53,10 @@ class Database(Protocol):
         ...
 
     def changes(self) -> int | None:
-        """A number that is another after each commit, by whatever process; None where that is not cheap to know."""
+        """A number that is another after each commit, by whatever process; None where that is not cheap to know.
+
+        This process's own commits show at once, another's within a millisecond.
+        """
         ...
 
     async def write(self, work: Callable[[Tx], T]) -> T:

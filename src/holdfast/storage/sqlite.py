@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import math
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +30,8 @@ SQLITE_VERSION: str = sqlite3.sqlite_version
 GROUP = 64
 READERS = 4
 BUSY_SECONDS = 15.0
+# Commits of other processes are looked for this often, where every request asks whether there were any.
+CHANGES_SECONDS = 0.001
 
 
 class SqliteTx:
@@ -131,6 +135,8 @@ class SqliteDatabase:
         self._opened: list[Any] = []
         self._opened_lock = threading.Lock()
         self._closed = False
+        self._changes = 0
+        self._changes_at = -math.inf
 
     async def read(self, work: Callable[[SqliteTx], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work)
@@ -143,7 +149,11 @@ class SqliteDatabase:
             raise _translated(problem) from problem
 
     def changes(self) -> int | None:
-        return int(self._reader().execute("PRAGMA data_version").fetchone()[0])
+        now = time.monotonic()
+        if now - self._changes_at > CHANGES_SECONDS:
+            self._changes = int(self._reader().execute("PRAGMA data_version").fetchone()[0])
+            self._changes_at = now
+        return self._changes
 
     async def write(self, work: Callable[[SqliteTx], T]) -> T:
         if self._closed:
@@ -151,7 +161,10 @@ class SqliteDatabase:
         loop = asyncio.get_running_loop()
         request = _Request(work, loop, loop.create_future())
         self._requests.put(request)
-        return cast("T", await request.future)
+        try:
+            return cast("T", await request.future)
+        finally:
+            self._changes_at = -math.inf
 
     async def close(self) -> None:
         if self._closed:

@@ -109,13 +109,16 @@ class Answer:
 
     async def whole(self, limit: int) -> bytes:
         """The whole body, or its first `limit` bytes."""
-        found = bytearray()
+        found: list[bytes] = []
+        size = 0
         try:
-            while len(found) < limit and (data := await self.read()):
-                found += data
+            while size < limit and (data := await self.read()):
+                found.append(data)
+                size += len(data)
         finally:
             self.close()
-        return bytes(found[:limit])
+        whole = found[0] if len(found) == 1 else b"".join(found)
+        return whole if size <= limit else whole[:limit]
 
     def close(self) -> None:
         """Hang up, unless the answer came whole. The connection may serve others by now: only the first call acts."""
@@ -139,17 +142,8 @@ class Connections:
         """How many connections there are."""
         return len(self._origins)
 
-    async def send(
-        self,
-        origin: Origin,
-        method: str,
-        target: str,
-        headers: Sequence[tuple[bytes, bytes]],
-        body: bytes | None,
-        timeouts: Timeouts,
-    ) -> Answer:
-        """Send a request and wait for the head of its answer; UpstreamUnreachable when none came."""
-        data = _request(origin, method, target, headers, body)
+    async def send(self, origin: Origin, data: bytes, timeouts: Timeouts) -> Answer:
+        """Send a written-out request and wait for the head of its answer; UpstreamUnreachable when none came."""
         while True:
             wire = self._kept(origin)
             fresh = wire is None
@@ -250,14 +244,21 @@ class Connections:
         raise problem
 
 
-def _request(
-    origin: Origin, method: str, target: str, headers: Sequence[tuple[bytes, bytes]], body: bytes | None
-) -> bytes:
-    lines = [f"{method} {check_target(target)} HTTP/1.1\r\nhost: {origin.authority}".encode("ascii")]
-    for name, value in headers:
-        if b"\r" in value or b"\n" in value:
-            raise Invalid("A header holds a line break.")
-        lines.append(name + b": " + value)
-    if body is not None:
-        lines.append(b"content-length: %d" % len(body))
-    return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
+def request_head(origin: Origin, method: str, target: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+    """The request line and what every request to this target says."""
+    line = f"{method} {check_target(target)} HTTP/1.1\r\nhost: {origin.authority}\r\n".encode("ascii")
+    return line + _lines(headers)
+
+
+def request_bytes(head: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes | None) -> bytes:
+    """A whole request: a head, what this one says besides, and its body."""
+    if body is None:
+        return head + _lines(headers) + b"\r\n"
+    return b"%b%bcontent-length: %d\r\n\r\n%b" % (head, _lines(headers), len(body), body)
+
+
+def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+        raise Invalid("A header holds a line break.")
+    return lines

@@ -9,7 +9,14 @@ import orjson
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.jsontext import dumps
-from holdfast.engines.llm.connection import Answer, Connections, Timeouts, parse_base_url
+from holdfast.engines.llm.connection import (
+    Answer,
+    Connections,
+    Timeouts,
+    parse_base_url,
+    request_bytes,
+    request_head,
+)
 from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.names import Names, names_of, restore, rewrite
 from holdfast.engines.llm.sse import Events, LineTooLong
@@ -17,6 +24,7 @@ from holdfast.engines.llm.wire import UpstreamCut
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
+_MOST_HEADS = 64
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 # Its credential or its bill: never the client's fault.
 _OURS = frozenset({401, 402, 403})
@@ -60,7 +68,12 @@ class Relayed:
 
     status: int
     headers: list[tuple[bytes, bytes]]
-    body: AsyncGenerator[bytes, None]
+    answer: Answer
+
+    @property
+    def body(self) -> AsyncGenerator[bytes, None]:
+        """The pieces, to be asked for once. Closing the iterator early hangs up."""
+        return self.answer.chunks()
 
 
 class UpstreamRefused(UpstreamFailed):
@@ -94,7 +107,11 @@ class Upstream:
         self.spec = spec
         self._connections = connections
         self._origin, self._path = parse_base_url(spec.base_url)
-        self._credential = [] if spec.key is None else [(b"authorization", f"Bearer {spec.key}".encode())]
+        # Without compression the bytes can be passed on and read for their usage alike.
+        self._always = [(b"accept-encoding", b"identity")]
+        if spec.key is not None:
+            self._always.append((b"authorization", f"Bearer {spec.key}".encode()))
+        self._heads: dict[tuple[str, str], bytes] = {}
 
     @property
     def name(self) -> str:
@@ -135,11 +152,18 @@ class Upstream:
         """Send a request under the base URL. A body that is an object gets this upstream's model."""
         if isinstance(body, dict):
             body = dumps({**body, "model": self.spec.model})
-        sent = [(name, value) for name, value in headers.items() if name in _SENT_ON]
-        # Without compression the bytes can be passed on and read for their usage alike.
-        sent.append((b"accept-encoding", b"identity"))
-        sent.extend(self._credential)
-        return await self._connections.send(self._origin, method, self._path + path, sent, body, self.spec.timeouts)
+        sent = [pair for pair in headers.items() if pair[0] in _SENT_ON]
+        data = request_bytes(self._head(method, path), sent, body)
+        return await self._connections.send(self._origin, data, self.spec.timeouts)
+
+    def _head(self, method: str, path: str) -> bytes:
+        """What every request to a path begins with; there are few of them."""
+        head = self._heads.get((method, path))
+        if head is None:
+            head = request_head(self._origin, method, self._path + path, self._always)
+            if len(self._heads) < _MOST_HEADS:
+                self._heads[method, path] = head
+        return head
 
 
 def is_for_others(status: int) -> bool:
@@ -150,7 +174,7 @@ def is_for_others(status: int) -> bool:
 def relayed(answer: Answer) -> Relayed:
     """An answer as a client may see it."""
     headers = [(name, value) for name, value in answer.headers if name not in _HOP_BY_HOP]
-    return Relayed(answer.status, headers, answer.chunks())
+    return Relayed(answer.status, headers, answer)
 
 
 async def refusal(answer: Answer) -> UpstreamRefused:

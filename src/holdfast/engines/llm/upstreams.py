@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -123,7 +123,8 @@ class Upstreams:
                     if not _is_worth_repeating(failed):
                         hopeless.add(id(upstream))
                 else:
-                    self._health[id(upstream)] = Health()
+                    if self._health[id(upstream)].failures:
+                        self._health[id(upstream)] = Health()
                     return found
             if len(hopeless) == len(self._upstreams):
                 break
@@ -135,15 +136,20 @@ class Upstreams:
         message = f"Every upstream asked for patience. Try again in {seconds} seconds."
         return RateLimited(message, headers={"Retry-After": str(seconds)})
 
-    def _order(self, hopeless: Container[int]) -> list[Upstream]:
+    def _order(self, hopeless: Collection[int]) -> list[Upstream]:
         """Who may be asked now: the rested before the resting, each by priority."""
         now = self._now()
+        if not hopeless and self._all_well(now):
+            return self._upstreams
         allowed = [
             each for each in self._upstreams if id(each) not in hopeless and self._health[id(each)].not_before <= now
         ]
         return sorted(allowed, key=lambda each: self._health[id(each)].rests_until > now)
 
-    def _pause(self, attempt: int, hopeless: Container[int]) -> float:
+    def _all_well(self, now: float) -> bool:
+        return all(health.not_before <= now and health.rests_until <= now for health in self._health.values())
+
+    def _pause(self, attempt: int, hopeless: Collection[int]) -> float:
         """Backoff with jitter, but at least until somebody may be asked."""
         backoff: float = _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1) * (0.5 + self._jitter())
         soonest = min(health.not_before for key, health in self._health.items() if key not in hopeless) - self._now()

@@ -49,10 +49,12 @@ class Wire(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._fires_at = 0.0
         self._waiter: asyncio.Future[None] | None = None
         self.used = 0
         self.idle_since = 0.0
         self.closed = False
+        self._busy = False
         self._reset()
 
     def _reset(self) -> None:
@@ -82,11 +84,14 @@ class Wire(asyncio.Protocol):
         assert self._transport is not None
         self._reset()
         self.used += 1
+        self._busy = True
         now = self._loop.time()
         self._limit = now + total_seconds
         self._idle_seconds = idle_seconds
         self._deadline = min(now + first_byte_seconds, self._limit)
-        self._arm()
+        # The clock of the last request may still run: it looks again when it fires too early.
+        if self._timer is None or self._fires_at > self._deadline:
+            self._arm()
         self._transport.write(data)
 
     async def wait_head(self) -> None:
@@ -131,7 +136,7 @@ class Wire(asyncio.Protocol):
         if not (self.complete and self._reusable):
             self.close()
             return
-        self._disarm()
+        self._busy = False
         self._queue.clear()
         self._keeper.keep(self)
 
@@ -146,9 +151,11 @@ class Wire(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # The clocks: one timer a request, armed again only when it fires early.
+    # The clocks: one timer a connection, armed again only when it fires early.
 
     def _arm(self) -> None:
+        self._disarm()
+        self._fires_at = self._deadline
         self._timer = self._loop.call_at(self._deadline, self._check)
 
     def _disarm(self) -> None:
@@ -157,6 +164,9 @@ class Wire(asyncio.Protocol):
             self._timer = None
 
     def _check(self) -> None:
+        self._timer = None
+        if not self._busy:
+            return
         now = self._loop.time()
         if self._paused and now < self._limit:
             self._deadline = min(now + self._idle_seconds, self._limit)

@@ -13,6 +13,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.features.usage import store
 from holdfast.features.usage.model import (
+    DAY_MILLIS,
     GROUPINGS,
     WEEK_MILLIS,
     Budget,
@@ -44,6 +45,7 @@ class Usage:
         self._database = database
         self._clock = clock or SystemClock()
         self._counted: dict[_Counter, float] = {}
+        self._week = self._day = 0
         self._logged: list[UsageEntry] = []
         self._flushing = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -60,20 +62,30 @@ class Usage:
         model: str = "",
     ) -> None:
         """Add to what the principal used this week; `source` is the way it came: `rest`, `mcp`, `chat`, `cli`."""
+        amounts: dict[UsageKind, float] = {kind: amount}
+        self.count_all(principal, amounts, source=source, workspace_id=workspace_id, project_id=project_id, model=model)
+
+    def count_all(
+        self,
+        principal: Principal,
+        amounts: Mapping[UsageKind, float],
+        *,
+        source: str = "",
+        workspace_id: str | None = None,
+        project_id: str | None = None,
+        model: str = "",
+    ) -> None:
+        """Add several amounts of one call at once; nothing is kept of those that are 0."""
         now = self._clock.now()
-        project = project_id or principal.project_id or ""
-        counter = (
-            principal.organization_id,
-            week_of(now),
-            day_of(now),
-            principal.actor,
-            project,
-            workspace_id or "",
-            source,
-            model,
-            kind,
-        )
-        self._counted[counter] = self._counted.get(counter, 0) + amount
+        if not self._day <= now < self._day + DAY_MILLIS:
+            self._week, self._day = week_of(now), day_of(now)
+        week, day, counted = self._week, self._day, self._counted
+        organization, actor = principal.organization_id, principal.actor
+        project, workspace = project_id or principal.project_id or "", workspace_id or ""
+        for kind, amount in amounts.items():
+            if amount:
+                counter = (organization, week, day, actor, project, workspace, source, model, kind)
+                counted[counter] = counted.get(counter, 0) + amount
 
     def log(
         self,
@@ -89,11 +101,8 @@ class Usage:
         project_id: str | None = None,
     ) -> None:
         """Keep one call that used a model, and count its tokens and cost."""
-        where = {"source": source, "workspace_id": workspace_id, "project_id": project_id, "model": model}
         amounts: Mapping[UsageKind, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cost": cost}
-        for kind, amount in amounts.items():
-            if amount:
-                self.count(principal, kind, amount, **where)  # type: ignore[arg-type]
+        self.count_all(principal, amounts, source=source, workspace_id=workspace_id, project_id=project_id, model=model)
         entry = UsageEntry(
             id=new_id("use"),
             organization_id=principal.organization_id,

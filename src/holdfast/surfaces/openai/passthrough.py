@@ -1,11 +1,11 @@
 """Owns relaying: a client's request goes to the upstream, and the answer's bytes come back as they are."""
 
-from contextlib import aclosing
 from dataclasses import dataclass
 
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.engines.llm.connection import Answer
 from holdfast.engines.llm.upstream import Relayed
 from holdfast.engines.llm.upstreams import Upstreams
 from holdfast.features.usage.model import UsageKind
@@ -19,6 +19,7 @@ _WHOLE_BYTES = 8 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
 # What uvicorn says itself, or what is about the upstream's own address.
 _OURS = frozenset({b"date", b"server", b"alt-svc", b"strict-transport-security"})
+_RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +50,61 @@ class Passthrough:
         request.unhurried()
         sent = dict(request.scope["headers"])
         async with while_connected(request.receive):
-            answer = await upstreams.relay("POST", path, sent, body if raw is None else raw)
-            async with aclosing(answer.body):
-                tokens = await _answer(request, answer, body)
-        if tokens is not None and answer.status == 200:
+            relayed = await upstreams.relay("POST", path, sent, body if raw is None else raw)
+            try:
+                tokens = await _answer(request, relayed, body)
+            finally:
+                relayed.answer.close()
+        if tokens is not None and relayed.status == 200:
             self.count(request, upstreams.name, tokens)
 
     def count(self, request: OpenAiRequest, model: str, tokens: Tokens) -> None:
         """Count what one call took, at the price of its model. No row for each: thousands a second may pass."""
         endpoint = request.connected.endpoint
-        amounts: tuple[tuple[UsageKind, float], ...] = (
-            ("tokens_in", tokens.input),
-            ("tokens_out", tokens.output),
-            ("cost", endpoint.cost(model, tokens.input, tokens.output)),
-        )
-        for kind, amount in amounts:
-            if amount:
-                self._usage.count(
-                    request.principal, kind, amount, source="chat", project_id=endpoint.project_id, model=model
-                )
+        amounts: dict[UsageKind, float] = {
+            "tokens_in": tokens.input,
+            "tokens_out": tokens.output,
+            "cost": endpoint.cost(model, tokens.input, tokens.output),
+        }
+        self._usage.count_all(request.principal, amounts, source="chat", project_id=endpoint.project_id, model=model)
 
 
-async def _answer(request: OpenAiRequest, answer: Relayed, body: Json) -> Tokens | None:
-    headers = [
-        (b"x-upstream-request-id" if name == b"x-request-id" else name, value)
-        for name, value in answer.headers
-        if name not in _OURS
-    ]
-    headers += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
-    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
-    events = any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers)
-    if not events and _length(headers) <= _WHOLE_BYTES:
-        whole = b"".join([piece async for piece in answer.body])
+async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> Tokens | None:
+    headers = [(_RENAMED.get(name, name), value) for name, value in relayed.headers if name not in _OURS]
+    # Without a length the body is chunked and of any size.
+    events, length = False, 0
+    for name, value in headers:
+        if name == b"content-type":
+            events = value.startswith(b"text/event-stream")
+        elif name == b"content-length" and value.isdigit():
+            length = int(value)
+    headers += request.raw_headers()
+    start = {"type": "http.response.start", "status": relayed.status, "headers": headers}
+    if not events and length <= _WHOLE_BYTES:
+        whole = await _whole(relayed.answer)
         await request.send(start)
         await request.send({"type": "http.response.body", "body": whole})
         return told_usage(whole)
     await request.send(start)
+    return await _pass_on(request, relayed.answer, body, events)
+
+
+async def _whole(answer: Answer) -> bytes:
+    pieces = []
+    while piece := await answer.read():
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _pass_on(request: OpenAiRequest, answer: Answer, body: Json, events: bool) -> Tokens:
+    """Send each piece as it comes."""
+    send = request.send
     tail = b""
     pieces = 0
     last = b""
     try:
-        async for piece in answer.body:
-            await request.send({"type": "http.response.body", "body": piece, "more_body": True})
+        while piece := await answer.read():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
             pieces += piece.count(b"data:")
             tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (tail + piece)[-_TAIL_BYTES:]
     except UpstreamFailed as problem:
@@ -98,14 +112,8 @@ async def _answer(request: OpenAiRequest, answer: Relayed, body: Json) -> Tokens
             raise CutShort from problem
         # The blank line ends whatever event was cut; clients raise what the next one says.
         last = b"\n\ndata: " + orjson.dumps({"error": error_object(problem)}) + b"\n\n"
-    await request.send({"type": "http.response.body", "body": last})
+    await send({"type": "http.response.body", "body": last})
     return streamed_usage(tail) or Tokens(estimate(body), pieces)
-
-
-def _length(headers: list[tuple[bytes, bytes]]) -> int:
-    # Without a length the body is chunked and of any size.
-    found = next((value for name, value in headers if name == b"content-length"), None)
-    return int(found) if found is not None and found.isdigit() else 0
 
 
 def told_usage(whole: bytes) -> Tokens | None:
@@ -119,6 +127,8 @@ def told_usage(whole: bytes) -> Tokens | None:
 
 def streamed_usage(tail: bytes) -> Tokens | None:
     """The usage that the last events of a stream tell; None where the client did not ask for it."""
+    if b'"usage"' not in tail:
+        return None
     for line in reversed(tail.split(b"\n")):
         if line.startswith(b"data:") and b'"usage"' in line:
             found = told_usage(line[5:])

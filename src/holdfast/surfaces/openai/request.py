@@ -33,6 +33,10 @@ class OpenAiRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     """What every answer tells: where the client stands with its limit."""
 
+    def raw_headers(self) -> list[tuple[bytes, bytes]]:
+        """The same as they go over the wire."""
+        return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+
     async def read(self) -> bytes:
         """The whole body."""
         return await read_body(self.scope, self.receive, self.max_body_bytes)
