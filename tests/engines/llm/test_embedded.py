@@ -88,6 +88,18 @@ async def test_a_tool_that_fails_is_told_plainly() -> None:
     assert "fetch_url failed: The page could not be read." in heard.text
 
 
+async def test_a_search_that_fails_leaves_the_knowledge_to_be_quoted() -> None:
+    async def fail(_: Json) -> Outcome:
+        raise UpstreamFailed("No search engine could be reached.")
+
+    tools = [loop_tool("web_search", "query", fail)]
+    heard = await hear(Extractive(knowledge), tools, ask("When do deploys happen?"))
+    assert "web_search failed: No search engine could be reached." in heard.text
+    assert "- Deploys happen on Tuesday mornings. [1]" in heard.text
+    nothing = await hear(Extractive(knowledge), tools, ask("Who won the regatta?"))
+    assert "Tuesday" not in nothing.text and "coffee" not in nothing.text
+
+
 async def test_search_results_and_memories_are_quoted_from_their_json() -> None:
     async def search(_: Json) -> Outcome:
         result = {"title": "Tides", "url": "https://t.example/", "snippet": "High tide is at noon."}

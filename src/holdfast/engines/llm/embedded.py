@@ -19,6 +19,9 @@ HINT = (
 )
 NOTHING = "I found nothing about this in the workspace's knowledge."
 
+# What these give is the answer. After any other tool, above all one that failed, the workspace's knowledge may help.
+_ANSWER_ALONE = frozenset({"calculator", "save_memory"})
+
 Knowledge = Callable[[str], Awaitable[Sequence[Passage]]]
 
 
@@ -68,21 +71,24 @@ class Extractive:
     async def _answer(self, question: str, given: Sequence[_Given]) -> str:
         lines: list[str] = []
         found: list[Passage] = []
+        known: Sequence[Passage] = ()
+        is_answered = False
         for each in given:
             line, read = _read(each)
             lines += [line] if line else []
             found += read
-        if self._knowledge is not None and question.strip() and (found or not lines):
-            found += await self._knowledge(question)
-        chosen = await asyncio.to_thread(_choose, question, found, bool(given))
+            is_answered = is_answered or each.name in _ANSWER_ALONE
+        if self._knowledge is not None and question.strip() and not is_answered:
+            known = await self._knowledge(question)
+        chosen = await asyncio.to_thread(_choose, question, found, known)
         if chosen:
             lines.append(_cited(chosen))
         return "\n\n".join([*(lines or [NOTHING]), HINT])
 
 
-def _choose(question: str, found: Sequence[Passage], was_asked_for: bool) -> list[Quote]:
-    """Sentences about the question; of a page that was asked for, its beginning where none is."""
-    return quotes(question, found) or (opening(found) if was_asked_for else [])
+def _choose(question: str, found: Sequence[Passage], known: Sequence[Passage]) -> list[Quote]:
+    """Sentences about the question; where there is none, the beginning of what a tool read."""
+    return quotes(question, [*found, *known]) or opening(found)
 
 
 def _read(given: _Given) -> tuple[str, list[Passage]]:
