@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peers.given import MISSING, Given
+from bench.peers.given import Given
 from bench.report import Figure, finish, options
 from holdfast.engines.search.hashing import WordEmbedder
 
@@ -33,8 +33,8 @@ TARGETS = {"mem0 on qdrant": 10.0}
 ROOT = Path(__file__).resolve().parents[1]
 
 
-class NotInstalled(Exception):
-    """The peers' environment does not have it."""
+class Ended(Exception):
+    """A store's process is over before it was told to be."""
 
 
 @dataclass(slots=True)
@@ -62,11 +62,9 @@ class Runner:
         """The next line it says."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        if line:
-            return dict(json.loads(line))
-        if self.process.wait(30) == MISSING:
-            raise NotInstalled
-        raise RuntimeError(f"{self.process.args!r} ended; its standard error says why")
+        if not line:
+            raise Ended(f"{self.process.args!r} ended")
+        return dict(json.loads(line))
 
     @property
     def adds_per_second(self) -> float:
@@ -122,15 +120,16 @@ def measure(memories: int, peers: Path | None) -> tuple[list[Figure], list[str]]
         stores |= {name: ((peers or place) / "bin/python", module) for name, module in PEERS.items()}
         for name, (python, module) in stores.items():
             own = Given(what.texts, what.queries, what.vectors, what.asked, place / module)
+            errors = place / f"{module}.err"
             try:
-                if not python.exists():
-                    raise NotInstalled
-                runners[name] = stack.enter_context(running(python, module, own, place / f"{module}.err"))
-            except NotInstalled:
-                skipped.append(name)
-            except RuntimeError:
-                print((place / f"{module}.err").read_text()[-2000:], file=sys.stderr)
-                raise
+                runners[name] = stack.enter_context(running(python, module, own, errors))
+            except (Ended, FileNotFoundError):
+                why = errors.read_text().strip().rpartition("\n")[2]
+                missing = not python.exists() or why.startswith(("ModuleNotFoundError", "FileNotFoundError"))
+                if not missing or name not in PEERS:
+                    print(errors.read_text()[-2000:], file=sys.stderr)
+                    raise
+                skipped.append(f"{name} ({why or 'no such environment'})")
         for do, count in (("add", memories), ("search", QUERIES)):
             for turn in range(TURNS):
                 for runner in runners.values():

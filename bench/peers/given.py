@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT = 10
-MISSING = 3
-"""The exit code of a peer that is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,7 @@ def serve(build: Callable[[Given], Store]) -> None:
     """Do what the lines of standard input say until they end."""
     answers, sys.stdout = sys.stdout, sys.stderr
     given = Given.read(Path(sys.argv[1]))
-    try:
-        store = build(given)
-    except (ModuleNotFoundError, FileNotFoundError) as problem:
-        print(problem, file=sys.stderr)
-        sys.exit(MISSING)
+    store = build(given)
     _answer(answers, {"ready": True})
     for line in sys.stdin:
         asked = json.loads(line)
