@@ -32,7 +32,7 @@ async def _talk(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_chats_are_listed_shown_exported_and_deleted(holdfast: Cli, tmp_path: Path) -> None:
+def test_chats_are_listed_shown_renamed_exported_and_deleted(holdfast: Cli, tmp_path: Path) -> None:
     listed = holdfast.json("chats", "list")
     assert [(each["id"], each["title"], each["messages"]) for each in listed] == [
         ("c2", "Choose", 2),
@@ -46,5 +46,8 @@ def test_chats_are_listed_shown_exported_and_deleted(holdfast: Cli, tmp_path: Pa
     file = tmp_path / "chat.json"
     assert holdfast.run("chats", "export", "c1", "--format", "json", "--to", str(file)).exit_code == 0
     assert json.loads(file.read_text())["conversation"][0]["message"] == {"role": "user", "content": "Hi there"}
+    assert holdfast.json("chats", "rename", "c1", "Greetings")["title"] == "Greetings"
+    assert holdfast.run("chats", "export", "c1").stdout.startswith("# Greetings")
+    assert holdfast.run("chats", "rename", "c9", "Nobody").exit_code == NOT_FOUND
     assert holdfast.json("chats", "delete", "c1") == {"chat_id": "c1", "deleted": True}
     assert holdfast.run("chats", "show", "c1").exit_code == NOT_FOUND

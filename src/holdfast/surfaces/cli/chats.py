@@ -1,4 +1,4 @@
-"""Owns `holdfast chats`: list, show, export, delete."""
+"""Owns `holdfast chats`: list, show, rename, export, delete."""
 
 import asyncio
 import json
@@ -45,6 +45,20 @@ async def show(session: Session, chat_id: str, workspace: str | None) -> None:
     for question in questions:
         lines.append(f"  ?? {question.state}: {question.question.get('question', '')} ({question.correlation_id})")
     session.out.record(_whole(chat, messages, questions), lines)
+
+
+@command(
+    group,
+    "rename",
+    _id,
+    click.argument("title", metavar="TITLE"),
+    workspace_option,
+    help="Give a chat another title.",
+)
+async def rename(session: Session, chat_id: str, title: str, workspace: str | None) -> None:
+    id = await session.workspace(workspace)
+    renamed = await session.services.chats.rename(session.principal, id, chat_id, title)
+    session.out.record(_chat(renamed), [f"{renamed.id} is now called {renamed.title}."])
 
 
 @command(
