@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.search import Entry, Hit, Query, SearchEngine
+from holdfast.engines.search import Entry, Hit, Query, SearchEngine, sqlite_store
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -273,6 +273,38 @@ async def test_a_second_process_sees_every_change(
         assert "m1" not in ids(await other.search(Query(here, "owl")))
     finally:
         await other_database.close()
+
+
+async def test_after_a_start_everything_is_found_however_many_pages_it_takes_to_read(
+    database: Database, search: SearchEngine, here: str, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "ROWS_AT_ONCE", 3)
+    first = [entry(here, f"a{number}", f"owl number {number}") for number in range(10)]
+    await put(search, database, first)
+    await put(search, database, [entry(here, f"b{number}", "owl unembedded") for number in range(4)], embedded=False)
+    await put(search, database, [entry(here, "a4", "heron instead")])
+    wanted = {one.id for one in first if one.id != "a4"} | {f"b{number}" for number in range(4)}
+
+    started = engine(database, clock)
+    hits = await started.search(Query(here, "owl", limit=50))
+    assert {hit.id for hit in hits if "owl" in hit.text} == wanted
+    assert len(await started.nearest(here, None, (await started.embed(["owl"]))[0], 50)) == 10
+
+    await put(search, database, [entry(here, f"c{number}", "owl later") for number in range(7)])
+    hits = await started.search(Query(here, "owl", limit=50))
+    assert {hit.id for hit in hits if "owl" in hit.text} == wanted | {f"c{number}" for number in range(7)}
+
+
+async def test_a_workspace_that_was_emptied_can_be_searched_after_a_start(
+    database: Database, search: SearchEngine, here: str, clock: MovableClock
+) -> None:
+    await put(search, database, [entry(here, "m1", "owl")])
+    await database.write(lambda tx: search.remove(tx, here, "memory", "m1"))
+
+    started = engine(database, clock)
+    assert await started.search(Query(here, "owl")) == []
+    await put(search, database, [entry(here, "m2", "owl again")])
+    assert ids(await started.search(Query(here, "owl"))) == ["m2"]
 
 
 async def test_a_workspace_that_ends_leaves_nothing_in_the_index(
