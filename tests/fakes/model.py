@@ -159,7 +159,10 @@ class FakeModel:
     def _refusal(self, path: str, headers: dict[str, str], body: Json) -> str:
         if headers.get("authorization") != f"Bearer {KEY}":
             return "Incorrect API key provided."
-        return check(body) if path.endswith("/chat/completions") else ""
+        try:
+            return check(body) if path.endswith("/chat/completions") else ""
+        except (AttributeError, TypeError) as problem:
+            return f"Malformed request: {problem}"
 
     async def _answer(self, turn: Turn, body: Json, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         if turn.silent:

@@ -140,11 +140,16 @@ def _present(messages: Any) -> tuple[str, list[_Given]]:
             continue
         if message.get("role") == "user":
             question, given = _text(message.get("content")), []
-        for call in message.get("tool_calls") or ():
-            arguments = parsed(call["function"]["arguments"])
-            asked[call["id"]] = (call["function"]["name"], arguments if isinstance(arguments, dict) else {})
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            # Calls of other kinds, such as `custom`, have no function.
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                arguments = parsed(str(function.get("arguments")))
+                named = (str(function.get("name") or "tool"), arguments if isinstance(arguments, dict) else {})
+                asked[str(call.get("id"))] = named
         if message.get("role") == "tool":
-            name, arguments = asked.get(message.get("tool_call_id", ""), ("tool", {}))
+            name, arguments = asked.get(str(message.get("tool_call_id")), ("tool", {}))
             given.append(_Given(name, arguments, _text(message.get("content"))))
     return question, given
 

@@ -48,6 +48,10 @@ def _check(body: Json) -> None:
     if not isinstance(messages, list) or not messages:
         problem = 'write at least one message, such as {"role": "user", "content": "Hello"}'
         raise Invalid("There is nothing to answer.", fields=[FieldError("messages", problem)])
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict):
+            problem = 'write an object, such as {"role": "user", "content": "Hello"}'
+            raise Invalid("A message cannot be read.", fields=[FieldError(f"messages[{number}]", problem)])
 
 
 def _runs_here(body: Json) -> bool:

@@ -34,8 +34,10 @@ def error_object(error: HoldfastError) -> dict[str, Any]:
         return dict((error.body or {})["error"])
     status = status_of(error)
     message = error.message
-    if error.fields:
-        message += " " + "; ".join(f"{wrong.field}: {wrong.message}" for wrong in error.fields[:3]) + "."
+    # Some messages name their fields already.
+    wrong = [text for each in error.fields[:3] if (text := f"{each.field}: {each.message}") not in message]
+    if wrong:
+        message += " " + "; ".join(wrong) + "."
     kind = "upstream_error" if isinstance(error, UpstreamFailed) else _TYPES.get(status, "server_error")
     return {
         "message": message,
