@@ -6,6 +6,7 @@ LiteLLM lives in an environment of its own (its pins are not ours):
 
 import contextlib
 import os
+import secrets
 import socket
 import statistics
 import subprocess
@@ -55,9 +56,9 @@ class Target:
 
 
 @contextlib.contextmanager
-def process(*command: str, port: int, seconds: float = 60) -> Iterator[None]:
+def process(*command: str, port: int, seconds: float = 60, environment: dict[str, str] | None = None) -> Iterator[None]:
     """A server from its start to its end."""
-    started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    started = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     try:
         until = time.perf_counter() + seconds
         while True:
@@ -87,12 +88,16 @@ def ours(upstream: int) -> Iterator[tuple[Target, int]]:
 
 @contextlib.contextmanager
 def litellm(executable: str, upstream: int) -> Iterator[Target]:
-    port = free_port()
+    """LiteLLM with a key of its own, as it starts with none no more."""
+    port, key = free_port(), f"sk-{secrets.token_hex(32)}"
+    # It reads prices from the network otherwise.
+    environment = {**os.environ, "LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    command = (executable, "--host", "127.0.0.1", "--port", str(port))
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         config.write(LITELLM.format(url=f"http://127.0.0.1:{upstream}/v1"))
         config.flush()
-        with process(executable, "--config", config.name, "--port", str(port), port=port, seconds=120):
-            yield Target("litellm", port, "/v1/chat/completions")
+        with process(*command, "--config", config.name, port=port, seconds=120, environment=environment):
+            yield Target("litellm", port, "/v1/chat/completions", key)
 
 
 def resident_mb(pid: int) -> float:
