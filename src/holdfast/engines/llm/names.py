@@ -96,11 +96,11 @@ def _message(message: Any, names: Names) -> Any:
 
 
 def _tool_names(body: Json) -> Iterable[str]:
-    found: list[Any] = []
-    for tool in _dicts(body.get("tools")):
-        found.append(tool.get("function"))
-    for message in _dicts(body.get("messages")):
-        found.extend(call.get("function") for call in _dicts(message.get("tool_calls")))
+    found: list[Any] = [tool.get("function") for tool in _dicts(body.get("tools"))]
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and "tool_calls" in message:
+            found.extend(call.get("function") for call in _dicts(message["tool_calls"]))
     for function in found:
         name = function.get("name") if isinstance(function, dict) else None
         if isinstance(name, str) and name:

@@ -22,6 +22,7 @@ class Routes(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
+        self._plain: dict[tuple[str, str], T] = {}
 
     def add(self, method: str, path: str, target: T) -> None:
         """Serve `target` at a path such as `/api/projects/{project_id}`."""
@@ -37,10 +38,16 @@ class Routes(Generic[T]):
         if method in node.methods:
             raise ValueError(f"{method} {path} is served twice")
         node.methods[method] = (target, tuple(names))
+        if not names:
+            self._plain[method, path.strip("/")] = target
 
     def match(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
         """What serves this path, with the values of its parameters."""
-        found = self._walk(self._root, path.strip("/").split("/"), 0, [], method)
+        path = path.strip("/")
+        plain = self._plain.get((method, path))
+        if plain is not None:
+            return plain, {}
+        found = self._walk(self._root, path.split("/"), 0, [], method)
         if found is None:
             return None
         (target, names), values = found
