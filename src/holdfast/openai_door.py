@@ -112,7 +112,7 @@ class EndpointTurns:
     async def answering(self, principal: Principal, asked: Asked, body: Json) -> AsyncGenerator[LoopEvent, None]:
         """The events of a turn that nobody waits for."""
         connected = await self._services.models.connect(asked.project_id, asked.endpoint)
-        turn = self.turn(principal, asked.project_id, asked.workspace_id, connected, body, None)
+        turn = self.turn(principal, asked.project_id, asked.workspace_id, connected, body, asked.chat_id)
         async with aclosing(turn) as events:
             async for event in events:
                 yield event

@@ -221,6 +221,11 @@ async def test_a_report_that_breaks_off_is_written_anew_without_research() -> No
     assert len(fake.requests) == 1
     assert again.side.count("x_deep_think.artifact_created") == 0
     assert "[1] Herons" in again.text
+    first, second = (
+        next(event for event in each.wire if event.get("type") == "x_research.complete") for each in (heard, again)
+    )
+    assert {**first, "elapsed_ms": 0} == {**second, "elapsed_ms": 0}
+    assert (second["iterations"], again.done.rounds) == (1, 1)
 
 
 @pytest.mark.contract("XS-6")

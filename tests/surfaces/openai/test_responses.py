@@ -152,6 +152,24 @@ async def test_a_background_response_is_answered_on_each_store(server: TestServe
     assert (over.status, over.output_text, over.background) == ("completed", "In the end.", True)
 
 
+async def test_a_background_response_is_kept_in_its_chat(
+    sqlite_server: TestServer, client: AsyncOpenAI, upstream: FakeModel
+) -> None:
+    upstream.otherwise = says("Kept.")
+    first = await client.responses.create(model="any", input="One.", background=True, extra_body={"x_chat_id": "trip"})
+    await ended(client, first.id)
+    named = {"X-Xerotier-Chat": "walk"}
+    second = await client.responses.create(model="any", input="Two.", background=True, extra_headers=named)
+    await ended(client, second.id)
+    for chat_id, asked in (("trip", "One."), ("walk", "Two.")):
+        workspace_id = sqlite_server.start.workspace_id
+        _, messages, _ = await sqlite_server.services.chats.export(sqlite_server.owner, workspace_id, chat_id)
+        assert [(message.role, message.message["content"]) for message in messages] == [
+            ("user", asked),
+            ("assistant", "Kept."),
+        ]
+
+
 async def test_a_background_response_is_cancelled(client: AsyncOpenAI, upstream: FakeModel) -> None:
     upstream.script = [says("One two three.", stall_after=2)]
     begun = await client.responses.create(model="any", input="Think.", background=True)

@@ -81,6 +81,11 @@ class _State:
     tables: int = 0
     has_findings: bool = False
     usage: Json = field(default_factory=dict)
+    rounds: int = 0
+    read: int = 0
+    """How many sources the tools say they read."""
+    researched: bool = False
+    """Whether a research tool ran."""
 
     def as_json(self) -> Json:
         return {
@@ -92,6 +97,9 @@ class _State:
             "tables": self.tables,
             "has_findings": self.has_findings,
             "usage": self.usage,
+            "rounds": self.rounds,
+            "read": self.read,
+            "researched": self.researched,
         }
 
     @classmethod
@@ -103,7 +111,8 @@ class _State:
             state.tabled, state.tables = kept["tabled"], kept["tables"]
             state.results = [Result(each["answer"], tuple(each["sources"])) for each in kept["results"]]
             state.sources.restore(kept["sources"])
-            state.usage = kept["usage"]
+            state.usage, state.rounds = kept["usage"], kept["rounds"]
+            state.read, state.researched = kept["read"], kept["researched"]
         return state
 
 
@@ -154,9 +163,6 @@ class _Research:
         self._tools = [tool for tool in request.tools if tool.research or tool.name in _KNOWLEDGE]
         self._has_model = model.name != embedded.NAME
         self._state = _State()
-        self._rounds = 0
-        self._read = 0
-        self._researched = False
 
     async def events(self) -> AsyncGenerator[LoopEvent, None]:
         self._state = _State.of(await self._notebook.resume())
@@ -199,12 +205,12 @@ class _Research:
             async for finished in running:
                 outcome = finished.outcome
                 if tool.research:
-                    self._researched = True
+                    self._state.researched = True
                     yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
                 ended = CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
                 yield ended
                 self._state.sources.read(ended)
-                self._read += outcome.sources
+                self._state.read += outcome.sources
                 pages, self._state.site = material.site_map(None if finished.failed else parsed(outcome.text))
         message = f"Read {pages} page{'' if pages == 1 else 's'}" if pages else "No page of it could be read"
         yield _told("discovery_completed", pages_fetched=pages, site_map=self._state.site, message=message)
@@ -234,7 +240,7 @@ class _Research:
             async with aclosing(self._looked_into(plan, task)) as events:
                 async for event in events:
                     yield event
-        if index == total - 1 and self._researched:
+        if index == total - 1 and self._state.researched:
             yield SideEvent(self._research_complete())
         yield _told("subtask_completed", subtask_id=task.id, subtask_index=index)
         if index < self._state.tabled:
@@ -257,11 +263,11 @@ class _Research:
                     numbers += self._state.sources.read(event)
                     yield event
                 elif isinstance(event, SideEvent) and event.data.get("type") != "x_research.complete":
-                    self._researched = self._researched or event.data.get("type") == "x_research.result"
+                    self._state.researched = self._state.researched or event.data.get("type") == "x_research.result"
                     yield event
                 elif isinstance(event, Done):
-                    self._rounds += event.rounds
-                    self._read += event.sources
+                    self._state.rounds += event.rounds
+                    self._state.read += event.sources
                     self._state.usage = add_usage(self._state.usage, event.usage)
                     answer = without_hint(str(event.message.get("content") or ""))
                     self._state.results.append(Result(answer, tuple(dict.fromkeys(numbers))))
@@ -274,8 +280,8 @@ class _Research:
             "elapsed_ms": self._elapsed(),
             "input_tokens": tally.input_tokens,
             "output_tokens": tally.output_tokens,
-            "iterations": self._rounds,
-            "sources": self._read,
+            "iterations": self._state.rounds,
+            "sources": self._state.read,
         }
 
     async def _structured(self, made: Structured, part: str) -> SideEvent:
@@ -288,7 +294,8 @@ class _Research:
 
     async def _report(self, plan: Plan) -> AsyncGenerator[LoopEvent, None]:
         count, read = len(plan.subtasks), len(self._state.sources)
-        yield _told("synthesizing", message=f"Writing the report from {count} sub-tasks and {read} sources")
+        told = f"{read} source{'' if read == 1 else 's'}"
+        yield _told("synthesizing", message=f"Writing the report from {count} sub-tasks and {told}")
         voice = Voice(whole=False)
         sources = self._state.sources.by_number
         check = CitationCheck(sources)
@@ -327,8 +334,8 @@ class _Research:
             {"role": "assistant", "content": voice.content},
             reason,
             tally_of(self._state.usage),
-            self._rounds,
-            self._read,
+            self._state.rounds,
+            self._state.read,
             self._elapsed(),
             usage=self._state.usage,
         )

@@ -67,6 +67,10 @@ class Asked:
     def previous_id(self) -> str | None:
         return self.request.get("previous_response_id")
 
+    @property
+    def chat_id(self) -> str | None:
+        return self.request.get("x_chat_id")
+
     def translated(self) -> Translated:
         """The same question in the words of Chat Completions."""
         return translate(self.request, [*self.history, *self.items])

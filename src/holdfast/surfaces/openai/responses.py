@@ -27,6 +27,10 @@ class Responses:
     async def create(self, request: OpenAiRequest) -> None:
         """One response: streamed, whole, or begun in the background."""
         body = await request.json()
+        chat_id = chat_of(request, body)
+        if chat_id is not None:
+            # Kept with the request: a background job has no headers to look at.
+            body = {**body, "x_chat_id": chat_id}
         endpoint = request.connected.endpoint.name
         asked = await self._service.ask(request.principal, request.project_id, request.workspace_id, endpoint, body)
         if asked.background:
@@ -39,7 +43,7 @@ class Responses:
             asked.workspace_id,
             request.connected,
             asked.translated().body,
-            chat_of(request, body),
+            chat_id,
         )
         request.unhurried()
         async with while_connected(request.receive), pumped(turn) as queue:
