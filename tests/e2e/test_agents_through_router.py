@@ -195,7 +195,7 @@ async def test_codex_works_with_its_own_tools_with_namespaces_and_with_ours(at: 
     assert await memories(at) == [FACT]
     assert FACT in results[4]
     sent = upstream.requests[-1]["messages"]
-    assert any("own initiative" in str(each["content"]) for each in sent if each["role"] == "system"), "no rules"
+    assert any("own initiative" in str(each["content"]) for each in sent if each["role"] == "developer"), "no rules"
     pictures = [part for each in sent if isinstance(each["content"], list) for part in each["content"]]
     assert [part["type"] for part in pictures] == ["image_url"], "what the tool gave in parts was lost"
 
