@@ -48,6 +48,17 @@ async def test_an_answer_quotes_the_knowledge_and_cites_it() -> None:
     assert heard.done.tally.total > 0
 
 
+async def test_a_question_that_was_kept_is_no_answer_to_it() -> None:
+    question = "When do deploys happen?"
+
+    async def with_report(_: str) -> Sequence[Passage]:
+        return [Passage("Report", f"# {question}\n\nFindings: {question}\n\nNothing was found.", "art_1"), *KNOWN]
+
+    heard = await hear(Extractive(with_report), [], ask(question))
+    assert heard.text.startswith("- Deploys happen on Tuesday mornings. [1]\n\nSources:\n[1] Deploys (mem_1)")
+    assert question not in heard.text
+
+
 async def test_the_same_question_has_the_same_answer() -> None:
     texts = {(await hear(Extractive(knowledge), [], ask("When do deploys happen?"))).text for _ in range(5)}
     assert len(texts) == 1

@@ -67,9 +67,12 @@ def passages(value: Any, title: str) -> Iterator[Passage]:
 
 
 def quotes(question: str, found: Sequence[Passage]) -> list[Quote]:
-    """The sentences that have most of the question's rarer words, best first, none twice."""
+    """The sentences that have most of the question's rarer words, best first, none twice.
+
+    A question is no answer to a question: where it was kept, in an earlier report or as a heading, it is passed over.
+    """
     wanted = set(query_words(question))
-    sentences = list(_sentences(found))
+    sentences = [quote for quote in _sentences(found) if not (_is_asked(question) and _is_asked(quote.text))]
     of_words = [wanted.intersection(words(quote.text)) for quote in sentences]
     seen_in = Counter(word for matched in of_words for word in matched)
     scored = []
@@ -80,6 +83,10 @@ def quotes(question: str, found: Sequence[Passage]) -> list[Quote]:
     enough = scored[0][0] / 2 if scored else 0.0
     best = [quote for score, _, quote in scored if score <= enough]
     return _distinct(best)
+
+
+def _is_asked(text: str) -> bool:
+    return text.rstrip().endswith("?")
 
 
 def opening(found: Sequence[Passage]) -> list[Quote]:
