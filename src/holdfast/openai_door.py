@@ -16,6 +16,7 @@ from holdfast.engines.llm.roles import DeveloperRole
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.service import TYPE as CHAT
+from holdfast.features.deep_think.service import REPORT_PREFIX
 from holdfast.features.endpoints.models import Connected
 from holdfast.features.identity import store as identity_store
 from holdfast.features.responses.model import Asked
@@ -143,9 +144,9 @@ class EndpointTurns:
 
     def _knowledge(self, workspace_id: str, chat_id: str | None) -> Knowledge:
         async def about(question: str) -> Sequence[Passage]:
-            # More than needed: what was said in this very chat is no source for its answers.
+            # More than needed: its own words, in this chat or in an earlier report, are no source for its answers.
             hits = await self._services.search.search(Query(workspace_id, question, limit=2 * PASSAGES))
-            others = [hit for hit in hits if not _is_of_chat(hit, chat_id)][:PASSAGES]
+            others = [hit for hit in hits if not _is_own_word(hit, chat_id)][:PASSAGES]
             return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in others]
 
         return about
@@ -176,7 +177,9 @@ def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
     return carry_out
 
 
-def _is_of_chat(hit: Hit, chat_id: str | None) -> bool:
+def _is_own_word(hit: Hit, chat_id: str | None) -> bool:
+    if hit.type == "artifact":
+        return str(hit.meta.get("identifier", "")).startswith(REPORT_PREFIX)
     return chat_id is not None and hit.type == CHAT and hit.meta.get("chat_id") == chat_id
 
 

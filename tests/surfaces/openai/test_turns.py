@@ -181,3 +181,20 @@ async def test_the_embedded_model_does_not_quote_what_its_own_chat_said(
 
     assert "tall trees" not in same.json()["choices"][0]["message"]["content"]
     assert "tall trees" in other.json()["choices"][0]["message"]["content"]
+
+
+async def test_the_embedded_model_does_not_quote_its_own_reports(sqlite_server: TestServer, sqlite_chat: str) -> None:
+    from holdfast.features.artifacts.model import NewArtifact
+
+    workspace_id = sqlite_server.start.workspace_id
+    for name in ("deep-think-20261116-120000.md", "herons.md"):
+        text = f"Grey herons nest in tall trees in spring, says {name}."
+        new = NewArtifact(name, "Herons", "text/markdown", text)
+        await sqlite_server.services.artifacts.create(sqlite_server.owner, workspace_id, new)
+    asked = {"model": "any", "messages": [{"role": "user", "content": "Where do grey herons nest in spring?"}]}
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_chat.replace('/main/', '/default/')}/chat/completions", json=asked)
+
+    said = answer.json()["choices"][0]["message"]["content"]
+    assert "says herons.md" in said
+    assert "deep-think" not in said

@@ -25,6 +25,9 @@ KEPT_MILLIS = 24 * 60 * 60 * 1000
 _NAMES = 60
 _MOST_TITLE = 200
 
+REPORT_PREFIX = "deep-think-"
+"""How the identifiers of reports begin."""
+
 
 class DeepThinkService:
     """Takes a turn like the loop does; an unfinished one goes on when the same is asked in the same place."""
@@ -118,7 +121,7 @@ class _StoredNotebook:
 
 def _name(moment: int, part: str) -> str:
     stamp = datetime.fromtimestamp(moment / 1000, UTC).strftime("%Y%m%d-%H%M%S")
-    return f"deep-think-{stamp}{f'-{part}' if part else ''}.md"
+    return f"{REPORT_PREFIX}{stamp}{f'-{part}' if part else ''}.md"
 
 
 def _storable(value: Any) -> Any:
