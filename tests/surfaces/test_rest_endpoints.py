@@ -17,7 +17,7 @@ async def test_a_secret_goes_in_and_never_comes_out(server: TestServer) -> None:
     assert made.status_code == 200
     assert set(made.json()) == {"name", "is_set", "created_at", "updated_at", "updated_by"}
     assert listed.json()["items"] == [made.json()]
-    assert one.status_code == 404
+    assert one.status_code == 405
     assert (wrong.status_code, lower.status_code) == (422, 422)
     assert "lin-very" not in made.text + listed.text + wrong.text + lower.text
     assert cleared.status_code == 204
