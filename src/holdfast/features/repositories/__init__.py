@@ -1,0 +1,1 @@
+"""Repositories: what a project's history knows, kept up to date and found again."""
