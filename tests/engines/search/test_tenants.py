@@ -14,6 +14,7 @@ _names = count()
 _words = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "snake_case", "東京"]), min_size=1, max_size=5)
 _types = st.sampled_from(["memory", "document", "decision"])
 _moments = st.integers(NOW - 50, NOW + 50)
+_collections = st.sampled_from(["", "rep_a", "rep_b"])
 
 
 @st.composite
@@ -26,6 +27,7 @@ def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
             "valid_until": st.none() | _moments,
             "source": st.sampled_from(["", "s"]),
             "position": st.integers(0, 4),
+            "collection": _collections,
             "meta": st.fixed_dictionaries({"kind": st.sampled_from(["x", "y"])}),
         }
     )
@@ -41,6 +43,7 @@ def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
     types=st.none() | st.frozensets(_types, max_size=2),
     as_of=st.none() | _moments,
     kind=st.none() | st.sampled_from(["x", "y"]),
+    collections=st.none() | st.frozensets(_collections, max_size=2),
 )
 @settings(
     max_examples=25,
@@ -57,6 +60,7 @@ async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
     types: frozenset[str] | None,
     as_of: int | None,
     kind: str | None,
+    collections: frozenset[str] | None,
 ) -> None:
     clock.millis = NOW
     search = engine(database, clock)
@@ -73,13 +77,15 @@ async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
         return (
             one.workspace_id == tenant
             and (types is None or one.type in types)
+            and (collections is None or one.collection in collections)
             and (as_of is None or one.learned_at <= as_of)
             and (one.valid_until is None or one.valid_until > at)
             and (kind is None or one.meta["kind"] == kind)
         )
 
     for tenant in tenants:
-        query = Query(tenant, asked, types=types, as_of=as_of, limit=100, meta={} if kind is None else {"kind": kind})
+        meta = {} if kind is None else {"kind": kind}
+        query = Query(tenant, asked, types, 100, as_of, meta, collections=collections)
         hits = await search.search(query)
         expected = {one.id for one in entries if allowed(one, tenant)}
         # So few entries are all candidates, so everything that is allowed is also found.

@@ -85,6 +85,25 @@ class SearchEngine:
         if shelf is not None:
             self._store.remove(tx, shelf, type, id)
 
+    def remove_many(self, tx: Tx, workspace_id: str, type: str, ids: Sequence[str]) -> None:
+        """Take every part of many entities out."""
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is not None:
+            self._store.remove_many(tx, shelf, type, ids)
+
+    def remove_collection(self, tx: Tx, workspace_id: str, collection: str) -> None:
+        """Take everything of a collection out."""
+        if not collection:
+            raise ValueError("what belongs to no collection is no collection")
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is not None:
+            self._store.remove_collection(tx, shelf, collection)
+
+    def count(self, tx: Tx, workspace_id: str, collection: str) -> int:
+        """How many entries a collection has."""
+        shelf = self._store.shelf(tx, workspace_id)
+        return 0 if shelf is None else self._store.count(tx, shelf, collection)
+
     def expire(self, tx: Tx, workspace_id: str, type: str, id: str, at: int) -> None:
         """Leave the entity out of present answers from `at` on; `as_of` still finds it."""
         shelf = self._store.shelf(tx, workspace_id)
@@ -179,7 +198,7 @@ class SearchEngine:
         if shelf is None:
             return []
         now = self._clock.now() if query.as_of is None else query.as_of
-        filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids)
+        filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids, query.collections)
         view = self._view(tx, filter)
         words = analyser.query_words(text)[:MOST_QUERY_WORDS]
         statistics = view.statistics(words)
@@ -237,6 +256,7 @@ def _hit(row: Row, score: float, question: ranking.Question) -> Hit:
         source=row["source"],
         text=row["text"],
         valid_until=row["valid_until"],
+        collection=row["collection"],
     )
 
 

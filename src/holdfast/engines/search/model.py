@@ -30,6 +30,8 @@ class Entry:
     """From then on it is no longer part of present answers; `as_of` still finds it."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """Provenance shown on hits: slug, url, path, category, trust."""
+    collection: str = ""
+    """What whole it belongs to, such as a repository; a query can be narrowed to some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Query:
     """Only entries whose provenance has these values; a set means any of them."""
     ids: frozenset[str] | None = None
     """Only entries of these entities."""
+    collections: frozenset[str] | None = None
+    """Only entries of these collections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,4 @@ class Hit:
     text: str = ""
     """The whole entry, for callers that read on."""
     valid_until: int | None = None
+    collection: str = ""

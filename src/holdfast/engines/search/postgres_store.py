@@ -31,17 +31,19 @@ REMEMBERED_WORDS = 100_000
 
 _PUT_ENTRIES = """
 INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
-    source, position, vector, lexemes)
+    source, position, collection, vector, lexemes)
 SELECT :shelf, x.type, x.id, x.part, nextval('search_change'), :embedder, x.length, x.learned_at, x.occurred_at,
-    x.valid_until, x.author, x.source, x.position, x.vector::halfvec, array_to_tsvector(string_to_array(x.lexemes, ' '))
+    x.valid_until, x.author, x.source, x.position, x.collection, x.vector::halfvec,
+    array_to_tsvector(string_to_array(x.lexemes, ' '))
 FROM unnest(:type::text[], :id::text[], :part::bigint[], :length::bigint[], :learned_at::bigint[],
     :occurred_at::bigint[], :valid_until::bigint[], :author::text[], :source::text[], :position::bigint[],
-    :vector::text[], :lexemes::text[])
-    AS x(type, id, part, length, learned_at, occurred_at, valid_until, author, source, position, vector, lexemes)
+    :collection::text[], :vector::text[], :lexemes::text[])
+    AS x(type, id, part, length, learned_at, occurred_at, valid_until, author, source, position, collection, vector,
+    lexemes)
 ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
     length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
     valid_until = excluded.valid_until, author = excluded.author, source = excluded.source,
-    position = excluded.position, vector = excluded.vector, lexemes = excluded.lexemes
+    position = excluded.position, collection = excluded.collection, vector = excluded.vector, lexemes = excluded.lexemes
 RETURNING number, type, id, part
 """
 _PUT_TEXTS = """
@@ -120,6 +122,7 @@ class PostgresStore(Store):
                 "author": [entry.author for entry in entries],
                 "source": [entry.source for entry in entries],
                 "position": [entry.position for entry in entries],
+                "collection": [entry.collection for entry in entries],
                 "vector": [None if vectors is None else _literal(vectors[index]) for index in order],
                 "lexemes": [" ".join(_lexemes(shelf, found)) for found in words],
             },

@@ -18,6 +18,7 @@ ROWS_AT_ONCE = 512
 _COLUMNS = {
     "numbers": np.int64,
     "types": np.int32,
+    "collections": np.int32,
     "learned": np.int64,
     "until": np.int64,
     "moments": np.int64,
@@ -40,6 +41,7 @@ class Kept(NamedTuple):
     author: str = ""
     source: str = ""
     position: int = 0
+    collection: str = ""
     codes: bytes = b""
     """Its words as numbers."""
     vector: bytes | None = None
@@ -87,6 +89,7 @@ class Shelf:
         self.dropped = 0
         self.dropped_words = 0
         self.types: dict[str, int] = {}
+        self.collections: dict[str, int] = {}
         self.authors: dict[str, int] = {}
         self._sources: dict[str, int] = {"": -1}
         self._rows_by_number: dict[int, int] | None = None
@@ -144,12 +147,13 @@ class Shelf:
         self._arrange()
 
     def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
-        numbers, types, learned, until, occurred, authors, sources, positions, codes, vectors, *_ = zip(
+        numbers, types, learned, until, occurred, authors, sources, positions, collections, codes, vectors, *_ = zip(
             *batch, strict=True
         )
         column, start, stop = self.columns, self.count, self.count + len(batch)
         column["numbers"][start:stop] = numbers
         column["types"][start:stop] = _numbered(self.types, types)
+        column["collections"][start:stop] = _numbered(self.collections, collections)
         column["learned"][start:stop] = learned
         column["until"][start:stop] = [FOREVER if one is None else one for one in until]
         column["moments"][start:stop] = [
@@ -207,6 +211,7 @@ class Shelf:
         start = int(self.columns["ends"][row - 1]) if row else 0
         return (
             self.types.get(entry.type) == self.columns["types"][row]
+            and self.collections.get(entry.collection) == self.columns["collections"][row]
             and self.authors.get(entry.author) == self.columns["authors"][row]
             and self._neighbour(entry.source, entry.position) == self.columns["neighbours"][row]
             and self.codes[start : self.columns["ends"][row]].tobytes() == entry.codes
@@ -227,6 +232,7 @@ class Shelf:
         self.codes[used : used + len(codes)] = codes
         column["ends"][row] = used + len(codes)
         column["types"][row] = self.types.setdefault(entry.type, len(self.types))
+        column["collections"][row] = self.collections.setdefault(entry.collection, len(self.collections))
         column["authors"][row] = self.authors.setdefault(entry.author, len(self.authors))
         column["neighbours"][row] = self._neighbour(entry.source, entry.position)
         column["numbers"][row] = entry.number

@@ -30,6 +30,7 @@ class ShelfView:
         at: int,
         known_by: int | None,
         allowed: NDArray[np.int64] | None,
+        collections: frozenset[str] | None = None,
     ) -> None:
         with shelf.lock:
             self._count = shelf.count
@@ -39,7 +40,8 @@ class ShelfView:
             self._dropped, self._lookups, self._authors = shelf.dropped, shelf.lookups, shelf.authors
             used = int(shelf.columns["ends"][shelf.count - 1]) if shelf.count else 0
             self.totals = (shelf.count - shelf.dropped, used - shelf.dropped_words)
-            self._types = None if types is None else [shelf.types[name] for name in types if name in shelf.types]
+            self._types = _numbers_of(shelf.types, types)
+            self._collections = _numbers_of(shelf.collections, collections)
         self._at, self._known_by, self._allowed = at, known_by, allowed
 
     @cached_property
@@ -51,10 +53,9 @@ class ShelfView:
             mask &= column["numbers"] >= 0
         if self._known_by is not None:
             mask &= column["learned"] <= self._known_by
-        if self._types is not None:
-            mask &= (
-                column["types"] == self._types[0] if len(self._types) == 1 else np.isin(column["types"], self._types)
-            )
+        for name, wanted in (("types", self._types), ("collections", self._collections)):
+            if wanted is not None:
+                mask &= column[name] == wanted[0] if len(wanted) == 1 else np.isin(column[name], wanted)
         if self._allowed is not None:
             mask &= np.isin(column["numbers"], self._allowed)
         return mask
@@ -167,6 +168,10 @@ class ShelfView:
         found = Postings(rows, counts, self._count)
         self._lookups.remember(number, found)
         return found
+
+
+def _numbers_of(known: Mapping[str, int], names: frozenset[str] | None) -> list[int] | None:
+    return None if names is None else [known[name] for name in names if name in known]
 
 
 def likeness(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:

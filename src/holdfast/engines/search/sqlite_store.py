@@ -33,12 +33,13 @@ SELECT e.number, j.key AS place FROM json_each(:keys) j CROSS JOIN search_entry 
 """
 _PUT_ENTRY = """
 INSERT INTO search_entry (number, shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until,
-    author, source, position)
+    author, source, position, collection)
 VALUES (:number, :shelf, :type, :id, :part, :change, :embedder, :length, :learned_at, :occurred_at, :valid_until,
-    :author, :source, :position)
+    :author, :source, :position, :collection)
 ON CONFLICT (number) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
     length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
-    valid_until = excluded.valid_until, author = excluded.author, source = excluded.source, position = excluded.position
+    valid_until = excluded.valid_until, author = excluded.author, source = excluded.source,
+    position = excluded.position, collection = excluded.collection
 """
 _PUT_TEXT = """
 INSERT INTO search_text (number, title, text, meta) VALUES (:number, :title, :text, :meta)
@@ -176,7 +177,12 @@ class SqliteView(View):
     def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedder: int, shelf: Shelf) -> None:
         self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
         self._shelf = ShelfView(
-            shelf, types=filter.types, at=filter.at, known_by=filter.known_by, allowed=self._allowed()
+            shelf,
+            types=filter.types,
+            collections=filter.collections,
+            at=filter.at,
+            known_by=filter.known_by,
+            allowed=self._allowed(),
         )
 
     def _allowed(self) -> Places | None:
@@ -217,8 +223,8 @@ class SqliteView(View):
 
 # In the order of the index, which holds the number after the change.
 _KEPT = """
-SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, k.codes,
-    CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
+SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, e.collection,
+    k.codes, CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
 FROM search_entry e JOIN search_kept k ON k.number = e.number
 WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.change, e.number LIMIT :limit
 """
@@ -264,6 +270,7 @@ def _entry_row(entry: Entry) -> dict[str, Any]:
         "author": entry.author,
         "source": entry.source,
         "position": entry.position,
+        "collection": entry.collection,
     }
 
 

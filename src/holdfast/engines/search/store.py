@@ -17,7 +17,11 @@ from holdfast.storage.database import Row, Tx
 
 Vector = NDArray[np.float32]
 
+IDS_AT_ONCE = 500
+
 _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
+# The index holds only entries that belong to something, which SQLite sees only when it is written out.
+_COLLECTED = "shelf = :shelf AND collection = :collection AND collection <> ''"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,11 @@ class Filter:
     known_by: int | None = None
     meta: Mapping[str, Scalar | frozenset[str]] = field(default_factory=dict)
     ids: frozenset[str] | None = None
+    collections: frozenset[str] | None = None
 
     @property
     def looks_inside(self) -> bool:
-        """Whether it needs more than type and time."""
+        """Whether it needs more than type, time and collection."""
         return bool(self.meta) or self.ids is not None
 
     def conditions(self, params: dict[str, Any]) -> list[str]:
@@ -67,6 +72,8 @@ class Filter:
             found.append(_one_of("e.type", "type", sorted(self.types), params))
         if self.ids is not None:
             found.append(_one_of("e.id", "id", sorted(self.ids), params))
+        if self.collections is not None:
+            found.append(_one_of("e.collection", "collection", sorted(self.collections), params))
         return found
 
 
@@ -174,6 +181,25 @@ class Store(ABC):
             {"shelf": shelf, "type": type, "id": id},
         )
 
+    def remove_many(self, tx: Tx, shelf: int, type: str, ids: Sequence[str]) -> None:
+        """Delete every part of many entities."""
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            params: dict[str, Any] = {"shelf": shelf, "type": type}
+            within = _one_of("id", "id", ids[start : start + IDS_AT_ONCE], params)
+            tx.execute(f"DELETE FROM search_entry WHERE shelf = :shelf AND type = :type AND {within}", params)
+
+    def remove_collection(self, tx: Tx, shelf: int, collection: str) -> None:
+        """Delete everything of a collection."""
+        tx.execute(f"DELETE FROM search_entry WHERE {_COLLECTED}", {"shelf": shelf, "collection": collection})
+
+    def count(self, tx: Tx, shelf: int, collection: str) -> int:
+        """How many entries a collection has."""
+        row = tx.one(
+            f"SELECT COUNT(*) AS entries FROM search_entry WHERE {_COLLECTED}",
+            {"shelf": shelf, "collection": collection},
+        )
+        return int(row["entries"]) if row else 0
+
     def expire(self, tx: Tx, shelf: int, type: str, id: str, at: int) -> None:
         """Set the moment from which it is no longer valid."""
         tx.execute(
@@ -210,7 +236,7 @@ class Store(ABC):
         """What hits show, by number."""
         rows = tx.all(
             "SELECT e.number, e.type, e.id, e.part, e.learned_at, e.occurred_at, e.author, e.source, e.valid_until, "
-            "t.title, t.text, t.meta FROM search_entry e "
+            "e.collection, t.title, t.text, t.meta FROM search_entry e "
             f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among}",
             {"numbers": self.numbers(numbers)},
         )
