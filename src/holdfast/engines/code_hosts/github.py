@@ -1,4 +1,4 @@
-"""Owns GitHub's REST API, on github.com or an Enterprise server."""
+"""Owns searching and reading code by GitHub's REST API, on github.com or an Enterprise server."""
 
 import asyncio
 import base64
@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import orjson
 
-from holdfast.core.errors import FieldError, HoldfastError, Invalid, NotFound, RateLimited, UpstreamFailed
+from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
+from holdfast.engines.code_hosts.apis import GITHUB_URL, Empty, Missing, github_api
 from holdfast.engines.code_hosts.model import (
     COMMITS,
     FULL_CONTENTS,
@@ -25,9 +26,7 @@ from holdfast.engines.code_hosts.model import (
     shared,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.fetch.api import JsonApi, seconds_until, too_often
 from holdfast.engines.fetch.guard import Guard, Reply
-from holdfast.engines.fetch.url import parse_url
 
 _RAW = "application/vnd.github.raw+json"
 _MATCHES = "application/vnd.github.text-match+json"
@@ -39,23 +38,17 @@ _KINDS: dict[str, Literal["file", "directory"]] = {
 }
 
 
-class _Missing(NotFound):
-    """GitHub's 404, which callers turn into the thing that they asked for."""
-
-
 class GitHub:
     """Search needs a token; reading public repositories works without one, at 60 requests an hour."""
 
     name = "GitHub"
     max_results = 30
 
-    def __init__(self, guard: Guard, *, token: str | None = None, base_url: str = "https://api.github.com") -> None:
-        headers = {"x-github-api-version": "2022-11-28", "accept": "application/vnd.github+json"}
-        if token:
-            headers["authorization"] = f"Bearer {token}"
-        self._has_token = bool(token)
-        self._api = JsonApi(guard, base_url, name=self.name, headers=headers, explain=self._explain)
-        self._web_host = parse_url(base_url).host.removeprefix("api.")
+    def __init__(self, guard: Guard, *, token: str | None = None, base_url: str = GITHUB_URL) -> None:
+        host = github_api(guard, token=token, base_url=base_url)
+        self._has_token = host.has_token
+        self._api = host.json
+        self._web_host = host.web_host
 
     async def search(self, query: str, *, language: str | None, max_results: int) -> Hits:
         if not self._has_token:
@@ -72,7 +65,7 @@ class GitHub:
         root = self._root(repository)
         try:
             about = await self._api.get(root)
-        except _Missing:
+        except Missing:
             raise NotFound("GitHub repository", repository) from None
         root = f"/repos/{about['full_name']}"  # a renamed repository answers by its new name
         branch = about.get("default_branch") or "HEAD"
@@ -114,7 +107,7 @@ class GitHub:
         parameters = {"ref": ref} if ref else {}
         try:
             found = await self._api.get(f"{root}/contents/{quote(path)}".rstrip("/"), parameters)
-        except _Missing:
+        except Missing:
             return Read(
                 path, "error", content=f"{path or 'the repository'} was not found{f' at {ref}' if ref else ''}."
             )
@@ -142,14 +135,14 @@ class GitHub:
     async def _readme(self, root: str) -> str:
         try:
             reply = await self._api.reply(f"{root}/readme", accept=_RAW)
-        except _Missing:
+        except Missing:
             return ""
         return (as_text(reply.body) or "")[:README_CHARACTERS]
 
     async def _tree(self, root: str, branch: str) -> tuple[tuple[TreeEntry, ...], bool]:
         try:
             found = await self._api.get(f"{root}/git/trees/{quote(branch, safe='')}", {"recursive": 1})
-        except (_Missing, _Empty):
+        except (Missing, Empty):
             return (), False
         entries = sorted((_entry(item) for item in found.get("tree", [])), key=_shallow_first)
         return tuple(entries[:TREE_ENTRIES]), bool(found.get("truncated")) or len(entries) > TREE_ENTRIES
@@ -157,28 +150,9 @@ class GitHub:
     async def _commits(self, root: str) -> tuple[Commit, ...]:
         try:
             found = await self._api.get(f"{root}/commits", {"per_page": COMMITS})
-        except _Empty:
+        except Empty:
             return ()
         return tuple(_commit(item) for item in found)
-
-    def _explain(self, reply: Reply) -> HoldfastError | None:
-        headers = reply.headers
-        if reply.status in (403, 429) and (headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers):
-            return too_often(
-                self.name, seconds_until(headers.get("retry-after", "") or headers.get("x-ratelimit-reset", ""))
-            )
-        if reply.status == 404:
-            return _Missing("GitHub resource", reply.url.target)
-        if reply.status == 409:
-            return _Empty("The repository is empty.")
-        if reply.status == 422:
-            problem = str(_json(reply).get("message", "not understood"))[:200]
-            return Invalid("GitHub did not understand the search.", fields=[FieldError("query", problem)])
-        return None
-
-
-class _Empty(UpstreamFailed):
-    """GitHub's 409 for a repository without commits."""
 
 
 def _json(reply: Reply) -> dict[str, Any]:

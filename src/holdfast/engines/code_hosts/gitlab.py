@@ -1,4 +1,4 @@
-"""Owns GitLab's REST API, on gitlab.com or any other instance."""
+"""Owns searching and reading code by GitLab's REST API, on gitlab.com or any other instance."""
 
 import asyncio
 import re
@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import orjson
 
-from holdfast.core.errors import HoldfastError, NotFound, RateLimited, UpstreamFailed
+from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
+from holdfast.engines.code_hosts.apis import GITLAB_URL, Missing, gitlab_api
 from holdfast.engines.code_hosts.model import (
     COMMITS,
     FULL_CONTENTS,
@@ -25,9 +26,7 @@ from holdfast.engines.code_hosts.model import (
     shared,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.fetch.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.guard import Guard, Reply
-from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.fetch.guard import Guard
 
 _PAGE = 100
 _MAX_PAGES = 10
@@ -52,22 +51,17 @@ _EXTENSIONS = {
 }
 
 
-class _Missing(NotFound):
-    """GitLab's 404, which callers turn into the thing that they asked for."""
-
-
 class GitLab:
     """Searching all projects needs a token and advanced search; reading public projects needs neither."""
 
     name = "GitLab"
     max_results = 20
 
-    def __init__(self, guard: Guard, *, token: str | None = None, base_url: str = "https://gitlab.com") -> None:
-        headers = {"private-token": token} if token else {}
-        base = base_url.rstrip("/").removesuffix("/api/v4")
-        self._api = JsonApi(guard, f"{base}/api/v4", name=self.name, headers=headers, explain=self._explain)
-        self._web_url = base
-        self._web_host = parse_url(base).host
+    def __init__(self, guard: Guard, *, token: str | None = None, base_url: str = GITLAB_URL) -> None:
+        host = gitlab_api(guard, token=token, base_url=base_url)
+        self._api = host.json
+        self._web_url = host.web_url
+        self._web_host = host.web_host
 
     async def search(self, query: str, *, language: str | None, max_results: int) -> Hits:
         named = _REPO.search(query)
@@ -89,7 +83,7 @@ class GitLab:
         root = f"/projects/{self._id(repository)}"
         try:
             about = await self._api.get(root, {"license": "true"})
-        except _Missing:
+        except Missing:
             raise NotFound("GitLab project", repository) from None
         branch = about.get("default_branch") or ""
         languages, tree, commits = await asyncio.gather(
@@ -130,11 +124,11 @@ class GitLab:
         try:
             if path:
                 return file_read(path, await self._raw(root, path, ref))
-        except _Missing:
+        except Missing:
             pass
         try:
             entries, cut = await self._tree(root, path, ref, recursive=False)
-        except _Missing:
+        except Missing:
             entries, cut = (), False
         if not entries:
             return Read(
@@ -202,20 +196,6 @@ class GitLab:
             return hit
         text = reads[0].content[:README_CHARACTERS]
         return Hit(hit.repository, hit.path, hit.url, hit.snippets, text, truncated=len(text) < len(reads[0].content))
-
-    def _explain(self, reply: Reply) -> HoldfastError | None:
-        headers = reply.headers
-        if reply.status == 429:
-            return too_often(
-                self.name, seconds_until(headers.get("retry-after", "") or headers.get("ratelimit-reset", ""))
-            )
-        if reply.status == 404:
-            return _Missing("GitLab resource", reply.url.target)
-        if reply.status in (400, 403) and reply.url.target.partition("?")[0].endswith("/search"):
-            return UpstreamFailed(
-                "This GitLab does not search the code of all projects; name one in the query: repo:group/project."
-            )
-        return None
 
 
 def _entry(item: dict[str, Any]) -> TreeEntry:

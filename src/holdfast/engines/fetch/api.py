@@ -29,12 +29,14 @@ class JsonApi:
         name: str,
         headers: Mapping[str, str] = {},
         explain: Explain = lambda reply: None,
+        limits: Limits = _LIMITS,
     ) -> None:
         self._base = str(parse_url(base_url)).rstrip("/")
         self._guard = guard.trusting(base_url)
         self._name = name
         self._headers = {"accept": "application/json", **headers}
         self._explain = explain
+        self._limits = limits
 
     async def get(self, path: str, parameters: Parameters = {}) -> Any:
         """The JSON at a path below the base URL."""
@@ -59,10 +61,10 @@ class JsonApi:
         return parse_url(f"{self._base}{path}{query}")
 
     async def _send(self, request: Request) -> Reply:
-        reply = await self._guard.send(request, limits=_LIMITS)
+        reply = await self._guard.send(request, limits=self._limits)
         if 200 <= reply.status < 300:
             if reply.truncated:
-                raise UpstreamFailed(f"{self._name} answered more than {_LIMITS.bytes // 1_000_000} MB.")
+                raise UpstreamFailed(f"{self._name} answered more than {self._limits.bytes // 1_000_000} MB.")
             return reply
         raise self._explain(reply) or self._usual(reply)
 
