@@ -99,6 +99,14 @@ class Settings:
     )
     mcp_max_sessions: int = _setting(20_000, "MCP sessions kept at once over all keys")
     mcp_calls_per_minute: int = _setting(6000, "MCP tool calls a minute for each key")
+    mcp_rate_limit_per_minute: int = _setting(
+        60, "Calls of repository tools a minute for each key at /api/mcp", env="MCP_RATE_LIMIT_PER_MINUTE"
+    )
+    weekly_token_limit: int = _setting(
+        500_000,
+        "Tokens that each person may spend in a week on questions to repositories; a week begins on Monday, 00:00 UTC",
+        env="WEEKLY_TOKEN_LIMIT",
+    )
 
 
 @dataclass(frozen=True, slots=True)
