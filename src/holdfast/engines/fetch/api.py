@@ -18,6 +18,10 @@ Explain = Callable[[Reply], HoldfastError | None]
 """A service's own reading of an answer that is not a success; None leaves it to the usual one."""
 
 
+class CredentialRefused(UpstreamFailed):
+    """The service does not take our key or token."""
+
+
 class JsonApi:
     """One service: its base URL, its name in messages, and the headers that every request carries."""
 
@@ -72,7 +76,9 @@ class JsonApi:
         if reply.status == 429:
             return too_often(self._name, seconds_until(reply.headers.get("retry-after", "")))
         if reply.status in (401, 403):
-            return UpstreamFailed(f"{self._name} refused our credential ({reply.status}); the operator has to set it.")
+            return CredentialRefused(
+                f"{self._name} refused our credential ({reply.status}); the operator has to set it."
+            )
         return UpstreamFailed(f"{self._name} answered {reply.status}.")
 
 
