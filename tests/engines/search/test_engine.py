@@ -1,11 +1,15 @@
 """Owns the proof of the search engine's rules, on both stores."""
 
 import asyncio
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.search import Entry, Hit, Query, SearchEngine, sqlite_store
+from holdfast.engines.search import Entry, Hit, Query, SearchEngine, keeper, sqlite_store
+from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -376,3 +380,23 @@ async def test_many_writers_of_one_new_workspace_agree(database: Database, searc
     assert await search.check() == []
     assert (await search.progress()).entries == 4 + 12
     assert (await search.search(Query(here, "what did Bo7 say")))[0].id == "own7"
+
+
+async def test_what_waits_for_a_vector_gets_it_newest_first(
+    database: Database, search: SearchEngine, here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "BATCH", 3)
+    batches: list[list[str]] = []
+    embedder = WordEmbedder(64)
+    embed = embedder.embed
+
+    async def noted(texts: Sequence[str]) -> NDArray[np.float32]:
+        batches.append(list(texts))
+        return await embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", noted)
+    await put(search, database, [entry(here, f"m{number}", f"word{number}") for number in range(5)], embedded=False)
+
+    assert await engine(database, MovableClock(), embedder).tend() == 5
+
+    assert batches == [["word4", "word3", "word2"], ["word1", "word0"]]

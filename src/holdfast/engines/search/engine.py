@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import analyser, ranking
+from holdfast.engines.search.authors import Authors
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
@@ -56,6 +57,7 @@ class SearchEngine:
         self._embedder = embedder
         self._clock = clock
         self._store: Store = SqliteStore(shelves or Shelves()) if database.dialect == "sqlite" else PostgresStore()
+        self._authors = Authors(self._store)
         self._keeper = Keeper(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
@@ -127,7 +129,7 @@ class SearchEngine:
         text = query.text.strip()[:LONGEST_QUERY]
         if not text or query.limit < 1:
             return []
-        named = await self._database.glance(lambda tx: self._named(tx, query.workspace_id, text))
+        named = await self._named(query.workspace_id, text)
         if named is None:
             return []
         vector = await self._query_vector(_without(text, named))
@@ -181,15 +183,17 @@ class SearchEngine:
         number = self._store.shelf(tx, workspace_id)
         return -1 if number is None else number
 
-    def _named(self, tx: Tx, workspace_id: str, text: str) -> frozenset[str] | None:
+    async def _named(self, workspace_id: str, text: str) -> frozenset[str] | None:
         """The authors the query names; None for a workspace without entries."""
-        shelf = self._store.shelf(tx, workspace_id)
-        if shelf is None:
-            return None
-        present = set(analyser.words(text))
-        return frozenset(
-            author for author in self._store.authors(tx, shelf) if _names(author) and _names(author)[0] in present
-        )
+
+        def look(tx: Tx) -> tuple[int | None, frozenset[str] | None]:
+            shelf = self._store.shelf(tx, workspace_id)
+            return shelf, None if shelf is None else self._authors.named(tx, shelf, text)
+
+        shelf, named = await self._database.glance(look)
+        if shelf is None or named is not None:
+            return named
+        return await self._database.read(lambda tx: self._authors.named_anew(tx, shelf, text))
 
     def _search(
         self, tx: Tx, query: Query, text: str, vector: NDArray[np.float32] | None, named: frozenset[str]
@@ -267,13 +271,9 @@ def _prepared(entry: Entry) -> Prepared:
     return Prepared(kept, embedded_text(title, text), meta)
 
 
-def _names(author: str) -> list[str]:
-    return analyser.words(author)
-
-
 def _without(text: str, named: frozenset[str]) -> str:
     """The query without the people it names: they prefer entries by author, and blur meaning."""
-    names = {name for author in named for name in _names(author)}
+    names = {name for author in named for name in analyser.words(author)}
     rest = text
     for word in reversed(analyser.located(text, names)):
         rest = rest[: word.start] + rest[word.end :]

@@ -169,6 +169,11 @@ class Store(ABC):
         rows = tx.all("SELECT author FROM search_author WHERE shelf = :shelf ORDER BY author", {"shelf": shelf})
         return [str(row["author"]) for row in rows]
 
+    def author_count(self, tx: Tx, shelf: int) -> int:
+        """How many they are."""
+        row = tx.one("SELECT COUNT(*) AS authors FROM search_author WHERE shelf = :shelf", {"shelf": shelf})
+        return int(row["authors"]) if row else 0
+
     def add_authors(self, tx: Tx, shelf: int, authors: Collection[str]) -> None:
         """Remember who speaks here."""
         statement = "INSERT INTO search_author (shelf, author) VALUES (:shelf, :author) ON CONFLICT DO NOTHING"
@@ -209,13 +214,20 @@ class Store(ABC):
         )
 
     def pending(self, tx: Tx, embedder: int, limit: int) -> list[Pending]:
-        """Entries that wait for a vector of this embedder, oldest first."""
-        rows = tx.all(
-            "SELECT e.number, e.change, t.title, t.text FROM search_entry e JOIN search_text t ON t.number = e.number "
-            "WHERE e.embedder < :embedder OR e.embedder > :embedder ORDER BY e.number LIMIT :limit",
-            {"embedder": embedder, "limit": limit},
-        )
-        return [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"]) for row in rows]
+        """Entries that wait for a vector of this embedder, newest first: a note does not wait for a whole history."""
+        found: list[Pending] = []
+        # Each by itself is a stretch of the index; together they would be a look at every entry.
+        for waits in ("e.embedder = 0", "e.embedder > 0 AND e.embedder < :embedder", "e.embedder > :embedder"):
+            if len(found) == limit:
+                break
+            rows = tx.all(
+                "SELECT e.number, e.change, t.title, t.text FROM search_entry e "
+                f"JOIN search_text t ON t.number = e.number WHERE {waits} "
+                "ORDER BY e.embedder DESC, e.number DESC LIMIT :limit",
+                {"embedder": embedder, "limit": limit - len(found)},
+            )
+            found += [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"]) for row in rows]
+        return found
 
     def pending_count(self, tx: Tx, embedder: int, shelf: int | None = None) -> int:
         """How many wait."""
