@@ -2,8 +2,6 @@
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,11 @@ from holdfast.core.clock import iso
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.documents.model import Document, Uploaded
 from holdfast.surfaces.cli.frame import FAILED, Session, command, workspace_option
+from holdfast.surfaces.cli.working import LOOK_SECONDS, working
 
 group = click.Group("docs", help="Documents: files that are read, indexed and found by their passages.")
 
 _READ_BYTES = 1024 * 1024
-_LOOK_SECONDS = 0.2
 
 _document = click.argument("document", metavar="ID")
 
@@ -36,7 +34,7 @@ async def add(session: Session, files: tuple[Path, ...], workspace: str | None, 
     kept = [await _upload(session, id, file, chat) for file in files]
     documents = [each.document for each in kept]
     if wait:
-        async with _working(session):
+        async with working(session):
             documents = [await _finished(session, id, document.id) for document in documents]
     rows = [{**_record(document), "created": each.created} for document, each in zip(documents, kept, strict=True)]
     if session.out.as_json and len(rows) == 1:
@@ -110,26 +108,12 @@ async def _upload(session: Session, workspace_id: str, file: Path, chat: str | N
             raise
 
 
-@asynccontextmanager
-async def _working(session: Session) -> AsyncIterator[None]:
-    """Run jobs in this process too: there may be no server, and with one the work is shared."""
-    jobs = session.services.jobs
-    task = asyncio.create_task(jobs.run())
-    try:
-        yield
-    finally:
-        await jobs.stop()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
 async def _finished(session: Session, workspace_id: str, document_id: str) -> Document:
     while True:
         found = await session.services.documents.get(session.principal, workspace_id, document_id)
         if found.finished:
             return found
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def _record(document: Document) -> dict[str, Any]:
