@@ -87,5 +87,9 @@ class Tool(Generic[_In, _Out]):
         """Whether a key of that tier sees this tool."""
         return self.tier in _TIER_HOLDS[tier]
 
+    def open_to(self, scopes: frozenset[Scope]) -> bool:
+        """Whether a credential with these scopes may call this tool: whoever may change things may read them."""
+        return self.scope in scopes or (self.scope == "read" and "inference" in scopes)
+
 
 AnyTool = Tool[Any, Any]

@@ -107,7 +107,7 @@ class Toolbox:
         found = self._visible.get(key)
         if found is None:
             found = self._visible[key] = tuple(
-                tool for tool in self._tools.values() if tool.within(principal.tier) and tool.scope in principal.scopes
+                tool for tool in self._tools.values() if tool.within(principal.tier) and tool.open_to(principal.scopes)
             )
         return found
 
@@ -161,7 +161,7 @@ class Toolbox:
     def _refusal(principal: Principal, tool: AnyTool) -> ToolRefused | None:
         if not tool.within(principal.tier):
             return ToolRefused(f"The tool {tool.name} is not in this key's tier {principal.tier!r}.")
-        if tool.scope not in principal.scopes:
+        if not tool.open_to(principal.scopes):
             return ToolRefused(f"The tool {tool.name} needs the scope {tool.scope!r}.")
         return None
 

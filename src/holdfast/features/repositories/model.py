@@ -206,6 +206,7 @@ class RepositoryNotFound(NotFound):
 
     def __init__(self, slug: str) -> None:
         super().__init__("repository", slug)
+        self.slug = slug
 
 
 class SlugTaken(Conflict):

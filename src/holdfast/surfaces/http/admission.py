@@ -50,12 +50,15 @@ class Entry:
 class LimitedGate:
     """The same credentials as everywhere, with a limit of its own for each way in."""
 
-    def __init__(self, authenticator: Authenticator, limiter: Limiter, per_minute: int, source: str) -> None:
-        """`source` is the way in: `mcp`, `chat`."""
+    def __init__(
+        self, authenticator: Authenticator, limiter: Limiter, per_minute: int, source: str, *, bucket: str = ""
+    ) -> None:
+        """`source` is the way in: `mcp`, `chat`; `bucket` tells two ways in of one source apart."""
         self._authenticator = authenticator
         self._limiter = limiter
         self._limit = Limit(per_minute, 60)
         self._source = source
+        self._bucket = bucket or source
 
     async def authenticate(self, scope: Scope) -> Principal:
         """Who sent this request."""
@@ -63,7 +66,7 @@ class LimitedGate:
 
     async def limit(self, principal: Principal) -> Mapping[str, str]:
         """Count one request; RateLimited beyond the minute's share."""
-        taken = await self._limiter.take(f"{self._source} {principal.actor}", self._limit)
+        taken = await self._limiter.take(f"{self._bucket} {principal.actor}", self._limit)
         taken.check()
         self._authenticator.count(principal, "requests", source=self._source)
         return taken.headers()

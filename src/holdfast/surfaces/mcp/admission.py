@@ -1,6 +1,6 @@
-"""Owns who gets into the MCP endpoint: what every project path asks for, and no web pages from elsewhere."""
+"""Owns who gets into a project's MCP endpoint: what every project path asks for, and no web pages from elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.types import Scope
@@ -16,7 +16,10 @@ LOCAL_ORIGINS = ("http://localhost", "http://127.0.0.1", "http://[::1]", "https:
 
 @dataclass(slots=True)
 class Admitted:
-    """One admitted request: who, in which project and workspace, and of which session."""
+    """One admitted request: who, in which project and workspace, and of which session.
+
+    At an endpoint of the whole organization `project_id` is the credential's own, or empty.
+    """
 
     scope: Scope
     principal: Principal
@@ -40,11 +43,11 @@ class Doorkeeper:
         allowed_origins: Sequence[str] = (),
     ) -> None:
         self._door = ProjectDoor(gate, workspaces, project_exists, "mcp")
-        self._allowed_origins = frozenset(origin.rstrip("/") for origin in allowed_origins)
+        self._allowed_origins = origins(allowed_origins)
 
     async def admit(self, scope: Scope, project_id: str) -> Admitted:
         """Unauthenticated, Forbidden, RateLimited or NotFound unless the request may go on."""
-        self._check_origin(scope)
+        check_origin(scope, self._allowed_origins)
         entry = await self._door.admit(scope, project_id)
         is_pinned = entry.workspace_id is not None
         return Admitted(scope, entry.principal, project_id, entry.workspace_id, is_pinned, entry.headers)
@@ -57,12 +60,18 @@ class Doorkeeper:
         """Record that somebody known was refused."""
         await self._door.denied(principal, action, error)
 
-    def _check_origin(self, scope: Scope) -> None:
-        """Refuse web pages from elsewhere: browsers send Origin, coding agents do not."""
-        origin = header(scope, b"origin")
-        if origin is None or origin in self._allowed_origins:
+
+def check_origin(scope: Scope, allowed: Collection[str]) -> None:
+    """Refuse web pages from elsewhere: browsers send Origin, coding agents do not."""
+    origin = header(scope, b"origin")
+    if origin is None or origin in allowed:
+        return
+    for local in LOCAL_ORIGINS:
+        if origin == local or (origin.startswith(local + ":") and origin[len(local) + 1 :].isdigit()):
             return
-        for local in LOCAL_ORIGINS:
-            if origin == local or (origin.startswith(local + ":") and origin[len(local) + 1 :].isdigit()):
-                return
-        raise Forbidden("This origin may not use the MCP endpoint; the operator can allow it.", code="origin")
+    raise Forbidden("This origin may not use the MCP endpoint; the operator can allow it.", code="origin")
+
+
+def origins(allowed: Sequence[str]) -> frozenset[str]:
+    """Origins as browsers spell them."""
+    return frozenset(origin.rstrip("/") for origin in allowed)

@@ -9,7 +9,7 @@ import anyio
 import orjson
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
     REQUEST_TIMEOUT,
@@ -18,7 +18,7 @@ from mcp_types import (
     Implementation,
     InitializeRequestParams,
 )
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, is_version_at_least
+from mcp_types.version import is_version_at_least
 from starlette.types import Receive, Send
 
 from holdfast.core import jsontext
@@ -28,12 +28,13 @@ from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.exchange import AnyServer, Exchange, answer
+from holdfast.surfaces.mcp.introduction import Unreachable, introduce
 from holdfast.surfaces.mcp.reply import Answering, Reply, cancellable
 from holdfast.surfaces.mcp.wire import (
     REQUEST_CANCELLED,
     Message,
-    accepts,
     error_message,
+    form_of,
     notification_message,
     send_message,
 )
@@ -76,8 +77,7 @@ class HandshakeEra:
 
     async def post(self, admitted: Admitted, message: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or take note of a notification or of an answer to something we asked."""
-        json_accepted, events_accepted = accepts(admitted.scope)
-        if not json_accepted or not events_accepted:
+        if form_of(admitted.scope) is None:
             text = "Not Acceptable: Client must accept both application/json and text/event-stream"
             raw = error_message(None, INVALID_REQUEST, text)
             await send_message(send, raw, status=406, headers=admitted.headers)
@@ -104,14 +104,7 @@ class HandshakeEra:
 
     async def introduce(self, admitted: Admitted, message: Message) -> tuple[bytes, NewClient | None]:
         """Negotiate; the response, and the client unless it was refused."""
-        connection = Connection.for_loop(_Unreachable())
-        raw, code = await answer(self._server, connection, Exchange(admitted, message, _drop))
-        params = connection.client_params
-        if code is not None or params is None:
-            return raw, None
-        capabilities = params.capabilities.model_dump(mode="json", by_alias=True, exclude_none=True)
-        info = params.client_info
-        return raw, NewClient(info.name, info.version, connection.protocol_version, info.title or "", capabilities)
+        return await introduce(self._server, admitted, message)
 
     async def note(self, session: Session, message: Message) -> None:
         """A notification or an answer: apply it here, or leave it for the replica that waits for it."""
@@ -246,19 +239,7 @@ class _Ask:
         return await self._era.ask(self._session, self._reply, method, params, timeout)
 
 
-class _Unreachable:
-    """A client that has no session yet cannot be told anything."""
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        raise NoBackChannelError(method)
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        return
-
-
-class _Standalone(_Unreachable):
+class _Standalone(Unreachable):
     """What the server says unasked goes to the session's standalone stream, wherever that is open."""
 
     def __init__(self, clients: Clients, session_id: str) -> None:
@@ -267,12 +248,3 @@ class _Standalone(_Unreachable):
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         await self._clients.append(self._session_id, STANDALONE, notification_message(method, params).decode())
-
-
-async def _drop(raw: bytes) -> None:
-    """Nothing can be said before a session exists."""
-
-
-def serves(version: str | None) -> bool:
-    """Whether a request with this version header belongs to this era; no header at all does."""
-    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS

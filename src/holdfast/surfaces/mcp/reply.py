@@ -10,7 +10,7 @@ import anyio
 from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.surfaces.mcp.wire import end_events, send_event, send_message, send_ping, start_events
+from holdfast.surfaces.mcp.wire import Form, end_events, send_event, send_message, send_ping, start_events
 
 ATTEND_AFTER_SECONDS = 0.25
 TICK_SECONDS = 1.0
@@ -45,6 +45,7 @@ class Reply:
         *,
         headers: Mapping[str, str],
         quiet_seconds: float,
+        form: Form = "events",
         record: Record | None = None,
         primes: bool = False,
         on_gone: Callable[[], None] | None = None,
@@ -54,6 +55,7 @@ class Reply:
         self._send = send
         self._headers = headers
         self._quiet_seconds = quiet_seconds
+        self._may_stream = form == "events"
         self._record = record
         self._primes = primes
         self._on_gone = on_gone
@@ -76,7 +78,9 @@ class Reply:
             self._attendant.cancel()
 
     async def tell(self, raw: bytes) -> None:
-        """Say something before the result; this makes the response a stream."""
+        """Say something before the result; this makes the response a stream, where the client takes one."""
+        if not self._may_stream:
+            return
         async with self._lock:
             await self._open()
             await self._say(raw, is_final=False)
@@ -153,7 +157,7 @@ class Reply:
             # A store that is away for a moment is no reason to leave the client unattended.
             with suppress(HoldfastError):
                 await self._on_tick()
-        if not self._streaming and elapsed >= self._quiet_seconds:
+        if self._may_stream and not self._streaming and elapsed >= self._quiet_seconds:
             async with self._lock:
                 await self._open()
         elif self._streaming and self._reachable and time.monotonic() - self._last_sent >= PING_SECONDS:

@@ -24,7 +24,7 @@ from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.exchange import AnyServer, Exchange, answer
 from holdfast.surfaces.mcp.reply import Reply, cancellable
-from holdfast.surfaces.mcp.wire import Message, accepts, error_message, http_status, send_message
+from holdfast.surfaces.mcp.wire import Form, Message, error_message, form_of, http_status, send_message
 
 QUIET_SECONDS = 5.0
 """How long a request may stay silent before its response becomes a stream; until then errors keep their HTTP status."""
@@ -36,14 +36,15 @@ ParamSchema = Callable[[Principal, str], Mapping[str, Any] | None]
 class StatelessEra:
     """Serves one POST at a time; nothing is remembered between them."""
 
-    def __init__(self, server: AnyServer, clients: Clients, param_schema: ParamSchema) -> None:
+    def __init__(self, server: AnyServer, clients: Clients, param_schema: ParamSchema, *, plain: bool = False) -> None:
+        """`plain`: clients that take only JSON are served too."""
+        self._plain = plain
         self._server = server
         self._clients = clients
         self._param_schema = param_schema
 
     async def post(self, admitted: Admitted, message: Message, receive: Receive, send: Send) -> None:
         """Answer a request; a notification is acknowledged, for there is nothing it could act on."""
-        scope = admitted.scope
         if message.kind == "notification":
             await self._acknowledge(admitted, send)
             return
@@ -51,25 +52,33 @@ class StatelessEra:
             raw = error_message(None, INVALID_REQUEST, "This revision answers input requests by a retry.")
             await send_message(send, raw, status=400, headers=admitted.headers)
             return
-        json_accepted, events_accepted = accepts(scope)
-        if not json_accepted or not events_accepted:
+        form = form_of(admitted.scope, plain=self._plain)
+        if form is None:
             await send_bytes(send, 406, b"", headers=admitted.headers)
             return
         route = self._route(admitted, message)
         if isinstance(route, InboundLadderRejection):
             await self._reject(route, message.id, send, admitted)
             return
-        await self._serve(admitted, message, route, receive, send)
+        await self._serve(admitted, message, route, form, receive, send)
 
     async def _serve(
-        self, admitted: Admitted, message: Message, route: InboundModernRoute, receive: Receive, send: Send
+        self,
+        admitted: Admitted,
+        message: Message,
+        route: InboundModernRoute,
+        form: Form,
+        receive: Receive,
+        send: Send,
     ) -> None:
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
         if connection.client_params is not None:
             await self._see(admitted, route)
         working = anyio.CancelScope()
         # Hanging up is how a client of this era cancels.
-        reply = Reply(receive, send, headers=admitted.headers, quiet_seconds=QUIET_SECONDS, on_gone=working.cancel)
+        reply = Reply(
+            receive, send, headers=admitted.headers, quiet_seconds=QUIET_SECONDS, form=form, on_gone=working.cancel
+        )
         with reply:
             exchange = Exchange(admitted, message, reply.tell)
             done = await cancellable(working, answer(self._server, connection, exchange))

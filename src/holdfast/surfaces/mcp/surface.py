@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import PROTOCOL_VERSION_META_KEY
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.clock import Clock
@@ -16,9 +14,10 @@ from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.toolbox import Toolbox
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
-from holdfast.surfaces.http.asgi import ClientGone, header, read_body, send_bytes
+from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
-from holdfast.surfaces.mcp.handshake import HandshakeEra, serves
+from holdfast.surfaces.mcp.handshake import HandshakeEra
+from holdfast.surfaces.mcp.intake import is_handshake, read_message, refusing, serves_handshake
 from holdfast.surfaces.mcp.knowledge import Knowledge
 from holdfast.surfaces.mcp.listening import Listening
 from holdfast.surfaces.mcp.live import Changes, Live
@@ -29,15 +28,7 @@ from holdfast.surfaces.mcp.sse import EventTransport
 from holdfast.surfaces.mcp.stateless import StatelessEra
 from holdfast.surfaces.mcp.streams import RECHECK_SECONDS, Streams
 from holdfast.surfaces.mcp.tools import ToolHandlers
-from holdfast.surfaces.mcp.wire import (
-    MAX_BODY_BYTES,
-    Message,
-    WireError,
-    error_message,
-    parse,
-    send_message,
-    send_refusal,
-)
+from holdfast.surfaces.mcp.wire import send_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -129,18 +120,10 @@ class McpSurface:
         if not self._settings.enabled:
             await send_refusal(send, NotFound("page", scope["path"][:200]))
             return
-        try:
-            admitted = await self._doorkeeper.admit(scope, _project_id(scope))
-            await self._serve(admitted, receive, send)
-        except HoldfastError as error:
-            await send_refusal(send, error)
-        except MCPError as error:
-            raw = error_message(None, error.error.code, error.error.message)
-            await send_message(send, raw, status=400)
-        except WireError as error:
-            await send_message(send, error_message(None, error.code, error.message), status=400)
-        except ClientGone:
-            return
+        await refusing(send, self._admit(scope, receive, send))
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._serve(await self._doorkeeper.admit(scope, _project_id(scope)), receive, send)
 
     async def _serve(self, admitted: Admitted, receive: Receive, send: Send) -> None:
         stateless, handshake, events = self._parts or await self.start()
@@ -148,13 +131,15 @@ class McpSurface:
         if self._settings.transport == "legacy":
             await self._serve_events(admitted, events, method, receive, send)
         elif method == "POST":
-            message = await _read(admitted.scope, receive)
-            era = handshake if _is_handshake(admitted.scope, message) else stateless
+            message = await read_message(admitted.scope, receive)
+            era = handshake if is_handshake(admitted.scope, message) else stateless
             await era.post(admitted, message, receive, send)
-        elif method in ("GET", "DELETE") and serves(header(admitted.scope, b"mcp-protocol-version")):
+        elif method in ("GET", "DELETE") and serves_handshake(header(admitted.scope, b"mcp-protocol-version")):
             await self._serve_session(admitted, handshake, method, receive, send)
         else:
-            allowed = "GET, POST, DELETE" if serves(header(admitted.scope, b"mcp-protocol-version")) else "POST"
+            allowed = (
+                "GET, POST, DELETE" if serves_handshake(header(admitted.scope, b"mcp-protocol-version")) else "POST"
+            )
             await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": allowed})
 
     async def _serve_session(
@@ -174,7 +159,7 @@ class McpSurface:
         if method == "GET":
             await events.open(admitted, receive, send)
         elif method == "POST" and b"session_id=" in admitted.scope.get("query_string", b""):
-            await events.post(admitted, await _read(admitted.scope, receive), send)
+            await events.post(admitted, await read_message(admitted.scope, receive), send)
         else:
             await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": "GET"})
 
@@ -185,22 +170,6 @@ class McpSurface:
                 await self._clients.sweep()
             except HoldfastError:
                 logger.exception("expired MCP sessions could not be removed; trying again soon")
-
-
-async def _read(scope: Scope, receive: Receive) -> Message:
-    content_type = (header(scope, b"content-type") or "").split(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise WireError(-32600, "Content-Type must be application/json.")
-    return parse(await read_body(scope, receive, MAX_BODY_BYTES))
-
-
-def _is_handshake(scope: Scope, message: Message) -> bool:
-    version = header(scope, b"mcp-protocol-version")
-    if version is not None:
-        return serves(version)
-    # Gemini CLI sends no version after initialize, so no header is the older era; a stateless envelope is not.
-    meta = (message.params or {}).get("_meta")
-    return not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta and message.method != "initialize")
 
 
 def _project_id(scope: Scope) -> str:

@@ -36,7 +36,11 @@ class MoreTools(Protocol):
 class ToolHandlers:
     """Serves tools/list and tools/call from a toolbox."""
 
-    def __init__(self, toolbox: Toolbox, clients: Clients, more: MoreTools | None) -> None:
+    def __init__(
+        self, toolbox: Toolbox, clients: Clients, more: MoreTools | None = None, *, plain: bool = False
+    ) -> None:
+        """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
+        self._plain = plain
         self._toolbox = toolbox
         self._clients = clients
         self._more = more
@@ -47,7 +51,7 @@ class ToolHandlers:
 
     def listed(self, principal: Principal) -> dict[str, Any]:
         """The result of tools/list for this principal."""
-        if principal.catalog_search:
+        if self._by_catalog(principal):
             return {"tools": _CATALOG, **COMPLETE}
         own = [self._wire[tool.name] for tool in self._toolbox.visible(principal)]
         return {"tools": own + self._more_wire, **COMPLETE}
@@ -61,13 +65,26 @@ class ToolHandlers:
         name = params.name
         arguments: Mapping[str, Any] = params.arguments or {}
         admitted = _admitted(ctx)
-        if name == FIND_TOOL and admitted.principal.catalog_search:
+        if name == FIND_TOOL and self._by_catalog(admitted.principal):
             return self._found(admitted.principal, arguments)
-        if name == CALL_TOOL and admitted.principal.catalog_search:
+        if name == CALL_TOOL and self._by_catalog(admitted.principal):
             name, arguments = _chosen(arguments)
         if self._more is not None and any(tool["name"] == name for tool in self._more_wire):
             return await self._more.call_tool(ctx, params)
-        call = ToolCall(
+        try:
+            return _result(await self._toolbox.call(await self._call(ctx, params), name, arguments))
+        except InputNeeded as pause:
+            return pause.result
+        except (ToolUnknown, ToolRefused) as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message, data={"code": error.code}) from None
+        except HoldfastError as error:
+            return error_result(error)
+
+    async def _call(self, ctx: Context, params: CallToolRequestParams) -> ToolCall:
+        admitted = _admitted(ctx)
+        if self._plain:
+            return ToolCall(admitted.principal, admitted.workspace_id, progress=_progress(ctx))
+        return ToolCall(
             principal=admitted.principal,
             workspace_id=admitted.workspace_id,
             session_id=admitted.session.id if admitted.session else None,
@@ -75,14 +92,9 @@ class ToolHandlers:
             ask=await asker(ctx, self._clients, params.input_responses, params.request_state),
             bind=None if admitted.session is None else _binder(admitted, self._clients),
         )
-        try:
-            return _result(await self._toolbox.call(call, name, arguments))
-        except InputNeeded as pause:
-            return pause.result
-        except (ToolUnknown, ToolRefused) as error:
-            raise MCPError(code=INVALID_PARAMS, message=error.message, data={"code": error.code}) from None
-        except HoldfastError as error:
-            return error_result(error)
+
+    def _by_catalog(self, principal: Principal) -> bool:
+        return principal.catalog_search and not self._plain
 
     def _described(self, tool: AnyTool) -> dict[str, Any]:
         notes = tool.annotations

@@ -187,12 +187,23 @@ async def end_events(send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def accepts(scope: Scope) -> tuple[bool, bool]:
-    """Whether the client takes JSON, and whether it takes events."""
+Form = Literal["json", "events"]
+"""What a response may become: `events` leaves both ways open, `json` only the one."""
+
+
+def form_of(scope: Scope, *, plain: bool = False) -> Form | None:
+    """How the client wants to be answered, or None where it takes too little.
+
+    MCP asks clients to take both forms. A `plain` endpoint also answers programs that know only JSON: those that say
+    so, say nothing, or take anything, as curl does.
+    """
     given = b",".join(value for key, value in scope["headers"] if key == b"accept").decode("latin-1").lower()
     types = {part.split(";")[0].strip() for part in given.split(",")}
     everything = "*/*" in types
-    return (
-        everything or bool(types & {"application/json", "application/*"}),
-        everything or bool(types & {"text/event-stream", "text/*"}),
-    )
+    if plain:
+        if given and not everything and not types & {"application/json", "application/*"}:
+            return None
+        return "events" if "text/event-stream" in types else "json"
+    json = everything or bool(types & {"application/json", "application/*"})
+    events = everything or bool(types & {"text/event-stream", "text/*"})
+    return "events" if json and events else None

@@ -1,0 +1,90 @@
+"""Owns the Keystone mount, `POST /api/mcp`: four tools about an organization's repositories, without sessions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticated
+from holdfast.core.toolbox import Toolbox
+from holdfast.features.clients.service import Clients
+from holdfast.surfaces.http.admission import Gate
+from holdfast.surfaces.http.asgi import header, send_bytes
+from holdfast.surfaces.mcp.admission import Admitted, check_origin, origins
+from holdfast.surfaces.mcp.intake import is_handshake, read_message, refusing
+from holdfast.surfaces.mcp.keystone_server import build_keystone_server
+from holdfast.surfaces.mcp.sessionless import SessionlessEra
+from holdfast.surfaces.mcp.stateless import StatelessEra
+from holdfast.surfaces.mcp.tools import ToolHandlers
+from holdfast.surfaces.mcp.wire import form_of, send_refusal
+
+CALL = "tools/call"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeystoneSettings:
+    """How the operator wants the endpoint."""
+
+    enabled: bool = True
+    allowed_origins: Sequence[str] = ()
+    with_tracing: bool = False
+
+
+class KeystoneSurface:
+    """An ASGI application for one path. Both eras are served, and programs that know only JSON-RPC over HTTP."""
+
+    def __init__(self, gate: Gate, toolbox: Toolbox, clients: Clients, settings: KeystoneSettings) -> None:
+        """`gate` limits tool calls; nothing else here is counted."""
+        self._gate = gate
+        self._enabled = settings.enabled
+        self._origins = origins(settings.allowed_origins)
+        tools = ToolHandlers(toolbox, clients, plain=True)
+        server = build_keystone_server(tools, with_tracing=settings.with_tracing)
+        self._handshake = SessionlessEra(server, clients)
+        self._stateless = StatelessEra(server, clients, tools.param_schema, plain=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._enabled:
+            await send_refusal(send, NotFound("page", scope["path"][:200]))
+            return
+        await refusing(send, self._serve(scope, receive, send))
+
+    async def stop(self) -> None:
+        """Nothing stays open here once its request is answered."""
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admitted = await self._admit(scope)
+        if scope["method"] != "POST":
+            # Nothing is said unasked and there is no session to end, so neither GET nor DELETE has a meaning.
+            await send_bytes(send, 405, b"", headers={"Allow": "POST"})
+            return
+        message = await read_message(scope, receive)
+        if message.kind == "request" and message.method == CALL:
+            try:
+                admitted.headers = await self._gate.limit(admitted.principal)
+            except RateLimited as error:
+                await send_refusal(send, error, message.id)
+                return
+            _let_take_its_time(admitted)
+        era = self._handshake if is_handshake(scope, message) else self._stateless
+        await era.post(admitted, message, receive, send)
+
+    async def _admit(self, scope: Scope) -> Admitted:
+        """Unauthenticated or Forbidden unless the request carries a key or token that may read."""
+        check_origin(scope, self._origins)
+        if header(scope, b"authorization") is None:
+            # Browsers' cookies are for pages; agents bring a bearer.
+            raise Unauthenticated
+        principal = await self._gate.authenticate(scope)
+        try:
+            principal.require_any("read", "inference")
+        except Forbidden as error:
+            await self._gate.denied(principal, "keystone", error)
+            raise
+        return Admitted(scope, principal, principal.project_id or "", None, False)
+
+
+def _let_take_its_time(admitted: Admitted) -> None:
+    """A client that takes only JSON cannot be told to wait: the first byte of its answer is the answer."""
+    if form_of(admitted.scope, plain=True) == "json":
+        admitted.scope.setdefault("state", {})["unhurried"] = True
