@@ -4,6 +4,7 @@ import hashlib
 import re
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 
 from holdfast.storage.database import Database, Dialect, StartFailed, Tx
@@ -62,7 +63,7 @@ async def migrate(database: Database, *, up_to: int | None = None) -> list[Migra
     await database.write(_create_table)
     applied = []
     for migration in wanted:
-        if await database.write(lambda tx, step=migration: _apply(tx, step, wanted[-1].version)):  # type: ignore[misc]
+        if await database.write(partial(_apply, migration=migration, newest=wanted[-1].version)):
             applied.append(migration)
     return applied
 

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from holdfast.core.errors import HoldfastError
@@ -215,7 +216,7 @@ class JobEngine:
         if not open_kinds:
             return
         for name in await self._database.read(lambda tx: store.due_kinds(tx, open_kinds, holding)):
-            claims = await self._database.write(lambda tx, name=name: self._claim(tx, name, holding, free[name]))  # type: ignore[misc]
+            claims = await self._database.write(partial(self._claim, kind=name, holding=holding, slots=free[name]))
             for claim in claims:
                 self._start(claim)
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -99,7 +100,9 @@ class Audit:
         before: int | None = None
         while True:
             start = before
-            rows = await self._database.read(lambda tx, start=start: _page(tx, principal, wanted, start, BATCH))  # type: ignore[misc]
+            rows = await self._database.read(
+                partial(_page, principal=principal, wanted=wanted, before=start, limit=BATCH)
+            )
             for event in rows:
                 yield json.dumps(as_json(event), separators=(",", ":")) + "\n"
             if len(rows) < BATCH:

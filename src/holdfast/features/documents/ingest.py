@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ class Ingestion:
         total = await run.step("extract", lambda: self._read(run, document))
         for start in range(0, total, INDEX_BATCH):
             done = min(start + INDEX_BATCH, total)
-            await run.commit(f"index {start}", lambda tx, at=start: self._index(tx, document_id, at, total))  # type: ignore[misc]
+            await run.commit(f"index {start}", partial(self._index, document_id=document_id, start=start, total=total))
             await run.progress(done, total, "Indexing")
         await run.commit("ready", lambda tx: self._ready(tx, document_id, total))
         return "ready"

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.errors import HoldfastError
@@ -85,7 +86,7 @@ class Limiter:
                 if self._steady() - trimmed_at >= TRIM_SECONDS:
                     trimmed_at = self._steady()
                     before = self._clock.now() - TRIM_SECONDS * 1000
-                    await self._database.write(lambda tx, before=before: store.trim_buckets(tx, before))  # type: ignore[misc]
+                    await self._database.write(partial(store.trim_buckets, before=before))
             except HoldfastError as problem:
                 _log.warning("Limits could not be settled: %s", problem.message)
             try:

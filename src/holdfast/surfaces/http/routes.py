@@ -8,12 +8,11 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class _Node(Generic[T]):
-    __slots__ = ("children", "methods", "name", "parameter")
+    __slots__ = ("children", "methods", "parameter")
 
     def __init__(self) -> None:
         self.children: dict[str, _Node[T]] = {}
         self.parameter: _Node[T] | None = None
-        self.name = ""
         self.methods: dict[str, tuple[T, tuple[str, ...]]] = {}
 
 
