@@ -15,7 +15,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import store
 from holdfast.engines.jobs.attempt import Attempt
-from holdfast.engines.jobs.model import Claim, Handler, Job, JobNotFound, JobState, Kind
+from holdfast.engines.jobs.model import Claim, Ended, Handler, Job, JobNotFound, JobState, Kind
 from holdfast.storage.database import Database, Tx
 
 # A dead owner's job is taken over after at most lease + poll.
@@ -58,14 +58,17 @@ class JobEngine:
         max_attempts: int = MAX_ATTEMPTS,
         backoff_seconds: float = BACKOFF_SECONDS,
         every_seconds: float | None = None,
+        ended: Ended | None = None,
     ) -> None:
         """Run jobs of a kind with `handler`, `concurrency` at once in each process.
 
         With `every_seconds` a job of this kind is always waiting for its next turn, one over all replicas.
+        `ended` is called in the transaction that ends a job, however it ends: cancelled before it began, or given up
+        because each process that ran it was killed.
         """
         if kind in self._kinds:
             raise ValueError(f"Jobs of kind {kind!r} have a handler already.")
-        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds)
+        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended)
 
     def enqueue(
         self,
@@ -144,7 +147,7 @@ class JobEngine:
         job = self.find(tx, job_id, workspace_id)
         changed = store.request_cancel(tx, job_id)
         if changed is not None and changed.finished:
-            self._publish(tx, changed)
+            self._ended(tx, changed)
         return changed or job
 
     async def wait(self, job_id: str, *, timeout_seconds: float = 60) -> Job:
@@ -239,6 +242,9 @@ class JobEngine:
     def _ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends an attempt: tell about it, and queue the next turn of periodic work."""
         self._publish(tx, job)
+        known = self._kinds.get(job.kind)
+        if job.finished and known is not None and known.ended is not None:
+            known.ended(tx, job)
         if job.finished and job.key == EVERY:
             self._enqueue_periodic(tx)
 

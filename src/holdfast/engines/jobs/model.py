@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.storage.database import Tx
 
 if TYPE_CHECKING:
     from holdfast.engines.jobs.run import JobRun
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 Handler = Callable[["JobRun"], Awaitable[object]]
+Ended = Callable[[Tx, "Job"], None]
+"""Told of a job's end within the transaction that ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Kind:
     max_attempts: int
     backoff_seconds: float
     every_seconds: float | None = None
+    ended: Ended | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,18 @@ class JobRun:
         text = await self._database.write(lambda tx: self._work(tx, name, work))
         return cast("T", self._kept(name, text))
 
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` in a transaction of its own, provided that the job is still ours; no step is kept of it.
+
+        For effects that show by themselves that they happened: a later attempt runs it again.
+        """
+
+        def held(tx: Tx) -> T:
+            self._hold(tx)
+            return work(tx)
+
+        return await self._database.write(held)
+
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the job is; shown within half a second, and cheap to call often."""
         self.unsaved = Progress(done, total, message)
