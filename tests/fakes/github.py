@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.github_history import HubHistory
+from tests.fakes.github_history import problem as _error
 from tests.fakes.web import serve
 
 TOKEN = "ghp_test"
@@ -24,9 +26,16 @@ class FakeGitHub:
     commits: int = 12
     asked: list[str] = field(default_factory=list)
     secondary_limit: bool = False
+    history: HubHistory = field(default_factory=HubHistory)
+    faults: list[web.Response] = field(default_factory=list)
+    """Answers that come first, whatever is asked."""
+    tokens: list[str | None] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path_qs)
+        self.tokens.append(request.headers.get("Authorization"))
+        if self.faults:
+            return self.faults.pop(0)
         if request.headers.get("X-GitHub-Api-Version") != "2022-11-28" or not request.headers.get("User-Agent"):
             return _error(400, "Bad request")
         token = request.headers.get("Authorization")
@@ -40,15 +49,24 @@ class FakeGitHub:
         self.left -= 1
         if request.path == "/search/code":
             return self._search(request) if token else _error(401, "Requires authentication")
+        if request.path == "/graphql":
+            allowed = token is not None and request.method == "POST" and request.content_type == "application/json"
+            return self.history.graphql(await request.json()) if allowed else _error(401, "Bad credentials")
+        if request.method != "GET" or not request.headers.get("Accept", "").startswith("application/vnd.github"):
+            return _error(415, "Unsupported 'Accept' header")
         if request.path == "/repos/octo/empty":
             return web.json_response(_about("octo/empty"))
         if request.path.startswith("/repos/octo/empty/"):
             return web.json_response({}) if request.path.endswith("languages") else _error_for_empty(request)
-        if request.path == "/repos/octo/renamed":
-            return web.Response(status=301, headers={"Location": f"{self.url}/repos/octo/tides"})
-        if not request.path.startswith("/repos/octo/tides"):
-            return _error(404, "Not Found")
-        return self._repository(request, request.path.removeprefix("/repos/octo/tides"))
+        if request.path.startswith("/repos/octo/renamed"):
+            moved = request.path_qs.replace("/repos/octo/renamed", "/repositories/1", 1)
+            return web.json_response(
+                {"message": "Moved Permanently"}, status=301, headers={"Location": self.url + moved}
+            )
+        for root in ("/repos/octo/tides", "/repositories/1"):
+            if request.path == root or request.path.startswith(f"{root}/"):
+                return self._repository(request, request.path.removeprefix(root))
+        return _error(404, "Not Found")
 
     def _repository(self, request: web.Request, rest: str) -> web.StreamResponse:
         raw = "raw" in request.headers.get("Accept", "")
@@ -66,7 +84,7 @@ class FakeGitHub:
             return web.json_response([_commit(number) for number in range(count)])
         if rest == "/contents" or rest.startswith("/contents/"):
             return self._contents(rest.removeprefix("/contents").strip("/"), raw)
-        return _error(404, "Not Found")
+        return self.history.answer(request, rest) or _error(404, "Not Found")
 
     def _tree(self) -> list[dict[str, Any]]:
         folders = sorted({parent for path in self.files for parent in parents(path)})
@@ -137,10 +155,6 @@ def parents(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
-def _error(status: int, message: str, **headers: str) -> web.Response:
-    return web.json_response({"message": message, "documentation_url": "https://docs"}, status=status, headers=headers)
-
-
 def _error_for_empty(request: web.Request) -> web.Response:
     return _error(404, "Not Found") if "readme" in request.path else _error(409, "Git Repository is empty.")
 
@@ -171,5 +185,5 @@ def _commit(number: int) -> dict[str, Any]:
 async def github() -> AsyncIterator[FakeGitHub]:
     made = FakeGitHub()
     async with serve(made.answer) as port:
-        made.url = f"http://127.0.0.1:{port}"
+        made.url = made.history.url = f"http://127.0.0.1:{port}"
         yield made

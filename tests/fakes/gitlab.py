@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from tests.fakes.github import parents
+from tests.fakes.gitlab_history import LabHistory
 from tests.fakes.web import serve
 
 TOKEN = "glpat-test"
@@ -22,8 +23,17 @@ class FakeGitLab:
     limited: bool = False
     global_search: bool = True
     pages: list[str] = field(default_factory=list)
+    history: LabHistory = field(default_factory=LabHistory)
+    faults: list[web.Response] = field(default_factory=list)
+    """Answers that come first, whatever is asked."""
+    asked: list[str] = field(default_factory=list)
+    tokens: list[str | None] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.rel_url.raw_path_qs)
+        self.tokens.append(request.headers.get("PRIVATE-TOKEN"))
+        if self.faults:
+            return self.faults.pop(0)
         path = request.rel_url.raw_path
         if not path.startswith("/api/v4/"):
             return web.Response(status=404)
@@ -64,7 +74,7 @@ class FakeGitLab:
             encoded = rest.removeprefix("repository/files/").removesuffix("/raw")
             body = self.files.get(unquote(encoded)) if "/" not in encoded else None
             return web.Response(body=body) if body is not None else _missing("404 File Not Found")
-        return _missing("404 Not Found")
+        return self.history.answer(request, rest) or _missing("404 Not Found")
 
     def _tree(self, request: web.Request) -> web.StreamResponse:
         folder = request.query.get("path", "")

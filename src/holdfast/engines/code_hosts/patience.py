@@ -153,7 +153,7 @@ class PatientApi:
             except RateLimited as limit:
                 told = limit.headers.get("Retry-After")
                 seconds = int(told) if told is not None else untold
-                untold *= 2
+                untold = untold if told is not None else 2 * untold
                 waited += seconds
                 if waited > self._patience.wait_seconds:
                     raise
