@@ -174,6 +174,26 @@ async def test_code_is_found_by_its_parts_and_whole(database: Database, search: 
         assert (await search.search(Query(here, query)))[0].id == "code", query
 
 
+@pytest.mark.parametrize(
+    ("written", "queries"),
+    [
+        ("def parse_location(text)", ["parse_location", "parseLocation", "ParseLocation", "parse location"]),
+        ("const parseLocation = (text) =>", ["parse_location", "parseLocation", "parselocation", "parse location"]),
+        ("class ParseLocation extends Base", ["parse_location", "ParseLocation", "PARSE_LOCATION"]),
+        ("see engines/git/address.py for it", ["engines/git/address.py", "git/address.py", "address.py", "address"]),
+    ],
+)
+async def test_a_name_is_found_however_it_is_written(
+    database: Database, search: SearchEngine, here: str, written: str, queries: list[str]
+) -> None:
+    others = ["parse the header first", "the location of the office", "python and git", "an engine", "a base class"]
+    await put(search, database, [entry(here, f"m{number}", text) for number, text in enumerate([*others, written])])
+
+    for query in queries:
+        hit = (await search.search(Query(here, query)))[0]
+        assert (hit.text, hit.score > 0.4) == (written, True), query
+
+
 async def test_words_without_spaces_between_them_are_found(database: Database, search: SearchEngine, here: str) -> None:
     await put(
         search, database, [entry(here, "m1", "会議は東京都庁で行います"), entry(here, "m2", "café crème à Genève")]

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.clock import parse_time
-from holdfast.engines.search.analyser import MOST_WORDS, coded, codes, query_words, words
+from holdfast.engines.search.analyser import MOST_WORDS, coded, codes, other_spellings, query_words, words
 from holdfast.engines.search.moments import moments
 from holdfast.engines.search.snippet import snippet
 
@@ -32,6 +32,18 @@ def test_text_becomes_words(text: str, expected: list[str]) -> None:
 def test_a_name_is_found_whole_however_its_letters_are_written(name: str) -> None:
     assert set(words(name.lower())) <= set(words(name))
     assert snippet(f"Call {name} first.", dict.fromkeys(words(name.lower()), 1.0)) == f"Call **{name}** first."
+
+
+@pytest.mark.parametrize("name", ["parse_location", "parseLocation", "ParseLocation", "PARSE_LOCATION"])
+def test_a_name_is_known_in_every_convention(name: str) -> None:
+    asked = {*query_words(name), *other_spellings(name)}
+
+    for written in ("parse_location", "parseLocation", "ParseLocation", "PARSE_LOCATION"):
+        assert set(words(written)) <= asked
+
+
+def test_plain_words_have_no_other_spelling() -> None:
+    assert other_spellings("When did Caroline's check-in happen in 2023 at the AI lab?") == []
 
 
 def test_a_query_of_stop_words_still_asks_for_something() -> None:

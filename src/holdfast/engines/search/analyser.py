@@ -21,6 +21,7 @@ _RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:['’._/\\\-:+#@]+[^\W{_CJK}]+)*[+
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PIECE = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
+_NAME = re.compile(rf"[^\W\d{_CJK}](?:[^\W{_CJK}])+")
 _JOINT = re.compile(r"[._/\\\-:+#@]")
 _APOSTROPHE = re.compile(r"['’](?:s|t|d|m|re|ve|ll)?\b", re.IGNORECASE)
 _WHOLE = re.compile(r"[^0-9a-z_./:+#@~\-\u0080-\U0010ffff]")
@@ -95,6 +96,19 @@ def query_words(text: str) -> list[str]:
         # A query of stop words alone ("who are you") still looks for them, though they were never indexed.
         return list(dict.fromkeys(piece.group().lower() for piece in _PIECE.finditer(text)))
     return found
+
+
+def other_spellings(text: str) -> list[str]:
+    """The names in a query as other conventions write them: `parse_location` and `parseLocation` are one name."""
+    found: dict[str, None] = {}
+    for name in _NAME.findall(text):
+        parts = [part for piece in name.split("_") for part in _HUMP.findall(piece)]
+        if len(parts) > 1:
+            joined = _fold("".join(parts))
+            for spelling in (_fold("_".join(parts)), stem(joined) if joined.isalpha() else joined):
+                if len(spelling) <= LONGEST_WORD:
+                    found[spelling] = None
+    return list(found)
 
 
 def located(text: str, wanted: Container[str]) -> list[Word]:

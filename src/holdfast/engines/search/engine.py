@@ -22,7 +22,7 @@ from holdfast.engines.search.postgres_store import PostgresStore
 from holdfast.engines.search.shelf import Shelves
 from holdfast.engines.search.snippet import snippet
 from holdfast.engines.search.sqlite_store import SqliteStore
-from holdfast.engines.search.store import Filter, Prepared, Store, View
+from holdfast.engines.search.store import Filter, Prepared, Statistics, Store, View
 from holdfast.storage.database import Database, Row, Tx
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ LEADS = 40
 MOST_MATCHES = 5000
 """Words that together match more entries help to rank but not to find, the rarest always do."""
 MOST_QUERY_WORDS = 32
+MOST_OTHER_SPELLINGS = 8
 REMEMBERED_TEXTS = 2048
 LONGEST_QUERY = 4000
 QUERY_EMBEDDING_SECONDS = 20.0
@@ -204,8 +205,7 @@ class SearchEngine:
         now = self._clock.now() if query.as_of is None else query.as_of
         filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids, query.collections)
         view = self._view(tx, filter)
-        words = analyser.query_words(text)[:MOST_QUERY_WORDS]
-        statistics = view.statistics(words)
+        words, statistics = _words(view, text)
         weights = {
             word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
         }
@@ -278,6 +278,14 @@ def _without(text: str, named: frozenset[str]) -> str:
     for word in reversed(analyser.located(text, names)):
         rest = rest[: word.start] + rest[word.end :]
     return rest if analyser.words(rest) else text
+
+
+def _words(view: View, text: str) -> tuple[list[str], Statistics]:
+    """What to look for and how often each is there; a name's other spellings only where somebody writes it so."""
+    words = analyser.query_words(text)[:MOST_QUERY_WORDS]
+    others = [word for word in analyser.other_spellings(text) if word not in words][:MOST_OTHER_SPELLINGS]
+    statistics = view.statistics(words + others)
+    return words + [word for word in others if statistics.frequencies.get(word)], statistics
 
 
 def _finders(weights: Mapping[str, float], frequencies: Mapping[str, int]) -> dict[str, float]:
