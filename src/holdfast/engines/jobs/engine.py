@@ -120,6 +120,10 @@ class JobEngine:
             raise JobNotFound(job_id)
         return job
 
+    def unfinished(self, tx: Tx, kind: str, key: str) -> Sequence[Job]:
+        """The jobs of a kind and key that wait or run, oldest first."""
+        return store.keyed(tx, kind, key)
+
     async def list(
         self,
         workspace_id: str,

@@ -50,6 +50,12 @@ def active(tx: Tx, kind: str, key: str) -> bool:
     return tx.one(sql, {"kind": kind, "key": key}) is not None
 
 
+def keyed(tx: Tx, kind: str, key: str) -> list[Job]:
+    """The keyed jobs that wait or run, oldest first."""
+    sql = f"SELECT {_COLUMNS} FROM job WHERE kind = :kind AND key = :key AND state IN ('queued', 'running') ORDER BY id"
+    return [job(row) for row in tx.all(sql, {"kind": kind, "key": key})]
+
+
 def due_kinds(tx: Tx, kinds: Sequence[str], holding: Collection[str]) -> list[str]:
     """Those of these kinds that have a job to start or to take over, besides the jobs that we hold."""
     others, params = _others(holding)

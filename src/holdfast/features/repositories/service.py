@@ -13,13 +13,14 @@ from holdfast.core.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.git.address import Location, parse_location
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.jobs import JobEngine
+from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import store
 from holdfast.features.repositories.hosts import host_of
 from holdfast.features.repositories.model import (
     SYNC_KIND,
+    SYNTHESIS_KIND,
     Breakdown,
     NewRepository,
     Repository,
@@ -35,6 +36,8 @@ from holdfast.storage.database import Database, Tx
 
 MAX_NAME = 120
 MAX_REPOSITORIES_ASKED = 20
+RESERVED_SLUGS = frozenset({"search", "ask"})
+"""Paths below `…/repositories` that are no repository."""
 
 
 class Repositories:
@@ -219,8 +222,8 @@ class Repositories:
 
         def work(tx: Tx) -> Repository:
             found = self.find(tx, principal, slug)
-            if found.job_id is not None:
-                self._jobs.cancel(tx, found.job_id, workspace_id=found.workspace_id)
+            for job in self._work(tx, found):
+                self._jobs.cancel(tx, job.id)
             self._search.remove_collection(tx, found.workspace_id, found.id)
             store.delete(tx, found.id)
             self._record(tx, principal, "repository.remove", found)
@@ -229,6 +232,27 @@ class Repositories:
         removed = await self._database.write(work)
         await self._git.forget(removed.id)
         return removed
+
+    async def work(self, principal: Principal, slug: str) -> Sequence[Job]:
+        """What waits or runs for a repository, in the order in which it will be over."""
+        principal.require_any("read", "inference")
+        return await self._database.read(lambda tx: self._work(tx, self.find(tx, principal, slug)))
+
+    async def cancel(self, principal: Principal, slug: str) -> Repository:
+        """Stop what waits or runs for a repository; what it has done so far stays."""
+        principal.require("inference")
+
+        def work(tx: Tx) -> Repository:
+            found = self.find(tx, principal, slug)
+            for job in self._work(tx, found):
+                self._jobs.cancel(tx, job.id)
+            self._record(tx, principal, "repository.cancel", found)
+            return self.find(tx, principal, slug)
+
+        return await self._database.write(work)
+
+    def _work(self, tx: Tx, repository: Repository) -> Sequence[Job]:
+        return [job for kind in (SYNC_KIND, SYNTHESIS_KIND) for job in self._jobs.unfinished(tx, kind, repository.id)]
 
     async def syncs(self, principal: Principal, slug: str, *, limit: int = 50, cursor: str | None = None) -> Page[Sync]:
         """The log of a repository's syncs, newest first."""
@@ -255,9 +279,12 @@ class Repositories:
             if not is_slug(wanted):
                 problem = "use up to 80 lower-case letters, digits and single hyphens, such as my-api"
                 raise Invalid("The slug cannot be used.", fields=[FieldError("slug", problem)])
+            if wanted in RESERVED_SLUGS:
+                problem = f"{wanted!r} has a meaning of its own; choose another"
+                raise Invalid("The slug cannot be used.", fields=[FieldError("slug", problem)])
             return wanted
         base = slug_of(name, fallback="repository", max_length=60)
-        taken = store.slugs(tx, organization_id)
+        taken = store.slugs(tx, organization_id) | RESERVED_SLUGS
         return next(s for n in range(1, len(taken) + 2) if (s := base if n == 1 else f"{base}-{n}") not in taken)
 
     def _check_path(self, principal: Principal, location: Location) -> None:
