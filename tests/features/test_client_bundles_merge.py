@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
-from holdfast.features.client_bundles.blocks import BEGIN, END, merge_block, merge_ignored
+from holdfast.features.client_bundles.blocks import marks, merge_block, merge_ignored
 from holdfast.features.client_bundles.folder import NotWritten, diff, plan, write
 from holdfast.features.client_bundles.model import BundleFile, Unmergeable
 from holdfast.features.client_bundles.values import Exactly, merged
 
+BEGIN, END = marks("xerotier")
 OURS: dict[str, Any] = {
     "mcpServers": {"xerotier": {"url": "https://x/v1/mcp", "headers": {"Authorization": "Bearer k"}}}
 }

@@ -17,6 +17,7 @@ from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.client_bundles.service import CLIENTS
+from holdfast.features.identity.model import NewKey
 from holdfast.services import Services
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
@@ -219,3 +220,43 @@ async def test_a_download_takes_management_and_ones_own_workspace(server: TestSe
         assert entered.status_code == 303, entered.text
         assert (await client.get(path, headers={"Sec-Fetch-Site": "cross-site"})).json()["error"]["code"] == "csrf"
         assert (await client.get(path, headers={"Sec-Fetch-Site": "same-origin"})).status_code == 200
+
+
+@pytest.mark.contract("KS-1")
+def test_keystone_is_set_up_beside_the_workspace_and_needs_none(holdfast: Cli, project: Path) -> None:
+    async def make() -> None:
+        async with open_local(holdfast.settings) as (services, principal):
+            project = await services.identity.create_project(principal, "One")
+            await services.workspaces.create(principal, project.id, "Second")
+
+    asyncio.run(make())
+    holdfast.setup("claude-code", "--write", project, "--workspace", "default")
+    result = holdfast.setup("claude-code", "--write", project, "--surface", "keystone")
+    assert "ks_live_…" in result.stderr and "list_projects" in result.stderr
+    servers = json.loads((project / ".mcp.json").read_text())["mcpServers"]
+    assert set(servers) == {"xerotier", "keystone"}
+    assert servers["keystone"]["url"] == "https://team.example.com/api/mcp"
+    key = servers["keystone"]["headers"]["Authorization"].removeprefix("Bearer ")
+    assert holdfast.works(key) and key not in result.output
+    again = holdfast.setup("claude-code", "--write", project, "--surface", "keystone")
+    assert "Nothing changes but the key." in again.stderr and not holdfast.works(key)
+    shown = json.loads(holdfast.setup("codex", "--surface", "keystone", "--json").stdout)
+    assert shown["surface"] == "keystone" and "[mcp_servers.keystone]" in shown["files"][0]["content"]
+    holdfast.setup("codex", "--surface", "keystone", "--workspace", "nowhere", code=NOT_FOUND)
+
+
+async def test_a_keystone_bundle_is_downloaded_by_whoever_sees_the_organization(server: TestServer) -> None:
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles/claude-code"
+    new = NewKey(name="whole", kind="organization", scopes=frozenset({"management", "inference"}))
+    minted = await server.services.keys.create(server.owner, new)
+    async with server.client(minted.secret) as client:
+        answer = await client.get(path, params={"surface": "keystone"})
+        assert answer.status_code == 200, answer.text
+        assert 'filename="keystone-claude-code.zip"' in answer.headers["content-disposition"]
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+            assert packed.namelist() == [".mcp.json", ".claude/CLAUDE.md", ".gitignore", "keystone/README.md"]
+            settings = json.loads(packed.read(".mcp.json"))["mcpServers"]["keystone"]
+        assert settings["url"] == f"{server.url}/api/mcp"
+        assert (await client.get(path, params={"surface": "other"})).status_code == 422
+    async with server.client() as client:
+        assert (await client.get(path, params={"surface": "keystone"})).status_code == 403

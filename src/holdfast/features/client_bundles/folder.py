@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
-from holdfast.features.client_bundles.model import BundleFile, Unmergeable
+from holdfast.features.client_bundles.model import KEYSTONE, XEROTIER, BundleFile, Unmergeable
 
-HIDDEN_KEY = "xero_…"
-"""What stands for a key in everything that is shown."""
 _KEY = re.compile(r"xero_[0-9a-f]{32}_[A-Za-z0-9_-]{43}|ks_live_[0-9a-f]{64}")
 
 
@@ -88,7 +86,7 @@ def write(changes: Sequence[Change]) -> list[str]:
 
 def hide_keys(text: str) -> str:
     """The text with every API key made unreadable."""
-    return _KEY.sub(HIDDEN_KEY, text)
+    return _KEY.sub(lambda found: KEYSTONE.hidden_key if found[0].startswith("ks_") else XEROTIER.hidden_key, text)
 
 
 def _read(path: Path) -> str | None:

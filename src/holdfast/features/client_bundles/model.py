@@ -1,4 +1,4 @@
-"""Owns what a client, a connection and a bundle of files for a client are."""
+"""Owns what a surface, a client, a connection and a bundle of files for a client are."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,8 @@ from typing import Any, Literal
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import Tier
 
-SERVER = "xerotier"
-"""The name that the server goes by in every client."""
-VARIABLE = "XEROTIER_API_KEY"
-"""The environment variable that holds the key where it is kept out of the file."""
-
 Format = Literal["json", "toml", "yaml"]
+SurfaceName = Literal["xerotier", "keystone"]
 
 
 class Unmergeable(Invalid):
@@ -21,20 +17,77 @@ class Unmergeable(Invalid):
     code = "unmergeable"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """One of the server's MCP endpoints, as clients know it."""
+
+    name: SurfaceName
+    """What it is called in every client's settings."""
+    title: str
+    about: str
+    variable: str
+    """The environment variable that holds the key where it is kept out of the file."""
+    hidden_key: str
+    """What stands for a key in everything that is shown."""
+    slow_seconds: int | None
+    """How long its slowest tool may take, where clients would not wait so long by themselves."""
+    rules_about: str
+    """What its rules are for, in one line."""
+    has_prompts: bool
+
+    def only_with_prompts(self, text: str) -> str:
+        """What is only worth saying of a surface that has prompts and resources."""
+        return text if self.has_prompts else ""
+
+
+XEROTIER = Surface(
+    name="xerotier",
+    title="Xerotier",
+    about="This project's memory",
+    variable="XEROTIER_API_KEY",
+    hidden_key="xero_…",
+    slow_seconds=None,
+    rules_about="Use the Xerotier workspace as this project's memory",
+    has_prompts=True,
+)
+KEYSTONE = Surface(
+    name="keystone",
+    title="Keystone",
+    about="What the history of our repositories tells",
+    variable="KEYSTONE_API_KEY",
+    hidden_key="ks_live_…",
+    slow_seconds=300,
+    rules_about="Ask Keystone about the repositories' history",
+    has_prompts=False,
+)
+SURFACES: Mapping[SurfaceName, Surface] = {surface.name: surface for surface in (XEROTIER, KEYSTONE)}
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a client needs to reach one workspace."""
+    """What a client needs to reach one workspace, or one organization's repositories."""
 
+    surface: Surface
     url: str
-    workspace_id: str
+    workspace_id: str | None
     credential: str
     """The key, or the client's own way to name the environment variable that holds it."""
     in_environment: bool
 
     @property
+    def name(self) -> str:
+        """What the server is called in the client's settings."""
+        return self.surface.name
+
+    def timeout(self, usual: int) -> int:
+        """Seconds to wait for a tool, for clients that let us say."""
+        return self.surface.slow_seconds or usual
+
+    @property
     def headers(self) -> dict[str, str]:
-        """The two headers that every client sends."""
-        return {"Authorization": f"Bearer {self.credential}", "X-Xerotier-Workspace": self.workspace_id}
+        """What every client sends with each request."""
+        workspace = {} if self.workspace_id is None else {"X-Xerotier-Workspace": self.workspace_id}
+        return {"Authorization": f"Bearer {self.credential}", **workspace}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +129,11 @@ class Wanted:
     """What somebody asks for when they connect a client."""
 
     client: str
-    workspace_id: str
+    workspace_id: str | None = None
+    """The workspace to connect; Keystone is for a whole organization and needs none."""
+    surface: SurfaceName = "xerotier"
     tier: Tier = "all"
+    """How much of the tool catalog the key sees; Keystone's four tools are the same for every key."""
     in_environment: bool = False
     url: str | None = None
     """The server as the client reaches it, where the server's own idea of it is wrong."""
@@ -98,6 +154,7 @@ class BundleFile:
 class Bundle:
     """Everything that connects one client: the settings first, then rules and what git must not see."""
 
+    surface: Surface
     client: Client
     key_name: str
     files: tuple[BundleFile, ...]

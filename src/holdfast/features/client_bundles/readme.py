@@ -2,31 +2,46 @@
 
 from collections.abc import Sequence
 
-from holdfast.features.client_bundles.model import VARIABLE, BundleFile, Client
+from holdfast.features.client_bundles.model import KEYSTONE, BundleFile, Client, Surface
 
 
-def readme(client: Client, workspace_name: str, key_name: str, files: Sequence[BundleFile], *, in_env: bool) -> str:
+def readme(
+    surface: Surface, client: Client, workspace_name: str, key_name: str, files: Sequence[BundleFile], *, in_env: bool
+) -> str:
     """What a person has to know to use the bundle."""
-    lines = [f"# {client.title} and the workspace {workspace_name}", "", f"Put these files into {client.place}:", ""]
+    what = surface.title if surface is KEYSTONE else f"the workspace {workspace_name}"
+    option = f" --surface {surface.name}" if surface is KEYSTONE else ""
+    lines = [f"# {client.title} and {what}", "", f"Put these files into {client.place}:", ""]
     for number, file in enumerate(files):
         note = _note(client, number, file)
         lines.append(f"- `{file.path}`: {note}")
     lines += [
         "",
         "Where such a file is there already, add to it rather than replace it; "
-        f"`holdfast mcp setup {client.id} --write DIR` does that and shows the changes first.",
+        f"`holdfast mcp setup {client.id}{option} --write DIR` does that and shows the changes first.",
         "",
     ]
     if in_env:
-        lines += [f"Before the client starts, set the environment variable `{VARIABLE}` to the key.", ""]
+        lines += [f"Before the client starts, set the environment variable `{surface.variable}` to the key.", ""]
     if client.after:
         lines += [client.after, ""]
-    lines += [
-        f"The key is named `{key_name}`. Every bundle for the same client and workspace makes a fresh key and stops "
-        "the one before, so a lost file is made harmless by making a new one. The key sees this workspace only.",
-        "",
-    ]
+    if surface is KEYSTONE:
+        lines += [
+            "Then ask the agent which projects there are: it should call `list_projects`. The other three tools are "
+            "`ask`, `search_memory` and `get_project_status`.",
+            "",
+        ]
+    lines += [_about_key(surface, key_name), ""]
     return "\n".join(lines)
+
+
+def _about_key(surface: Surface, key_name: str) -> str:
+    of_what = "client" if surface is KEYSTONE else "client and workspace"
+    sees = "every repository of the organization" if surface is KEYSTONE else "this workspace only"
+    return (
+        f"The key is named `{key_name}`. Every bundle for the same {of_what} makes a fresh key and stops "
+        f"the one before, so a lost file is made harmless by making a new one. The key sees {sees}."
+    )
 
 
 def _note(client: Client, number: int, file: BundleFile) -> str:

@@ -1,6 +1,7 @@
-"""Owns the standing instructions that make an agent use the workspace by itself instead of asking about it."""
+"""Owns the standing instructions that make an agent use what the server knows instead of asking about it."""
 
 from holdfast.core.principal import Tier
+from holdfast.features.client_bundles.model import KEYSTONE, Surface
 
 _ALWAYS = """\
 # Xerotier: this project's memory
@@ -28,6 +29,24 @@ _INTELLIGENCE = """
 - Read other repositories with `xerotier.code.search`, `xerotier.code.repo_overview` and `xerotier.code.repo_read`."""
 
 
-def rules(tier: Tier) -> str:
-    """The instructions, naming only tools that the tier has."""
+_KEYSTONE = """\
+# Keystone: what the repositories remember
+
+The MCP server `keystone` knows the history of our repositories: commits, pull requests, issues, docs and code.
+Use its tools on your own initiative; do not ask a person for something that they can answer.
+
+- Call `list_projects` once, at the start of a session: it gives the slugs that the other tools take.
+- Before you touch code that you do not know, call `ask` with a plain question: why is it so, who did it, what broke it
+  before. Name every project that the question concerns in `projectSlugs`; it reads across them.
+- Keep the sources that an answer cites, and name them when you rely on them. Where an answer contradicts the code that
+  you see, trust the code.
+- To read sources yourself, or to find a symbol, a path, a commit or an issue by its name, call `search_memory`. It is
+  quick and costs nothing; `ask` spends a weekly budget.
+- When answers seem thin or old, `get_project_status` tells how far the project's memory is."""
+
+
+def rules(surface: Surface, tier: Tier) -> str:
+    """The instructions, naming only tools that the surface and the tier have."""
+    if surface is KEYSTONE:
+        return _KEYSTONE + "\n"
     return _ALWAYS + (_INTELLIGENCE if tier in ("intel", "all") else "") + "\n"

@@ -1,20 +1,30 @@
-"""Owns connecting clients: a fresh key for one workspace and the files that carry it."""
+"""Owns connecting clients: a fresh key for one workspace, or for Keystone, and the files that carry it."""
 
 import io
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.core.errors import FieldError, Invalid, NotFound
+from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
 from holdfast.features.client_bundles.blocks import block, merge_block, merge_ignored
-from holdfast.features.client_bundles.catalog import DOCUMENTED
-from holdfast.features.client_bundles.folder import HIDDEN_KEY
-from holdfast.features.client_bundles.further import FURTHER
-from holdfast.features.client_bundles.model import VARIABLE, Bundle, BundleFile, Client, Connection, Wanted
+from holdfast.features.client_bundles.catalog import documented
+from holdfast.features.client_bundles.further import further
+from holdfast.features.client_bundles.model import (
+    KEYSTONE,
+    SURFACES,
+    Bundle,
+    BundleFile,
+    Client,
+    Connection,
+    Surface,
+    SurfaceName,
+    Wanted,
+)
 from holdfast.features.client_bundles.readme import readme
 from holdfast.features.client_bundles.rules import rules
 from holdfast.features.identity.keys import MAX_NAME, Keys
@@ -23,13 +33,15 @@ from holdfast.features.identity.service import require_management
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 
-CLIENTS: Mapping[str, Client] = {client.id: client for client in (*DOCUMENTED, *FURTHER)}
-_README = "xerotier/README.md"
-"""In a folder of its own, so that unpacking over a project leaves the project's README alone."""
+_CLIENTS: Mapping[SurfaceName, Mapping[str, Client]] = {
+    name: {client.id: client for client in (*documented(surface), *further(surface))}
+    for name, surface in SURFACES.items()
+}
+CLIENTS = _CLIENTS["xerotier"]
 
 
 class ClientBundles:
-    """Makes bundles. Each one rotates the key that is named after the client and the workspace."""
+    """Makes bundles. Each one rotates the key that is named after the client and what it is connected to."""
 
     def __init__(self, keys: Keys, workspaces: Workspaces, url: str) -> None:
         """`url` is where clients reach this server, as far as the settings tell."""
@@ -39,33 +51,68 @@ class ClientBundles:
 
     async def draft(self, principal: Principal, wanted: Wanted) -> Bundle:
         """The bundle as it would be, with a mark in place of the key. Changes nothing."""
-        client, workspace, url = await self._checked(principal, wanted)
-        return _bundle(client, workspace, url, wanted, HIDDEN_KEY)
+        target = await self._checked(principal, wanted)
+        return _bundle(target, wanted, target.surface.hidden_key)
 
     async def issue(self, principal: Principal, wanted: Wanted) -> Bundle:
         """A bundle with a fresh key; the key of the bundle before stops working."""
-        client, workspace, url = await self._checked(principal, wanted)
-        new = NewKey(
-            name=_key_name(client, workspace, wanted.label),
-            project_id=workspace.project_id,
-            tier=wanted.tier,
-            workspace_ids=frozenset({workspace.id}),
-        )
-        minted = await self._keys.rotate(principal, new)
-        return _bundle(client, workspace, url, wanted, minted.secret)
+        target = await self._checked(principal, wanted)
+        minted = await self._keys.rotate(principal, _new_key(target, wanted))
+        return _bundle(target, wanted, minted.secret)
 
-    async def _checked(self, principal: Principal, wanted: Wanted) -> tuple[Client, Workspace, str]:
+    async def _checked(self, principal: Principal, wanted: Wanted) -> "_Target":
         require_management(principal)
-        workspace = await self._workspaces.get(principal, wanted.workspace_id)
-        client = CLIENTS.get(wanted.client)
+        surface = SURFACES[wanted.surface]
+        workspace = None if wanted.workspace_id is None else await self._workspaces.get(principal, wanted.workspace_id)
+        client = _CLIENTS[wanted.surface].get(wanted.client)
         if client is None:
             raise NotFound("client", wanted.client)
         if wanted.in_environment and client.variable is None:
-            problem = f"{client.title} cannot read a key from the environment; leave this out"
-            raise Invalid("The bundle cannot be made.", fields=[FieldError("env", problem)])
-        if len(_key_name(client, workspace, wanted.label)) > MAX_NAME:
-            raise Invalid("The bundle cannot be made.", fields=[FieldError("label", "write a shorter one")])
-        return client, workspace, _endpoint(wanted.url or self._url, workspace.project_id)
+            raise _refused("env", f"{client.title} cannot read a key from the environment; leave this out")
+        base = wanted.url or self._url
+        if surface is KEYSTONE:
+            if principal.project_id is not None:
+                raise Forbidden("A Keystone key sees the whole organization; this credential sees one project of it.")
+            target = _Target(surface, client, None, _endpoint(base, "/api/mcp", "/api/mcp"))
+        elif workspace is None:
+            raise _refused("workspace_id", "name the workspace that the client is to work in")
+        else:
+            target = _Target(surface, client, workspace, _endpoint(base, f"/{workspace.project_id}/v1/mcp", "/v1/mcp"))
+        if len(target.key_name(wanted.label)) > MAX_NAME:
+            raise _refused("label", "write a shorter one")
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a client is connected to: one workspace, or with none the whole organization."""
+
+    surface: Surface
+    client: Client
+    workspace: Workspace | None
+    url: str
+
+    def key_name(self, label: str) -> str:
+        name = f"keystone:{self.client.id}"
+        if self.workspace is not None:
+            name = f"mcp:{self.client.id}:{self.workspace.slug}"
+        return f"{name}:{label.strip()}" if label.strip() else name
+
+
+def _new_key(target: _Target, wanted: Wanted) -> NewKey:
+    if target.workspace is None:
+        # The least tier: elsewhere this key need not do more than read and remember.
+        return NewKey(name=target.key_name(wanted.label), kind="organization", tier="core")
+    return NewKey(
+        name=target.key_name(wanted.label),
+        project_id=target.workspace.project_id,
+        tier=wanted.tier,
+        workspace_ids=frozenset({target.workspace.id}),
+    )
+
+
+def _refused(field: str, problem: str) -> Invalid:
+    return Invalid("The bundle cannot be made.", fields=[FieldError(field, problem)])
 
 
 def archive(bundle: Bundle) -> bytes:
@@ -74,7 +121,8 @@ def archive(bundle: Bundle) -> bytes:
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in bundle.files:
             _pack(packed, file.path, file.merge(""), 0o600 if file.has_key else 0o644)
-        _pack(packed, _README, bundle.readme, 0o644)
+        # In a folder of its own, so that unpacking over a project leaves the project's README alone.
+        _pack(packed, f"{bundle.surface.name}/README.md", bundle.readme, 0o644)
     return held.getvalue()
 
 
@@ -85,24 +133,27 @@ def _pack(packed: zipfile.ZipFile, path: str, text: str, mode: int) -> None:
     packed.writestr(entry, text)
 
 
-def _bundle(client: Client, workspace: Workspace, url: str, wanted: Wanted, secret: str) -> Bundle:
-    in_env = wanted.in_environment
+def _bundle(target: _Target, wanted: Wanted, secret: str) -> Bundle:
+    surface, client, in_env = target.surface, target.client, wanted.in_environment
     credential = client.variable if in_env and client.variable else secret
-    connection = Connection(url, workspace.id, credential, in_env)
-    text = rules(wanted.tier)
+    workspace = target.workspace
+    connection = Connection(surface, target.url, workspace.id if workspace else None, credential, in_env)
+    text = rules(surface, wanted.tier)
     files = [BundleFile(client.path, partial(_merge_settings, client, connection, text), has_key=not in_env)]
     if client.rules is not None:
         opening = client.rules.opening
-        files.append(BundleFile(client.rules.path, partial(merge_block, body=text, opening=opening)))
+        merge = partial(merge_block, body=text, opening=opening, name=surface.name)
+        files.append(BundleFile(client.rules.path, merge))
     if not in_env and client.is_project_scoped:
         files.append(BundleFile(".gitignore", partial(merge_ignored, paths=[client.path])))
-    name = _key_name(client, workspace, wanted.label)
+    name = target.key_name(wanted.label)
     return Bundle(
+        surface,
         client,
         name,
         tuple(files),
-        readme(client, workspace.name, name, files, in_env=in_env),
-        {VARIABLE: secret} if in_env else {},
+        readme(surface, client, workspace.name if workspace else "", name, files, in_env=in_env),
+        {surface.variable: secret} if in_env else {},
     )
 
 
@@ -114,17 +165,14 @@ def _merge_settings(client: Client, connection: Connection, text: str, before: s
         return yaml_file.merge(before, settings)
     if client.rules_setting is not None:
         earlier = toml_file.load(before.removeprefix("\ufeff")).get(client.rules_setting, "")
-        settings = {client.rules_setting: merge_block(earlier, text) if earlier else block(text) + "\n", **settings}
+        name = connection.surface.name
+        ours = merge_block(earlier, text, name=name) if earlier else block(text, name) + "\n"
+        settings = {client.rules_setting: ours, **settings}
     return toml_file.merge(before, settings, client.stale(connection), client.opening)
 
 
-def _key_name(client: Client, workspace: Workspace, label: str) -> str:
-    name = f"mcp:{client.id}:{workspace.slug}"
-    return f"{name}:{label.strip()}" if label.strip() else name
-
-
-def _endpoint(url: str, project_id: str) -> str:
-    """The MCP endpoint of a project on the server at this URL."""
+def _endpoint(url: str, path: str, ending: str) -> str:
+    """The MCP endpoint at this path of the server at this URL; a URL with that ending is the endpoint's own."""
     base = url.strip().rstrip("/")
     try:
         parts = urlsplit(base)
@@ -133,9 +181,7 @@ def _endpoint(url: str, project_id: str) -> str:
     except ValueError:
         is_url, port = False, None
     if not is_url:
-        problem = "give the server's URL, such as https://holdfast.example.com"
-        raise Invalid("The bundle cannot be made.", fields=[FieldError("url", problem)])
+        raise _refused("url", "give the server's URL, such as https://holdfast.example.com")
     if port == 0:
-        problem = "the settings do not say which port the server listens on; give its URL"
-        raise Invalid("The bundle cannot be made.", fields=[FieldError("url", problem)])
-    return base if base.endswith("/v1/mcp") else f"{base}/{project_id}/v1/mcp"
+        raise _refused("url", "the settings do not say which port the server listens on; give its URL")
+    return base if base.endswith(ending) else base + path

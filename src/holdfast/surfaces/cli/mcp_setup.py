@@ -8,7 +8,7 @@ import click
 
 from holdfast.core.principal import TIERS
 from holdfast.features.client_bundles import folder
-from holdfast.features.client_bundles.model import Bundle, Wanted
+from holdfast.features.client_bundles.model import SURFACES, Bundle, SurfaceName, Wanted
 from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.surfaces.cli.frame import FAILED, Session, command, workspace_option
 from holdfast.surfaces.cli.server import told_url
@@ -29,19 +29,26 @@ group = click.Group("mcp")
         help="Merge the files into this folder: your project's root, or the folder of the client's own settings.",
     ),
     click.option("--print", "show", is_flag=True, help="Print the settings file (the default without --write)."),
-    click.option("--env", is_flag=True, help="Keep the key out of the file: the client reads XEROTIER_API_KEY."),
+    click.option("--env", is_flag=True, help="Keep the key out of the file: the client reads it from a variable."),
     click.option("--url", help="The server as the client reaches it (default: where it runs)."),
     click.option(
-        "--surface", type=click.Choice(["xerotier"]), default="xerotier", help="Which MCP endpoint to connect."
+        "--surface",
+        type=click.Choice(list(SURFACES)),
+        default="xerotier",
+        help="Which MCP endpoint to connect: a workspace's, or keystone for the organization's repositories.",
     ),
     click.option("--label", default="", help="Tells several people's or machines' keys for one client apart."),
     click.option("--yes", is_flag=True, help="Write without asking."),
     help=f"Connect a client: {', '.join(CLIENTS)}. Each run makes a fresh key and stops the one before.",
 )
 async def setup(session: Session, **asked: Any) -> None:
+    surface: SurfaceName = asked["surface"]
+    # Keystone is for the whole organization: no workspace need be chosen, but one that is named has to be there.
+    is_placed = surface != "keystone" or asked["workspace"] is not None
     wanted = Wanted(
         client=asked["client"],
-        workspace_id=await session.workspace(asked["workspace"]),
+        workspace_id=await session.workspace(asked["workspace"]) if is_placed else None,
+        surface=surface,
         tier=asked["tier"],
         in_environment=asked["env"],
         url=asked["url"] or told_url(),
@@ -74,6 +81,7 @@ def _answer(session: Session, bundle: Bundle, written: list[str] | None, *, show
     files = [{"path": file.path, "content": file.merge("")} for file in bundle.files] if show else []
     value = {
         "client": bundle.client.id,
+        "surface": bundle.surface.name,
         "key_name": bundle.key_name,
         "environment": dict(bundle.environment),
         "readme": bundle.readme,

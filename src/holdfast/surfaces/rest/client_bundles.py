@@ -5,13 +5,17 @@ from starlette.responses import Response
 
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import Tier
-from holdfast.features.client_bundles.model import Wanted
+from holdfast.features.client_bundles.model import SurfaceName, Wanted
 from holdfast.features.client_bundles.service import ClientBundles, archive
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
 class BundleQuery(Model):
     tier: Tier = Field(default="all", description="How much of the tool catalog the key sees")
+    surface: SurfaceName = Field(
+        default="xerotier",
+        description="Which MCP endpoint to connect: the workspace's, or keystone for the organization's repositories",
+    )
     env: bool = Field(default=False, description="Leave the key out of the file; the client reads a variable instead")
     label: str = Field(default="", max_length=40, description="Tells several people's keys for one client apart")
 
@@ -30,6 +34,7 @@ def operations(service: ClientBundles, public_url: str | None = None) -> list[Op
         wanted = Wanted(
             client=call.path["client"],
             workspace_id=call.path["workspace_id"],
+            surface=query.surface,
             tier=query.tier,
             in_environment=query.env,
             url=public_url,
@@ -37,7 +42,7 @@ def operations(service: ClientBundles, public_url: str | None = None) -> list[Op
         )
         bundle = await service.issue(call.principal, wanted)
         headers = {
-            "Content-Disposition": f'attachment; filename="xerotier-{bundle.client.id}.zip"',
+            "Content-Disposition": f'attachment; filename="{bundle.surface.name}-{bundle.client.id}.zip"',
             "Cache-Control": "no-store",
         }
         return Response(archive(bundle), media_type="application/zip", headers=headers)
