@@ -17,7 +17,7 @@ MOST_CHARACTERS = 24_000
 _LONGEST = 700
 _QUOTED_WORDS = 3
 _OPEN, _CLOSE = '["“„«]', '["”“»]'
-_CITATION = re.compile(rf"\[\s*(\d{{1,4}}(?:\s*,\s*\d{{1,4}})*)\s*(?:[:,]?\s*{_OPEN}([^\n]*?){_CLOSE}\s*)?\]")
+CITATION = re.compile(rf"\[\s*(\d{{1,4}}(?:\s*,\s*\d{{1,4}})*)\s*(?:[:,]?\s*{_OPEN}([^\n]*?){_CLOSE}\s*)?\]")
 _BEGUN = re.compile(rf"\[\s*(?:\d[\d\s,]*(?:[:,]?\s*(?:{_OPEN}[^\n]*)?)?)?")
 _MARK = re.compile(r"\[\d+\]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -130,7 +130,7 @@ class CitationCheck:
         if not bracket:
             return False
         spaces, rest = before[len(head) :], self._pending.lstrip(" ")
-        found = None if self._in_code else _CITATION.match(rest)
+        found = None if self._in_code else CITATION.match(rest)
         if found is not None:
             kept = self._checked(found)
             self._say(spaces + kept if kept else "")
