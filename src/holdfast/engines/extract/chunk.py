@@ -37,12 +37,17 @@ def chunk_text(text: str, *, heading: str = "", page: int | None = None) -> Iter
 def chunk_markdown(text: str) -> Iterator[Chunk]:
     """Markdown: a passage never spans two sections and carries the path of headings above it."""
     path: list[tuple[int, str]] = []
-    for level, heading, lines in _sections(text.splitlines()):
+    for level, heading, _, lines in sections(text.splitlines()):
         if level:
             path = [*[(above, title) for above, title in path if above < level], (level, heading)]
         trail = " › ".join(title for _, title in path)
-        for passage in pack(_paragraphs(lines)):
+        for passage in chunk_paragraphs(lines):
             yield Chunk(passage, trail)
+
+
+def chunk_paragraphs(lines: list[str]) -> Iterator[str]:
+    """Lines of one section in passages."""
+    return pack(_paragraphs(lines))
 
 
 def pack(blocks: Iterable[str], *, joint: str = "\n\n") -> Iterator[str]:
@@ -94,27 +99,27 @@ def next_end(ends: list[int], start: int) -> int:
     return ends[min(low + MAX_TOKENS, len(ends)) - 1] if low < len(ends) else 1 << 62
 
 
-def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """(level, heading, body lines) for each section; level 0 before the first heading."""
-    level, heading, body = 0, "", list[str]()
+def sections(lines: list[str]) -> Iterator[tuple[int, str, int, list[str]]]:
+    """(level, heading, index of the first body line, body lines) of each section; level 0 before the first heading."""
+    level, heading, first, body = 0, "", 0, list[str]()
     fence = ""
-    for line in lines:
+    for number, line in enumerate(lines):
         mark = _FENCE.match(line)
         if fence:
             fence = "" if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]) else fence
         elif mark:
             fence = mark[1]
         elif found := _heading(line):
-            yield level, heading, body
-            level, heading, body = *found, []
+            yield level, heading, first, body
+            level, heading, first, body = *found, number + 1, []
             continue
         elif _UNDERLINE.fullmatch(line) and body and body[-1].strip() and (len(body) < 2 or not body[-2].strip()):
             title = body.pop().strip()[:_MAX_HEADING]
-            yield level, heading, body
-            level, heading, body = (1 if line.startswith("=") else 2), title, []
+            yield level, heading, first, body
+            level, heading, first, body = (1 if line.startswith("=") else 2), title, number + 1, []
             continue
         body.append(line)
-    yield level, heading, body
+    yield level, heading, first, body
 
 
 def _heading(line: str) -> tuple[int, str] | None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 import tree_sitter
 import tree_sitter_bash
@@ -65,14 +66,25 @@ class _Unit:
     """Whether it is the first piece of a definition too large for one passage."""
 
 
-def chunk_code(text: str, language: str | None) -> Iterator[Chunk]:
-    """Source code in passages; without a grammar for the language it is cut at lines."""
-    grammar = _GRAMMARS.get(language or "")
+def parse(source: bytes, language: str | None) -> tree_sitter.Tree | None:
+    """The syntax tree of source code; None without a grammar for the language, or for what is too long."""
+    grammar = _grammar(language or "")
+    return None if grammar is None or len(source) > _MAX_BYTES else tree_sitter.Parser(grammar).parse(source)
+
+
+@cache
+def _grammar(language: str) -> tree_sitter.Language | None:
+    found = _GRAMMARS.get(language)
+    return None if found is None else tree_sitter.Language(found())
+
+
+def chunk_code(text: str, language: str | None, tree: tree_sitter.Tree | None = None) -> Iterator[Chunk]:
+    """Source code in passages; without a grammar for the language it is cut at lines. `tree` when parsed already."""
     source = text.encode()
-    if grammar is None or len(source) > _MAX_BYTES:
+    tree = tree or parse(source, language)
+    if tree is None:
         yield from (Chunk(passage) for passage in pack(_blocks(text)))
         return
-    tree = tree_sitter.Parser(tree_sitter.Language(grammar())).parse(source)
     held: list[_Unit] = []
     size = 0
     for unit in _units(tree.root_node, source, (), 0):
@@ -98,7 +110,7 @@ def _units(node: tree_sitter.Node, source: bytes, path: tuple[str, ...], depth: 
             comments = start
             continue
         is_definition = child.is_named and _DEFINITION.fullmatch(child.type) is not None
-        inner = (*path, name) if is_definition and (name := _name(child)) else path
+        inner = (*path, name) if is_definition and (name := name_of(child)) else path
         tokens = count_tokens(source[start:end].decode(errors="replace"))
         if tokens > MAX_TOKENS and child.child_count and depth < _MAX_DEPTH:
             within = path if child.type in _WRAPPERS else inner
@@ -162,7 +174,7 @@ def _heading(held: list[_Unit]) -> tuple[str, ...]:
     return common
 
 
-def _name(node: tree_sitter.Node) -> str:
+def name_of(node: tree_sitter.Node) -> str:
     """What a definition is called, however deep its grammar hides the name."""
     current: tree_sitter.Node | None = node
     for _ in range(6):

@@ -1,0 +1,186 @@
+"""Owns reading git repositories: fetched behind a guard, walked and read in processes that can be ended."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.errors import NotFound
+from holdfast.engines.git import rows
+from holdfast.engines.git.address import Location
+from holdfast.engines.git.mirrors import Mirrors
+from holdfast.engines.git.model import (
+    BlameLine,
+    Commit,
+    Credentials,
+    Excerpt,
+    GitFailed,
+    Head,
+    HistoryChange,
+    Limits,
+    Progress,
+    Shown,
+    SnapshotChange,
+    Tag,
+    TreeEntry,
+)
+from holdfast.engines.git.process import Child
+from holdfast.engines.git.readers import MODULE, Readers
+from holdfast.engines.git.sandbox import Bounds
+from holdfast.engines.git.tunnel import Rules
+
+Tell = Callable[[Progress], Awaitable[None]]
+_NOT_FOUND = {"no_such_path": "path", "no_such_commit": "commit"}
+_LOOK_CPU_SECONDS = 900
+
+
+class GitEngine:
+    """Reads repositories. `directory` holds a bare mirror of each that has a URL; local ones are read in place."""
+
+    def __init__(self, directory: Path, rules: Rules | None = None, *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._mirrors = Mirrors(directory, rules or Rules(), self.limits)
+        self._bounds = Bounds(self.limits.memory_bytes, int(self.limits.clone_seconds))
+        self._readers = Readers(Bounds(self.limits.memory_bytes, _LOOK_CPU_SECONDS))
+
+    async def fetch(
+        self,
+        repository_id: str,
+        location: Location,
+        *,
+        branch: str = "",
+        credentials: Credentials | None = None,
+        progress: Tell | None = None,
+    ) -> Head:
+        """Bring what a URL has now into the mirror; where it stands then. A local path is only looked at."""
+        if not location.is_local:
+            await self._mirrors.update(repository_id, location, credentials, progress)
+            # A warm reader may know only the packs that were there before.
+            await self._readers.drop(self._path(repository_id, location))
+        return rows.understood(rows.head, await self._look(repository_id, location, "head", branch=branch))
+
+    async def history(
+        self,
+        repository_id: str,
+        location: Location,
+        head: Head,
+        *,
+        known_head: str = "",
+        known: Callable[[], Awaitable[Collection[str]]],
+    ) -> AsyncGenerator[HistoryChange, None]:
+        """Commits that came and went since what is known, oldest first, in batches.
+
+        While `known_head` (the head of the last completed walk) is part of the history, only what is newer is walked;
+        otherwise all of `known` is compared, so that a rewritten branch and a walk that was cut short come right."""
+        job = {"job": "history", "head": head.commit, "known_head": known_head}
+        async for child, value in self._stream(repository_id, location, job):
+            if "ask" in value:
+                await child.tell("".join(await known()))
+            elif "total" in value:
+                yield HistoryChange(total=int(value["total"]))
+            elif "added" in value:
+                yield HistoryChange(added=[rows.understood(rows.commit, row) for row in value["added"]])
+            elif "removed" in value:
+                yield HistoryChange(removed=value["removed"])
+
+    async def snapshot(
+        self, repository_id: str, location: Location, head: Head, known: Mapping[str, str]
+    ) -> AsyncGenerator[SnapshotChange, None]:
+        """The files of the head that differ from `known` (path → blob), read into passages; then paths that went."""
+        job = {"job": "snapshot", "head": head.commit, "known": dict(known)}
+        async for _, value in self._stream(repository_id, location, job):
+            if "total" in value:
+                yield SnapshotChange(total=int(value["total"]))
+            elif "files" in value:
+                yield SnapshotChange(files=[rows.understood(rows.file, row) for row in value["files"]])
+            elif "removed" in value:
+                yield SnapshotChange(removed=value["removed"])
+
+    async def tags(self, repository_id: str, location: Location, head: Head) -> Sequence[Tag]:
+        """Every tag that names a commit, oldest first."""
+        found = await self._look(repository_id, location, "tags")
+        return [rows.understood(rows.tag, row) for row in found]
+
+    async def tree(
+        self,
+        repository_id: str,
+        location: Location,
+        commit: str,
+        path: str = "",
+        *,
+        recursive: bool = False,
+        limit: int = 500,
+    ) -> Sequence[TreeEntry]:
+        """The names in a directory as they are at a commit."""
+        asked = {"commit": commit, "path": path, "recursive": recursive, "limit": limit}
+        found = await self._look(repository_id, location, "tree", **asked)
+        return [rows.understood(rows.tree_entry, row) for row in found]
+
+    async def read(
+        self,
+        repository_id: str,
+        location: Location,
+        commit: str,
+        path: str,
+        start_line: int = 1,
+        end_line: int | None = None,
+    ) -> Excerpt:
+        """Lines of a file as it is at a commit; NotFound when there is none."""
+        asked = {"commit": commit, "path": path, "start_line": start_line, "end_line": end_line}
+        return rows.understood(rows.excerpt, await self._look(repository_id, location, "read", **asked))
+
+    async def log(
+        self, repository_id: str, location: Location, commit: str, path: str, limit: int = 20
+    ) -> Sequence[Commit]:
+        """The commits that changed a path, newest first; a file's former names are followed."""
+        found = await self._look(repository_id, location, "log", commit=commit, path=path, limit=limit)
+        return [rows.understood(rows.commit, row) for row in found]
+
+    async def blame(
+        self, repository_id: str, location: Location, commit: str, path: str, start_line: int, end_line: int
+    ) -> Sequence[BlameLine]:
+        """Who last changed these lines, in runs."""
+        asked = {"commit": commit, "path": path, "start_line": start_line, "end_line": end_line}
+        found = await self._look(repository_id, location, "blame", **asked)
+        return [rows.understood(rows.blame_line, row) for row in found]
+
+    async def show(self, repository_id: str, location: Location, sha_prefix: str) -> Shown:
+        """A commit with its patch; NotFound unless the hash begins exactly one commit's."""
+        found = await self._look(repository_id, location, "show", sha_prefix=sha_prefix)
+        return rows.understood(rows.shown, found)
+
+    async def forget(self, repository_id: str) -> None:
+        """Remove a mirror; nothing happens without one."""
+        await self._readers.drop(str(self._mirrors.path(repository_id)))
+        await self._mirrors.remove(repository_id)
+
+    async def close(self) -> None:
+        """End all processes."""
+        await self._readers.close()
+
+    def _path(self, repository_id: str, location: Location) -> str:
+        return location.path if location.is_local else str(self._mirrors.path(repository_id))
+
+    async def _look(self, repository_id: str, location: Location, job: str, **arguments: Any) -> Any:
+        asked = {"job": job, "limits": asdict(self.limits), "arguments": arguments}
+        try:
+            return await self._readers.ask(self._path(repository_id, location), asked)
+        except GitFailed as problem:
+            raise _as_not_found(problem) from None
+
+    async def _stream(
+        self, repository_id: str, location: Location, job: dict[str, Any]
+    ) -> AsyncGenerator[tuple[Child, dict[str, Any]], None]:
+        """The values of a long job in a process of its own, which ends with the iterator."""
+        child = await Child.start(MODULE, self._bounds)
+        try:
+            asked = {**job, "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+            async for value in child.answers(asked):
+                yield child, value
+        finally:
+            await child.end()
+
+
+def _as_not_found(problem: GitFailed) -> GitFailed | NotFound:
+    kind = _NOT_FOUND.get(problem.code)
+    return problem if kind is None else NotFound(kind, problem.message)
