@@ -95,6 +95,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         finally:
             await services.models.close()
             await services.web.close()
+            await services.git.close()
     finally:
         await database.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.web import WebAccess
@@ -26,6 +27,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories.service import Repositories
 from holdfast.features.responses.service import ResponseService
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.limiter import Limiter
@@ -58,6 +60,8 @@ class Services:
     artifacts: ArtifactService
     documents: DocumentService
     vector_stores: VectorStoreService
+    repositories: Repositories
+    git: GitEngine
     intelligence: IntelligenceService
     interchange: InterchangeService
     clients: Clients

@@ -6,6 +6,8 @@ from holdfast.core.clock import Clock
 from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
+from holdfast.engines.git.engine import GitEngine
+from holdfast.engines.git.tunnel import Rules
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.deep_think import DeepThink
@@ -33,6 +35,7 @@ from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.endpoints.addresses import AddressRules
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity import key_store
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import Keys
@@ -46,6 +49,11 @@ from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.model import SYNC_KIND
+from holdfast.features.repositories.service import Repositories
+from holdfast.features.repositories.sync import CONCURRENCY as SYNCS_AT_ONCE
+from holdfast.features.repositories.sync import RepositorySync
 from holdfast.features.responses import service as responses
 from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
@@ -66,7 +74,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     search = SearchEngine(database, embedder or build_embedder(settings), clock)
     audit = Audit(database, clock)
     limiter = Limiter(database, clock)
-    usage = Usage(database, clock)
+    usage = Usage(database, clock, key_store.spenders)
     identity = Identity(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
@@ -132,6 +140,25 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         gitlab_url=settings.gitlab_url,
         gitlab_token=settings.gitlab_token,
     )
+    git = GitEngine(settings.data_dir.expanduser() / "repositories", Rules(settings.fetch_allow))
+    host_urls = {"github": settings.github_url, "gitlab": settings.gitlab_url}
+    host_tokens = {"github": settings.github_token, "gitlab": settings.gitlab_token}
+    repositories = Repositories(
+        database,
+        audit,
+        workspaces,
+        secrets,
+        search,
+        events,
+        jobs,
+        git,
+        clock,
+        allowed_paths=settings.repository_paths,
+        host_urls=host_urls,
+    )
+    repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
+    repository_sync = RepositorySync(database, repositories, search, jobs, git, repository_access, clock)
+    jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
     research_gate = ResearchGate(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
@@ -171,6 +198,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         artifacts=artifacts,
         documents=documents,
         vector_stores=vector_stores,
+        repositories=repositories,
+        git=git,
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(

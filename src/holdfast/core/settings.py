@@ -86,6 +86,11 @@ class Settings:
     github_token: str | None = _setting(None, "Token for the GitHub API", secret=True)
     gitlab_url: str = _setting("https://gitlab.com", "Base URL of GitLab")
     gitlab_token: str | None = _setting(None, "Token for GitLab", secret=True)
+    repository_paths: tuple[str, ...] = _setting(
+        (),
+        "Directories on the server whose repositories may be added over the network (comma-separated); "
+        "`holdfast repos add` on this machine may name any",
+    )
     max_chat_bytes: int = _setting(32 * 1024 * 1024, "Largest request to a chat endpoint, images included")
     research_calls_per_minute: int = _setting(45, "Research tool calls a minute that chats of one project may make")
     max_tool_rounds: int = _setting(20, "Rounds of tool calls that one chat request may ask for")

@@ -62,6 +62,20 @@ def shas(tx: Tx, repository_id: str) -> list[str]:
     return [str(row["sha"]) for row in rows]
 
 
+def known(tx: Tx, repository_id: str, wanted: Sequence[str]) -> set[str]:
+    """Those of these hashes that are kept."""
+    found: set[str] = set()
+    for some in _batches(dict.fromkeys(wanted)):
+        params: dict[str, Any] = {f"sha_{index}": sha for index, sha in enumerate(some)}
+        within = ", ".join(f":{name}" for name in params)
+        rows = tx.all(
+            f"SELECT sha FROM repository_commit WHERE repository_id = :repository AND sha IN ({within})",
+            {**params, "repository": repository_id},
+        )
+        found |= {str(row["sha"]) for row in rows}
+    return found
+
+
 def count_commits(tx: Tx, repository_id: str) -> int:
     """How many commits are kept."""
     row = tx.one("SELECT COUNT(*) AS n FROM repository_commit WHERE repository_id = :id", {"id": repository_id})

@@ -224,6 +224,8 @@ class Repositories:
             found = self.find(tx, principal, slug)
             for job in self._work(tx, found):
                 self._jobs.cancel(tx, job.id)
+            # A sync that begins just now waits here, and then finds nothing.
+            store.hold(tx, found.id)
             self._search.remove_collection(tx, found.workspace_id, found.id)
             store.delete(tx, found.id)
             self._record(tx, principal, "repository.remove", found)

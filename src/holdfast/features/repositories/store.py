@@ -206,6 +206,18 @@ def end_sync(tx: Tx, sync_id: str, status: SyncStatus, now: int, error: str | No
     )
 
 
+def left_unfinished(tx: Tx, repository_id: str) -> bool:
+    """Whether a sync after the last completed one changed something and did not come to its end."""
+    row = tx.one(
+        "SELECT 1 AS found FROM repository_sync s WHERE s.repository_id = :repository AND s.status <> 'COMPLETED' "
+        "AND s.commits_added + s.commits_removed + s.files_changed + s.files_removed > 0 "
+        "AND NOT EXISTS (SELECT 1 FROM repository_sync later WHERE later.repository_id = s.repository_id "
+        "AND later.status = 'COMPLETED' AND (later.started_at, later.id) > (s.started_at, s.id)) LIMIT 1",
+        {"repository": repository_id},
+    )
+    return row is not None
+
+
 def syncs(tx: Tx, repository_id: str, *, before: tuple[int, str] | None = None, limit: int = 50) -> Sequence[Sync]:
     """The log, newest first."""
     older = "" if before is None else " AND (started_at, id) < (:moment, :last)"

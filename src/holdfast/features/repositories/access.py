@@ -1,0 +1,63 @@
+"""Owns how a repository is reached: where it is, and which token may be shown to the server that it is on."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from holdfast.engines.git.address import Location, parse_location
+from holdfast.engines.git.model import Credentials
+from holdfast.features.repositories.hosts import host_of
+from holdfast.features.repositories.model import Repository
+from holdfast.features.secrets.service import Secrets
+from holdfast.storage.database import Database, Tx
+
+_USERS = {"github": "x-access-token", "gitlab": "oauth2"}
+"""What a host wants to read as user name beside a token."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Access:
+    """The tokens of repositories: a secret of their workspace, or the operator's for the operator's own hosts."""
+
+    def __init__(
+        self,
+        database: Database,
+        secrets: Secrets,
+        *,
+        host_urls: Mapping[str, str] = {},
+        host_tokens: Mapping[str, str | None] = {},
+    ) -> None:
+        """`host_urls` are the configured APIs by host, `host_tokens` the operator's tokens for them."""
+        self._database = database
+        self._secrets = secrets
+        self._urls = dict(host_urls)
+        self._tokens = {host: token for host, token in host_tokens.items() if token}
+
+    @property
+    def host_urls(self) -> Mapping[str, str]:
+        """The configured APIs by host."""
+        return self._urls
+
+    async def of(self, repository: Repository) -> tuple[Location, Credentials | None]:
+        """Where a repository is and how to prove ourselves there."""
+        location = parse_location(repository.location)
+        if location.is_local:
+            return location, None
+        token = await self._database.read(lambda tx: self.token(tx, repository, location))
+        if not token or not _private(location):
+            return location, None
+        return location, Credentials(location.username or _USERS.get(repository.host, "git"), token)
+
+    def token(self, tx: Tx, repository: Repository, location: Location) -> str | None:
+        """The token for a repository's host; the operator's own is for the hosts that the operator named, no other."""
+        if repository.key_from is not None:
+            return self._secrets.reveal(tx, repository.workspace_id, repository.key_from)
+        host, _ = host_of(location, None, self._urls)
+        configured = urlsplit(self._urls.get(host, ""))
+        if not host or (location.port or 443) not in (443, configured.port or 443):
+            return None
+        return self._tokens.get(host)
+
+
+def _private(location: Location) -> bool:
+    """Whether what is sent there can't be read on the way."""
+    return location.scheme in ("https", "ssh") or location.host in _LOOPBACK
