@@ -8,11 +8,13 @@ import pytest
 
 from holdfast.core.clock import parse_time
 from holdfast.core.errors import Forbidden, Invalid, RateLimited
-from holdfast.core.principal import Principal
+from holdfast.core.principal import SCOPES, Principal
+from holdfast.features.identity.model import NewKey
 from holdfast.features.usage.model import UsageFilter, UsageRow, day_of, week_of
 from holdfast.features.usage.service import Usage
 from holdfast.storage.database import Database, StorageFailed
 from tests.support.clock import MovableClock
+from tests.support.world import new_world
 
 OWNER = Principal("org_1", "usr_1", "session", True, frozenset({"management"}), role="owner")
 KEY = replace(OWNER, actor="key_1", project_id="proj_1", proof="key", is_person=False)
@@ -133,6 +135,33 @@ async def test_the_weekly_budget_begins_anew_on_monday(database: Database) -> No
     assert (await usage.budget(KEY, 500)).used == 0
     clock.millis = MONDAY
     assert (await usage.check_budget(OWNER, 500)).remaining == 500
+
+
+@pytest.mark.contract("KS-6")
+async def test_a_persons_keys_spend_that_persons_budget(database: Database) -> None:
+    world = await new_world(database, MovableClock(SUNDAY))
+    usage, keys, machine = world.services.usage, world.services.keys, world.owner
+    everything = NewKey(name="k", kind="organization", scopes=frozenset(SCOPES))
+    person = replace(machine, actor=world.start.owner_id, proof="session")
+
+    async def key(maker: Principal) -> Principal:
+        return await keys.authenticate((await keys.create(maker, everything)).secret)
+
+    first, second = await key(person), await key(person)
+    grandchild = await key(second)
+    apart, other = [await key(machine) for _ in range(2)]
+    usage.log(first, source="mcp", operation="ask", model="m", tokens_in=300, tokens_out=0)
+    await usage.flush()
+    usage.log(grandchild, source="cli", operation="ask", model="m", tokens_in=100, tokens_out=99)
+    usage.log(person, source="chat", operation="chat", model="m", tokens_in=9_000, tokens_out=9_000)
+    usage.log(apart, source="rest", operation="ask", model="m", tokens_in=500, tokens_out=0)
+    for spender in (person, first, second, grandchild):
+        assert (await usage.check_budget(spender, 500)).remaining == 1
+    assert (await usage.budget(other, 500)).used == (await usage.budget(machine, 500)).used == 0
+    with pytest.raises(RateLimited, match=r"2026-11-16T00:00:00\.000Z"):
+        await usage.check_budget(apart, 500)
+    stranger = replace(person, organization_id="org_2")
+    assert (await usage.budget(stranger, 500)).used == 0
 
 
 async def test_nobody_sees_more_usage_than_concerns_them(database: Database) -> None:

@@ -1,10 +1,13 @@
 """Owns the SQL of API keys."""
 
 import json
+from collections.abc import Collection
 
+from holdfast.core.principal import Principal
 from holdfast.features.identity.model import ApiKey
 from holdfast.storage.database import Row, Tx
 
+MAX_GENERATIONS = 32
 _COLUMNS = (
     "id, organization_id, project_id, name, prefix, scopes, tier, workspace_ids, allow_destructive, catalog_search, "
     "created_by, created_at, expires_at, last_used_at, revoked_at"
@@ -45,6 +48,28 @@ def active_named(tx: Tx, organization_id: str, project_id: str | None, name: str
         {"organization_id": organization_id, "name": name, "project_id": project_id or ""},
     )
     return [_key(row) for row in rows]
+
+
+def spenders(tx: Tx, principal: Principal) -> Collection[str]:
+    """Who spends the same person's budget: the person, every key that they made, and every key that such a key made.
+
+    A key that was made on the server's own machine stands for a person of its own.
+    """
+    person = principal.actor
+    for _ in range(MAX_GENERATIONS):
+        made = find(tx, principal.organization_id, person) if person.startswith("key_") else None
+        if made is None or not made.created_by.startswith(("usr_", "key_")):
+            break
+        person = made.created_by
+    if not person.startswith(("usr_", "key_")):
+        return frozenset({person})
+    rows = tx.all(
+        "WITH RECURSIVE spender (id) AS (SELECT CAST(:person AS TEXT) UNION SELECT api_key.id FROM api_key "
+        "JOIN spender ON api_key.created_by = spender.id WHERE api_key.organization_id = :organization_id) "
+        "SELECT id FROM spender",
+        {"person": person, "organization_id": principal.organization_id},
+    )
+    return frozenset({principal.actor, *(str(row["id"]) for row in rows)})
 
 
 def insert(tx: Tx, key: ApiKey, digest: bytes) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.core.clock import Clock, SystemClock
+from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, id_in_cursor, page_of
@@ -32,17 +32,31 @@ FLUSH_SECONDS = 1.0
 DEFAULT_GROUPING: tuple[Grouping, ...] = ("week", "actor", "project")
 ANY = UsageFilter()
 _TOKENS: tuple[UsageKind, ...] = ("tokens_in", "tokens_out")
+BUDGETED = ("mcp", "rest", "cli")
+"""The ways in whose tokens a week's budget pays: questions. Chats through endpoints are the endpoints' own affair."""
 _KEY = ("organization_id", "week", "day", "actor", "project_id", "workspace_id", "source", "model", "kind")
 
 _Counter = tuple[str, int, int, str, str, str, str, str, str]
 _log = logging.getLogger(__name__)
 
 
+def _alone(tx: Tx, principal: Principal) -> Collection[str]:
+    """Everybody spends their own."""
+    return (principal.actor,)
+
+
 class Usage:
     """Counters of every process on the store. A process that is killed loses at most its last second of counting."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock | None = None,
+        spenders: Callable[[Tx, Principal], Collection[str]] = _alone,
+    ) -> None:
+        """`spenders` gives every actor that spends the same person's budget: the person, and the keys they made."""
         self._database = database
+        self._spenders = spenders
         self._clock = clock or SystemClock()
         self._counted: dict[_Counter, float] = {}
         self._week = self._day = 0
@@ -120,18 +134,21 @@ class Usage:
         self._logged.append(entry)
 
     async def budget(self, principal: Principal, weekly_tokens: int) -> Budget:
-        """Where the principal stands with this week's tokens; other processes' last second is not in it yet."""
-        week = week_of(self._clock.now())
-        stored = await self._database.glance(
-            lambda tx: store.total(tx, principal.organization_id, week, principal.actor, _TOKENS)
-        )
+        """Where the person behind the principal stands with this week's tokens.
+
+        Other processes' last second is not in it yet.
+        """
+        week, organization = week_of(self._clock.now()), principal.organization_id
+
+        def work(tx: Tx) -> tuple[Collection[str], float]:
+            actors = self._spenders(tx, principal)
+            return actors, store.total(tx, organization, week, actors=actors, sources=BUDGETED, kinds=_TOKENS)
+
+        actors, stored = await self._database.glance(work)
         unsaved = sum(
             amount
-            for counter, amount in self._counted.items()
-            if counter[0] == principal.organization_id
-            and counter[1] == week
-            and counter[3] == principal.actor
-            and counter[8] in _TOKENS
+            for (whose, then, _, actor, _, _, source, _, kind), amount in self._counted.items()
+            if whose == organization and then == week and actor in actors and source in BUDGETED and kind in _TOKENS
         )
         return Budget(weekly_tokens, round(stored + unsaved), week + WEEK_MILLIS)
 
@@ -142,7 +159,8 @@ class Usage:
             wait = (budget.resets_at - self._clock.now()) / 1000
             taken = Taken(False, weekly_tokens, 0, budget.resets_at, wait)
             raise RateLimited(
-                f"This week's budget of {weekly_tokens} tokens is used up; it begins anew on Monday 00:00 UTC.",
+                f"This week's budget of {weekly_tokens} tokens is used up; it begins anew on Monday 00:00 UTC, "
+                f"{iso(budget.resets_at)}.",
                 code="budget_exceeded",
                 headers=taken.headers(),
             )

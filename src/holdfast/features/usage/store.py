@@ -116,13 +116,25 @@ def log(tx: Tx, entries: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def total(tx: Tx, organization_id: str, week: int, actor: str, kinds: Collection[str]) -> float:
-    """What an actor used in a week, over these kinds."""
-    names = {f"kind_{index}": kind for index, kind in enumerate(kinds)}
+def total(
+    tx: Tx,
+    organization_id: str,
+    week: int,
+    *,
+    actors: Collection[str],
+    sources: Collection[str],
+    kinds: Collection[str],
+) -> float:
+    """What these actors used in a week, by these ways in, over these kinds."""
+    clauses, params = "", {"organization_id": organization_id, "week": week}
+    for column, values in (("actor", actors), ("source", sources), ("kind", kinds)):
+        names = {f"{column}_{index}": value for index, value in enumerate(sorted(values))}
+        clauses += f" AND {column} IN ({', '.join(':' + name for name in names)})"
+        params |= names
     row = tx.one(
-        "SELECT SUM(amount) AS amount FROM usage_counter WHERE organization_id = :organization_id AND week = :week "
-        f"AND actor = :actor AND kind IN ({', '.join(':' + name for name in names)})",
-        {"organization_id": organization_id, "week": week, "actor": actor, **names},
+        "SELECT SUM(amount) AS amount FROM usage_counter WHERE organization_id = :organization_id AND week = :week"
+        + clauses,
+        params,
     )
     return float(row["amount"] or 0) if row else 0.0
 
