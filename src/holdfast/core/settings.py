@@ -86,6 +86,9 @@ class Settings:
     github_token: str | None = _setting(None, "Token for the GitHub API", secret=True)
     gitlab_url: str = _setting("https://gitlab.com", "Base URL of GitLab")
     gitlab_token: str | None = _setting(None, "Token for GitLab", secret=True)
+    repository_poll_seconds: int = _setting(
+        900, "How long after its last sync a repository that was added by URL is synced again without being asked"
+    )
     repository_paths: tuple[str, ...] = _setting(
         (),
         "Directories on the server whose repositories may be added over the network (comma-separated); "

@@ -1,0 +1,39 @@
+"""Owns the address that code hosts send webhooks to; they bring no key, only the proof that they know a secret."""
+
+import re
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import HoldfastError
+from holdfast.features.repositories.webhooks import MAX_BODY, WebhookRefused, Webhooks
+from holdfast.surfaces.http.asgi import ClientGone, read_body, send_json, send_problem
+from holdfast.surfaces.http.site import MethodNotAllowed
+
+PREFIX = "/api/webhooks/"
+_PATH = re.compile(re.escape(PREFIX) + r"([A-Za-z0-9_-]{1,80})")
+
+
+class WebhookDoor:
+    """`POST /api/webhooks/{repository_id}`: 202 when a sync was queued, 200 when there was nothing to do."""
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive, send)
+        except HoldfastError as error:
+            await send_problem(scope, send, error)
+        except ClientGone:
+            return
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        named = _PATH.fullmatch(scope["path"])
+        if named is None:
+            raise WebhookRefused
+        if scope["method"] != "POST":
+            raise MethodNotAllowed("Webhooks are sent here with POST.", headers={"Allow": "POST"})
+        body = await read_body(scope, receive, MAX_BODY)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        receipt = await self._webhooks.receive(named.group(1), headers, body)
+        await send_json(send, 202 if receipt.outcome == "queued" else 200, {"status": receipt.outcome})
