@@ -51,6 +51,7 @@ from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.model import SYNC_KIND
+from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.sync import CONCURRENCY as SYNCS_AT_ONCE
 from holdfast.features.repositories.sync import RepositorySync
@@ -200,6 +201,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         vector_stores=vector_stores,
         repositories=repositories,
         git=git,
+        live_files=LiveFiles(database, repositories, git, repository_access),
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(
