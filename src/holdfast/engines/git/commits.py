@@ -17,6 +17,13 @@ _BATCH_CHARACTERS = 1_000_000
 _RENAME_PAIRS = 40_000
 """More pairs of removed and added files than this are compared by their content's hash only."""
 _LETTERS = {DeltaStatus.ADDED: "A", DeltaStatus.DELETED: "D", DeltaStatus.RENAMED: "R", DeltaStatus.COPIED: "A"}
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999: whoever writes a commit chooses its moment, and calendars end."""
+
+
+def millis(seconds: int) -> int:
+    """A moment of git's in ours, within what can be kept and shown."""
+    return min(max(seconds, 0), _LAST_SECOND) * 1000
 
 
 class CommitReader:
@@ -42,8 +49,8 @@ class CommitReader:
             [str(parent) for parent in parents],
             words(author.raw_name, encoding),
             words(author.raw_email, encoding),
-            author.time * 1000,
-            commit.commit_time * 1000,
+            millis(author.time),
+            millis(commit.commit_time),
             subject[: self._most_characters],
             body[: self._most_characters],
             changes,

@@ -8,7 +8,7 @@ from pygit2.enums import DeltaStatus, FileMode, SortMode
 
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
-from holdfast.engines.git.commits import CommitReader
+from holdfast.engines.git.commits import CommitReader, millis
 from holdfast.engines.git.files import is_binary
 from holdfast.engines.git.repository import Problem, find_commit, spell, words
 
@@ -37,9 +37,9 @@ def tags(repo: pygit2.Repository, limits: dict[str, Any]) -> list[list[Any]]:
         if isinstance(tag, pygit2.Tag):
             moment = tag.tagger.time if tag.tagger is not None else commit.commit_time
             message = words(tag.raw_message or b"", None).strip()[: limits["message_characters"]]
-            found.append([name, sha, moment * 1000, message])
+            found.append([name, sha, millis(moment), message])
         else:
-            found.append([name, sha, commit.commit_time * 1000, ""])
+            found.append([name, sha, millis(commit.commit_time), ""])
     return sorted(found, key=lambda tag: (tag[2], tag[0]))
 
 
@@ -224,7 +224,7 @@ def _who(repo: pygit2.Repository, sha: str) -> list[Any]:
     commit = find_commit(repo, sha)
     encoding = commit.message_encoding
     subject = " ".join(words(commit.raw_message, encoding).strip().partition("\n\n")[0].split())
-    return [sha, words(commit.author.raw_name, encoding), commit.commit_time * 1000, subject[:1_000]]
+    return [sha, words(commit.author.raw_name, encoding), millis(commit.commit_time), subject[:1_000]]
 
 
 def show(repo: pygit2.Repository, limits: dict[str, Any], sha_prefix: str) -> list[Any]:
