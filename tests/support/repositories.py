@@ -1,4 +1,4 @@
-"""Owns remembered repositories for tests: every service on a test's database, and syncs that are over when they return."""
+"""Owns remembered repositories for tests: the services on a database, and syncs that are over when they return."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -33,6 +33,7 @@ REMOVED_AT_ONCE = 1_000
 PASSAGES_AT_ONCE = 400
 """What one transaction writes: the store is not kept from others for long."""
 TELL_SECONDS = 0.5
+SHALLOW = "The clone is shallow: commits older than its first are not there to be read."
 CANCELLED = "The last sync was cancelled; what it had read is kept."
 
 HostItems = Callable[[JobRun, Repository], Awaitable[int]]
@@ -51,6 +52,11 @@ class _Visit:
     dirty: bool
     """Whether an earlier sync left off in the middle."""
     told_at: float = float("-inf")
+
+    @property
+    def compares(self) -> bool:
+        """Whether all that is kept is compared with all that is there: a shallow clone may have been deepened."""
+        return self.dirty or not self.repository.ingested or self.repository.reason == SHALLOW
 
 
 class RepositorySync:
@@ -120,7 +126,7 @@ class RepositorySync:
             credentials=credentials,
             progress=partial(self._fetching, run),
         )
-        if dirty or not repository.ingested or head.commit != repository.head:
+        if visit.compares or head.commit != repository.head:
             await self._read_history(visit, head)
             await self._read_files(visit, head)
         tags = await self._git.tags(repository_id, location, head)
@@ -134,7 +140,7 @@ class RepositorySync:
         now = self._clock.now()
         new = Sync(_sync_id(run.job), repository.id, run.job.id, run.payload["trigger"], "RUNNING", now, None)
         store.insert_sync(tx, new)
-        store.update(tx, repository.id, now, {"state": "syncing", "reason": None})
+        store.update(tx, repository.id, now, {"state": "syncing"})
         self._repositories.tell(tx, repository, "syncing", job_id=run.job.id)
         return repository, dirty
 
@@ -143,7 +149,7 @@ class RepositorySync:
 
     async def _read_history(self, visit: _Visit, head: Head) -> None:
         repository = visit.repository
-        known_head = "" if visit.dirty or not repository.ingested else repository.head
+        known_head = "" if visit.compares else repository.head
         changes = self._git.history(
             repository.id, visit.location, head, known_head=known_head, known=partial(self._shas, repository.id)
         )
@@ -217,7 +223,7 @@ class RepositorySync:
         values: dict[str, Any] = {
             "head": head.commit,
             "state": _state(repository, visit.run.job.id, "ready"),
-            "reason": trouble,
+            "reason": trouble or (SHALLOW if head.shallow else None),
             "ingested": 1,
             "last_synced_at": now,
         }
