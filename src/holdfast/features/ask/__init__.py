@@ -1,0 +1,1 @@
+"""Answers questions about repositories, each statement with a source that was checked."""

@@ -1,0 +1,129 @@
+"""Owns taking a question apart: what it asks for, what kind of answer each part wants, and which sources fit."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.engines.search.analyser import query_words
+from holdfast.features.ask.sources import Evidence
+from holdfast.features.repositories.model import COMMIT, FILE, TAG
+
+Kind = Literal["why", "who", "when", "where", "broke", "how", "what"]
+
+MOST_ASPECTS = 5
+
+_ASKS = r"why|who|whom|whose|when|where|how|which|what"
+_CUT = re.compile(
+    rf"(?:\?+|;|,|\n|\band\b|&)[\s,;?]*(?:(?:and|also|then)\s+)*(?=(?:since\s+)?(?:{_ASKS})\b)|\?+\s+", re.I
+)
+_FIRST = re.compile(rf"\W*(?:(?:and|also|so|since|by|in|for|from|to)\s+)*({_ASKS})\b", re.I)
+_WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("broke", re.compile(r"\b(?:breaks?|broken?|regress\w*|bugs?|crash\w*|fail\w*|outages?|incidents?)\b", re.I)),
+    ("why", re.compile(r"\b(?:reasons?|rationale|motivat\w*|justif\w*)\b", re.I)),
+    ("who", re.compile(r"\b(?:owns?|owners?|authors?|maintain\w*|responsible|people|person)\b", re.I)),
+    ("when", re.compile(r"\b(?:date|year|month|day|release|version)s?\b", re.I)),
+    ("where", re.compile(r"\b(?:files?|modules?|director\w+|folders?|defined|located|implemented)\b", re.I)),
+)
+_OF_FIRST: dict[str, Kind] = {
+    "why": "why",
+    "who": "who",
+    "whom": "who",
+    "whose": "who",
+    "when": "when",
+    "where": "where",
+    "how": "how",
+}
+_TYPES: dict[Kind, frozenset[str]] = {
+    "why": frozenset({COMMIT, "pull_request", "issue", "discussion"}),
+    "who": frozenset({COMMIT, "pull_request"}),
+    "when": frozenset({COMMIT, TAG, "release", "pull_request"}),
+    "where": frozenset({FILE}),
+    "broke": frozenset({COMMIT, "issue", "pull_request"}),
+    "how": frozenset({FILE}),
+}
+REASON = re.compile(
+    r"\b(?:because|instead of|rather than|so that|in order to|due to|reason|since|otherwise|to avoid|therefore|"
+    r"decided|chose|prefer)\b",
+    re.I,
+)
+_MENDED = re.compile(r"\b(?:fix\w*|revert\w*|regress\w*|bugs?|broke\w*|crash\w*|hotfix|repair\w*|fail\w*)\b", re.I)
+_DECISION = re.compile(r"(?:^|/)(?:adrs?|decisions?)/|(?:^|/)adr-?\d", re.I)
+_TEST = re.compile(r"(?:^|/)(?:tests?|spec|__tests__|fixtures?)/|(?:^|/)test_|_test\.|\.(?:spec|test)\.", re.I)
+_DOCUMENT = re.compile(
+    r"\.(?:md|markdown|rst|txt|adoc|org)$|(?:^|/)(?:readme|changelog|contributing|codeowners)[^/]*$", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """One thing that a question asks for."""
+
+    kind: Kind
+    text: str
+    """In the words of the question."""
+    query: str
+    """What to search for: with the topic where its own words say too little."""
+
+    @property
+    def types(self) -> frozenset[str] | None:
+        """The kinds of source that answer it best."""
+        return _TYPES.get(self.kind)
+
+
+def aspects_of(question: str) -> list[Aspect]:
+    """What a question asks for, in its order; the whole question where it asks for one thing."""
+    whole = " ".join(question.split())
+    parts = [part.strip(" ,;.?!&") for part in _CUT.split(whole)]
+    said = [part for part in parts if part and _FIRST.match(part)][:MOST_ASPECTS]
+    if len(said) < 2 or sum(map(len, said)) * 2 < len(whole):
+        return [Aspect(_kind_of(whole), whole.rstrip(" ?!."), whole)]
+    return [Aspect(_kind_of(part), part, _query(part, whole)) for part in said]
+
+
+def _kind_of(text: str) -> Kind:
+    first = _FIRST.match(text)
+    known = _OF_FIRST.get(first[1].lower()) if first else None
+    if known is not None and known != "how":
+        return known
+    return next((kind for kind, words in _WORDS if words.search(text)), known or "what")
+
+
+def _query(part: str, whole: str) -> str:
+    own = [word for word in query_words(_FIRST.sub("", part)) if word not in ("decid", "made", "make", "done", "wrote")]
+    return part if len(own) >= 2 else whole
+
+
+def fitness(kind: Kind, evidence: Evidence) -> float:
+    """How much better a source answers that kind of question than its similarity tells."""
+    is_file = evidence.kind == FILE
+    path = evidence.key if is_file else ""
+    better = 0.3 if evidence.exact else 0.0
+    if _TEST.search(path):
+        better -= 0.1
+    if kind == "why":
+        better += 0.25 if REASON.search(evidence.prose) and (not is_file or is_document(path)) else 0.0
+        better += 0.2 if _DECISION.search(path) else 0.05 if not is_file else 0.0
+    elif kind == "where":
+        better += 0.15 if is_file and not is_document(path) else 0.0
+    elif kind == "who":
+        better += 0.3 if path.rpartition("/")[2] == "CODEOWNERS" else 0.1 if evidence.kind == COMMIT else 0.0
+    elif kind == "when":
+        better += 0.15 if evidence.kind in (COMMIT, TAG, "release") else 0.0
+    elif kind == "broke":
+        better += 0.25 if not is_file and _MENDED.search(evidence.title) else 0.0
+        better += 0.1 if evidence.kind == "issue" else 0.0
+    elif kind == "how":
+        better += 0.05 if is_file else 0.0
+    return better
+
+
+def ranked(kind: Kind, found: Sequence[Evidence]) -> list[Evidence]:
+    """Sources, those first that answer the kind of question best; far worse ones are left out."""
+    scored = sorted(((-each.similarity - fitness(kind, each), number) for number, each in enumerate(found)))
+    return [found[number] for score, number in scored if score <= scored[0][0] + 0.4]
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is written for people to read."""
+    return bool(_DOCUMENT.search(path))

@@ -1,0 +1,234 @@
+"""Owns the answer without a model: the best passages of the sources under what the question asks, word for word."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.engines.llm.citations import Source
+from holdfast.engines.llm.extracts import LONGEST_SENTENCE, Passage, quotes
+from holdfast.engines.search.analyser import query_words, words
+from holdfast.features.ask.aspects import REASON, Aspect, is_document
+from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
+from holdfast.features.repositories.model import COMMIT, FILE
+
+WINDOW_LINES = 14
+MOST_PASSAGES = 5
+FEW_PASSAGES = 3
+"""Under each aspect, where there are several."""
+NOTHING_MORE = "Nothing that is similar enough was found for this."
+
+_TRAILER = re.compile(r"^(?:[A-Z][\w-]+-by|Change-Id|Co-authored-by|Cc|Closes|Fixes): \S.*$", re.M)
+_NEW_LINE = re.compile(r"\s*(?:[-*+•>#|]|\d{1,3}[.)])\s*\S")
+_FENCES = re.compile(r"`{3,}")
+
+
+@dataclass(slots=True)
+class Extract:
+    """An answer of quotations, and what is behind its numbers."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    parts: list[str] = field(default_factory=list)
+    dropped: int = 0
+
+    @property
+    def markdown(self) -> str:
+        return "\n\n".join(self.parts)
+
+
+def extract(chosen: Sequence[tuple[Aspect, Sequence[Evidence]]]) -> Extract:
+    """The answer from sources that are known to be there, best first for each aspect."""
+    made = Extract()
+    most = MOST_PASSAGES if len(chosen) == 1 else FEW_PASSAGES
+    for aspect, found in chosen:
+        if len(chosen) > 1:
+            made.parts.append(f"## {aspect.text[:1].upper()}{aspect.text[1:]}")
+        shown = _Section(aspect, made, most).of(found)
+        made.parts += shown or [NOTHING_MORE]
+    return made
+
+
+class _Section:
+    """What is quoted under one aspect."""
+
+    def __init__(self, aspect: Aspect, made: Extract, most: int) -> None:
+        self._aspect = aspect
+        self._made = made
+        self._most = most
+        self._said: set[str] = set()
+        self._files: dict[tuple[str, str], int] = {}
+
+    def of(self, found: Sequence[Evidence]) -> list[str]:
+        shown: list[tuple[Evidence, str]] = []
+        for evidence in found:
+            part = self._passage(evidence)
+            if part:
+                shown.append((evidence, part))
+            if len(shown) == self._most:
+                break
+        if self._aspect.kind == "when":
+            shown.sort(key=lambda each: (each[0].at is None, each[0].at or 0))
+        parts: list[str] = []
+        for _, part in shown:
+            # Bullets that follow each other are one list.
+            if parts and part.startswith("- ") and parts[-1].startswith("- "):
+                parts[-1] += f"\n{part}"
+            else:
+                parts.append(part)
+        return parts
+
+    def _passage(self, evidence: Evidence) -> str:
+        if evidence.kind != FILE:
+            return self._quoted(evidence)
+        key = (evidence.repository.id, evidence.key)
+        if self._files.get(key, 0) >= 2:
+            return ""
+        if not evidence.start_line:
+            number = self._cite(evidence, [evidence.text])
+            return f"- {_inert(evidence.text)} [{number}]" if number else ""
+        part = self._document(evidence) if is_document(evidence.key) else self._code(evidence)
+        self._files[key] = self._files.get(key, 0) + bool(part)
+        return part
+
+    def _quoted(self, evidence: Evidence) -> str:
+        """A commit or an item: its title, and the sentence in it that answers."""
+        title = " ".join(evidence.title.split()) or evidence.key[:7]
+        said = [title, *(sentence for sentence in self._sentences(evidence)[:2] if sentence not in title)]
+        number = self._cite(evidence, said)
+        if not number:
+            return ""
+        who, day = evidence.author, evidence.day
+        quoted = ": ".join(f'"{_inert(each)}"' for each in said)
+        if self._aspect.kind == "who" and who:
+            return f"- **{who}**, {day}: {quoted} [{number}]"
+        if self._aspect.kind == "when" and day:
+            return f"- {day}: {quoted}{f', {who}' if who else ''} [{number}]"
+        by = ", ".join(part for part in (who, day) if part)
+        return f"- {quoted}{f' – {by}' if by else ''} [{number}]"
+
+    def _document(self, evidence: Evidence) -> str:
+        said = self._sentences(evidence)[:3]
+        if not said:
+            return ""
+        lines = evidence.text.split("\n")
+        begin, end = _lines_of(lines, said)
+        narrow = _narrowed(evidence, lines, begin, end)
+        number = self._cite(narrow, said)
+        return (
+            f"- `{evidence.key}`: " + " ".join(f'"{_inert(each)}"' for each in said) + f" [{number}]" if number else ""
+        )
+
+    def _code(self, evidence: Evidence) -> str:
+        lines = evidence.text.split("\n")
+        named = evidence.line - evidence.start_line
+        begin = named if evidence.line and 0 <= named < len(lines) else _best_window(lines, self._aspect.query)
+        narrow = _narrowed(evidence, lines, begin, min(len(lines), begin + WINDOW_LINES))
+        number = self._cite(narrow, [narrow.text])
+        if not number:
+            return ""
+        fence = "`" * max(3, *(len(run) + 1 for run in [*_FENCES.findall(narrow.text), ""]))
+        place = f"`{narrow.key}` lines {narrow.start_line}–{narrow.end_line} [{number}]:"
+        return f"{place}\n\n{fence}{_language(narrow.key)}\n{narrow.text}\n{fence}"
+
+    def _sentences(self, evidence: Evidence) -> list[str]:
+        """The sentences that are about the aspect; for a why, those that give a reason first."""
+        text = "\n".join(unwrapped(_TRAILER.sub("", evidence.prose)))
+        query = self._aspect.query
+        if self._aspect.kind == "why":
+            reasons = [line for line in _split(text) if REASON.search(line) and len(line) <= LONGEST_SENTENCE]
+            alike = [quote.text for quote in quotes(query, [Passage("", line) for line in reasons])]
+            chosen = alike or (reasons if evidence.kind == COMMIT else [])
+            if chosen:
+                return chosen
+        return [quote.text for quote in quotes(query, [Passage("", text)])]
+
+    def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
+        """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
+        fresh = [each for each in said if each not in self._said]
+        if not fresh or not any(each.strip() for each in said):
+            return 0
+        source = Source(0, "", "", evidence.text)
+        if not all(source.has(each) or source_of(0, evidence).has(each) for each in said):
+            self._made.dropped += 1
+            return 0
+        self._said.update(said)
+        return self._made.ledger.add(evidence)
+
+
+def unwrapped(text: str) -> Iterator[str]:
+    """Paragraphs and points of a text as one line each: messages are wrapped, and sentences go on in the next line."""
+    held: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        if not line.strip() or _NEW_LINE.match(line):
+            if held:
+                yield " ".join(held)
+            held = [line.strip()] if line.strip() else []
+        else:
+            held.append(line.strip())
+
+
+def _split(text: str) -> list[str]:
+    found = re.split(r"(?<=[.!?])\s+(?=\S)|\n+", text)
+    return [tidy for part in found if len(tidy := " ".join(part.split()).lstrip("#>*- ")) >= 3]
+
+
+def _best_window(lines: Sequence[str], query: str) -> int:
+    """Where the lines begin that say most of the query."""
+    if len(lines) <= WINDOW_LINES:
+        return 0
+    wanted = set(query_words(query))
+    matched = [wanted.intersection(words(line)) for line in lines]
+    best, begin = 0, 0
+    for start in range(len(lines) - WINDOW_LINES + 1):
+        found = len(set[str]().union(*matched[start : start + WINDOW_LINES]))
+        # A window that begins with a match shows what belongs to it.
+        score = 2 * found + bool(matched[start])
+        if score > best:
+            best, begin = score, start
+    return begin
+
+
+def _lines_of(lines: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
+    """The first and last line (exclusive) that hold the sentences; all where they can't be told."""
+    wanted = [set(words(each)) for each in said]
+    hits = [
+        number
+        for number, line in enumerate(lines)
+        if (found := set(words(line))) and any(len(found & each) * 10 >= len(found) * 9 for each in wanted)
+    ]
+    if not hits or not _holds(lines[hits[0] : hits[-1] + 1], said):
+        return 0, len(lines)
+    return hits[0], hits[-1] + 1
+
+
+def _holds(lines: Sequence[str], said: Sequence[str]) -> bool:
+    source = Source(0, "", "", "\n".join(lines))
+    return all(source.has(each) for each in said)
+
+
+def _narrowed(evidence: Evidence, lines: Sequence[str], begin: int, end: int) -> Evidence:
+    while end - begin > 1 and not lines[end - 1].strip():
+        end -= 1
+    while end - begin > 1 and not lines[begin].strip():
+        begin += 1
+    text, first = "\n".join(lines[begin:end]), evidence.start_line
+    narrow = file_evidence(evidence.repository, evidence.key, text, first + begin, first + end - 1, is_read=True)
+    return replace(narrow, similarity=evidence.similarity, exact=evidence.exact)
+
+
+def _inert(text: str) -> str:
+    """Words of others, so that no picture is loaded for them and no number of theirs is taken for ours."""
+    return re.sub(r"!\[", r"!\\[", re.sub(r"\[(\d+)\]", r"\\[\1\\]", text))
+
+
+def _language(path: str) -> str:
+    suffix = path.rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
+    known = {
+        "py": "python",
+        "js": "javascript",
+        "ts": "typescript",
+        "rs": "rust",
+        "rb": "ruby",
+        "sh": "sh",
+        "yml": "yaml",
+    }
+    return known.get(suffix, suffix if suffix.isalnum() else "")

@@ -1,0 +1,78 @@
+"""Owns who stands behind code: the last to change the lines that were found, and the owners a repository names."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.principal import Principal
+from holdfast.engines.git.model import BlameLine
+from holdfast.features.ask.aspects import is_document
+from holdfast.features.ask.sources import Evidence, blame_evidence, file_evidence
+from holdfast.features.repositories.model import FILE
+from holdfast.features.repositories.reading import LiveFiles
+
+OWNERS = "CODEOWNERS"
+_PLACES = (".github/CODEOWNERS", OWNERS, "docs/CODEOWNERS", ".gitlab/CODEOWNERS")
+MOST_BLAMED = 200
+MOST_PEOPLE = 2
+
+
+async def people_behind(principal: Principal, found: Sequence[Evidence], files: LiveFiles) -> list[Evidence]:
+    """The people behind the best file among the sources; nobody where there is no code or it can't be read."""
+    code = [each for each in found if each.kind == FILE and each.start_line and not is_document(each.key)]
+    if not code:
+        return []
+    best = code[0]
+    owners = await _owners(principal, best, files)
+    try:
+        start = max(best.start_line, best.line)
+        end = min(best.end_line, start + MOST_BLAMED)
+        runs = await files.blame(principal, best.repository.slug, best.key, start, end)
+    except HoldfastError:
+        # What can't be blamed (gone, unreadable) still has commits that tell who worked on it.
+        return owners
+    return [*owners, *(blame_evidence(best.repository, best.key, run) for run in _chief(runs))]
+
+
+def _chief(runs: Sequence[BlameLine]) -> list[BlameLine]:
+    """The longest run of each of those who wrote most of the lines."""
+    written: Counter[str] = Counter()
+    for run in runs:
+        written[run.author] += run.end_line - run.start_line + 1
+    longest = sorted(runs, key=lambda run: run.start_line - run.end_line)
+    return [next(run for run in longest if run.author == author) for author, _ in written.most_common(MOST_PEOPLE)]
+
+
+async def _owners(principal: Principal, best: Evidence, files: LiveFiles) -> list[Evidence]:
+    for place in _PLACES:
+        try:
+            excerpt = await files.read(principal, best.repository.slug, place)
+        except HoldfastError:
+            continue
+        owned = [
+            (number, line)
+            for number, line in enumerate(excerpt.text.splitlines(), 1)
+            if (parts := line.split("#")[0].split()) and len(parts) > 1 and owns(parts[0], best.key)
+        ]
+        if owned:
+            # As in git itself, the last rule that fits decides.
+            number, line = owned[-1]
+            return [file_evidence(best.repository, place, line, number, number, is_read=True)]
+        return []
+    return []
+
+
+def owns(pattern: str, path: str) -> bool:
+    """Whether a rule of a CODEOWNERS file is about a path."""
+    rooted = pattern.startswith("/") or "/" in pattern.strip("/")
+    bare = pattern.strip("/")
+    made = "".join(
+        "(?:.*/)?" if part == "**/" else ".*" if part == "**" else "[^/]*" if part == "*" else re.escape(part)
+        for part in re.split(r"(\*\*/|\*\*|\*)", bare)
+        if part
+    )
+    below = "/.*" if pattern.endswith("/") else "(?:/.*)?"
+    if pattern.endswith("/*"):
+        below = ""
+    return re.fullmatch(("" if rooted else "(?:.*/)?") + made + below, path) is not None
