@@ -420,3 +420,13 @@ async def test_what_waits_for_a_vector_gets_it_newest_first(
     assert await engine(database, MovableClock(), embedder).tend() == 5
 
     assert batches == [["word4", "word3", "word2"], ["word1", "word0"]]
+
+
+async def test_an_entitys_parts_are_read_in_order(database: Database, search: SearchEngine, here: str) -> None:
+    parts = [entry(here, "doc", f"page {part}", part=part, meta={"page": part}) for part in (2, 0, 1)]
+    await put(search, database, [*parts, entry(here, "other", "page 0")])
+
+    read = await database.read(lambda tx: search.parts(tx, here, "memory", "doc"))
+    assert [(hit.part, hit.text, hit.meta) for hit in read] == [(n, f"page {n}", {"page": n}) for n in range(3)]
+    assert len(await database.read(lambda tx: search.parts(tx, here, "memory", "doc", limit=2))) == 2
+    assert await database.read(lambda tx: search.parts(tx, "ws_none", "memory", "doc")) == []

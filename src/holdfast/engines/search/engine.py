@@ -107,6 +107,14 @@ class SearchEngine:
         shelf = self._store.shelf(tx, workspace_id)
         return 0 if shelf is None else self._store.count(tx, shelf, collection)
 
+    def parts(self, tx: Tx, workspace_id: str, type: str, id: str, *, limit: int = 200) -> list[Hit]:
+        """An entity's parts in order, as hits of the highest score: for callers that know what they look for."""
+        shelf = self._store.shelf(tx, workspace_id)
+        if shelf is None:
+            return []
+        nothing = ranking.Question({}, 0.0, moments("", self._clock.now()))
+        return [_hit(row, 1.0, nothing) for row in self._store.parts(tx, shelf, type, id, limit)]
+
     def expire(self, tx: Tx, workspace_id: str, type: str, id: str, at: int) -> None:
         """Leave the entity out of present answers from `at` on; `as_of` still finds it."""
         shelf = self._store.shelf(tx, workspace_id)

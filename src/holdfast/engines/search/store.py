@@ -20,6 +20,8 @@ Vector = NDArray[np.float32]
 IDS_AT_ONCE = 500
 
 _META_KEY = re.compile(r"[A-Za-z0-9_]{1,64}")
+_SHOWN = """SELECT e.number, e.type, e.id, e.part, e.learned_at, e.occurred_at, e.author, e.source, e.valid_until,
+    e.collection, t.title, t.text, t.meta FROM search_entry e JOIN search_text t ON t.number = e.number"""
 # The index holds only entries that belong to something, which SQLite sees only when it is written out.
 _COLLECTED = "shelf = :shelf AND collection = :collection AND collection <> ''"
 
@@ -246,13 +248,15 @@ class Store(ABC):
 
     def shown(self, tx: Tx, numbers: Sequence[int]) -> dict[int, Row]:
         """What hits show, by number."""
-        rows = tx.all(
-            "SELECT e.number, e.type, e.id, e.part, e.learned_at, e.occurred_at, e.author, e.source, e.valid_until, "
-            "e.collection, t.title, t.text, t.meta FROM search_entry e "
-            f"JOIN search_text t ON t.number = e.number WHERE e.number {self.among}",
-            {"numbers": self.numbers(numbers)},
-        )
+        rows = tx.all(f"{_SHOWN} WHERE e.number {self.among}", {"numbers": self.numbers(numbers)})
         return {int(row["number"]): row for row in rows}
+
+    def parts(self, tx: Tx, shelf: int, type: str, id: str, limit: int) -> list[Row]:
+        """What hits show of an entity's first parts, in order."""
+        return tx.all(
+            f"{_SHOWN} WHERE e.shelf = :shelf AND e.type = :type AND e.id = :id ORDER BY e.part LIMIT :limit",
+            {"shelf": shelf, "type": type, "id": id, "limit": limit},
+        )
 
     def conditions(self, filter: Filter, params: dict[str, Any]) -> list[str]:
         """Every condition of a filter on `search_entry e`, values in `params`."""
