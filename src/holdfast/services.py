@@ -27,6 +27,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.responses.service import ResponseService
@@ -62,6 +63,7 @@ class Services:
     documents: DocumentService
     vector_stores: VectorStoreService
     repositories: Repositories
+    repository_finding: RepositoryFinding
     git: GitEngine
     live_files: LiveFiles
     intelligence: IntelligenceService

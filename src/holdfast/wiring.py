@@ -50,6 +50,7 @@ from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.model import SYNC_KIND
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
@@ -200,6 +201,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         documents=documents,
         vector_stores=vector_stores,
         repositories=repositories,
+        repository_finding=RepositoryFinding(database, search, repositories, clock),
         git=git,
         live_files=LiveFiles(database, repositories, git, repository_access),
         intelligence=intelligence,
