@@ -35,7 +35,7 @@ class LiveFiles:
         self._database = database
         self._repositories = repositories
         self._git = git
-        self._access = access
+        self.access = access
 
     async def tree(
         self, principal: Principal, slug: str, path: str = "", *, recursive: bool = False, limit: int = 500
@@ -99,7 +99,7 @@ class LiveFiles:
             raise NotReadYet(repository.slug)
         if not repository.head:
             raise NotFound("path", repository.slug)
-        location, credentials = await self._access.of(repository)
+        location, credentials = await self.access.of(repository)
         try:
             return await look(location)
         except (GitFailed, NotFound) as problem:
