@@ -48,15 +48,18 @@ def parse_location(text: str) -> Location:
     return split_credentials(text)[0]
 
 
+def is_path(text: str) -> bool:
+    """Whether a text is written like a path; a bare name may be one too, where such a directory is."""
+    return text.startswith(("/", "./", "../", "~")) or text in (".", "..")
+
+
 def split_credentials(text: str) -> tuple[Location, Credentials | None]:
     """The location, and apart from it the credentials that were written into the URL."""
     text = text.strip()
     _refuse_tricks(text)
     if found := _SCHEME.match(text):
         return _url(text, found[1].lower(), text[found.end() :])
-    if text.startswith(("/", "./", "../", "~")) or text in (".", ".."):
-        return _path(text), None
-    if _is_directory(Path(text)):
+    if is_path(text) or _is_directory(Path(text)):
         return _path(text), None
     if found := _SCP.fullmatch(text):
         return _scp(found), None

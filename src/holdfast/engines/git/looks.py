@@ -199,7 +199,11 @@ def blame(
     """Runs of lines with the commit that last changed them."""
     found = find_commit(repo, commit)
     path = path.strip("/")
-    total = _text(repo, found, path).count("\n") + 1
+    text = _text(repo, found, path)
+    if not text:
+        return []
+    # The end of the last line begins no further one.
+    total = text.removesuffix("\n").count("\n") + 1
     first = min(max(1, start_line), total)
     last = min(max(end_line, first), total, first + _MOST_LINES - 1)
     try:

@@ -11,7 +11,7 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
-from holdfast.engines.git.address import Location, parse_location
+from holdfast.engines.git.address import Location, is_path, parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
@@ -74,8 +74,12 @@ class Repositories:
     async def add(self, principal: Principal, workspace_id: str, new: NewRepository) -> Repository:
         """Remember a repository from now on; its first sync is queued."""
         principal.require("inference")
+        # Asked before a path is looked at, so that nobody else learns what there is.
+        if is_path(new.location.strip()):
+            self._check_path(principal, new.location.strip())
         location = parse_location(new.location)
-        self._check_path(principal, location)
+        if location.is_local:
+            self._check_path(principal, location.path)
         host, full_name = host_of(location, new.host, self._host_urls)
         name = _checked_name(new.name or full_name.rsplit("/", 1)[-1] or _last_part(location))
 
@@ -211,7 +215,7 @@ class Repositories:
                 problem = f"no secret of this workspace is called {secret!r}; set it first"
                 raise Invalid("The secret is not there.", fields=[FieldError("webhook_secret", problem)])
             store.update(tx, found.id, self._clock.now(), {"webhook_secret": secret})
-            self._record(tx, principal, "repository.webhook", found, {"secret": secret})
+            self._record(tx, principal, "repository.webhook", found, {"signed_with": secret})
             return replace(found, webhook_secret=secret)
 
         return await self._database.write(work)
@@ -289,11 +293,14 @@ class Repositories:
         taken = store.slugs(tx, organization_id) | RESERVED_SLUGS
         return next(s for n in range(1, len(taken) + 2) if (s := base if n == 1 else f"{base}-{n}") not in taken)
 
-    def _check_path(self, principal: Principal, location: Location) -> None:
+    def _check_path(self, principal: Principal, text: str) -> None:
         """A path names a place on the server's machine: it is for those who are on it, or whom the operator lets."""
-        if not location.is_local or principal.proof == "local":
+        if principal.proof == "local":
             return
-        resolved = Path(location.path).resolve()
+        try:
+            resolved = Path(text).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError):
+            resolved = Path("/")
         if not any(resolved.is_relative_to(root) for root in self._allowed_paths):
             raise Forbidden(
                 "A path on the server can be added there with `holdfast repos add`, or over the network when "
