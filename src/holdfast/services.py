@@ -9,6 +9,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.ask.service import Ask
 from holdfast.features.audit.service import Audit
 from holdfast.features.chat.service import ChatService
 from holdfast.features.chat.turns import ChatTurns
@@ -64,6 +65,7 @@ class Services:
     vector_stores: VectorStoreService
     repositories: Repositories
     repository_finding: RepositoryFinding
+    ask: Ask
     git: GitEngine
     live_files: LiveFiles
     intelligence: IntelligenceService

@@ -19,6 +19,7 @@ from holdfast.engines.web import web_access
 from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.ask.service import Ask
 from holdfast.features.audit.service import Audit
 from holdfast.features.chat.record import TurnRecord
 from holdfast.features.chat.reminders import Reminders
@@ -160,6 +161,9 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     )
     repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
     repository_sync = RepositorySync(database, repositories, search, jobs, git, repository_access, clock)
+    live_files = LiveFiles(database, repositories, git, repository_access)
+    repository_finding = RepositoryFinding(database, search, repositories, clock)
+    models = EndpointModels(database, endpoints)
     jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
@@ -201,9 +205,19 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         documents=documents,
         vector_stores=vector_stores,
         repositories=repositories,
-        repository_finding=RepositoryFinding(database, search, repositories, clock),
+        repository_finding=repository_finding,
+        ask=Ask(
+            database,
+            repositories,
+            repository_finding,
+            live_files,
+            models,
+            usage,
+            loop,
+            weekly_tokens=settings.weekly_token_limit,
+        ),
         git=git,
-        live_files=LiveFiles(database, repositories, git, repository_access),
+        live_files=live_files,
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(
@@ -219,7 +233,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         secrets=secrets,
         endpoints=endpoints,
-        models=EndpointModels(database, endpoints),
+        models=models,
         background=(
             ("audit", audit.run, audit.stop),
             ("keys", keys.run, keys.stop),

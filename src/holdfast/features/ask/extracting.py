@@ -8,8 +8,9 @@ from holdfast.engines.llm.citations import Source
 from holdfast.engines.llm.extracts import LONGEST_SENTENCE, Passage, quotes
 from holdfast.engines.search.analyser import query_words, words
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
+from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
-from holdfast.features.repositories.model import COMMIT, FILE
+from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
 WINDOW_LINES = 14
 MOST_PASSAGES = 5
@@ -59,7 +60,7 @@ class _Section:
 
     def of(self, found: Sequence[Evidence]) -> list[str]:
         shown: list[tuple[Evidence, str]] = []
-        for evidence in found:
+        for evidence in self._fitting(found):
             part = self._passage(evidence)
             if part:
                 shown.append((evidence, part))
@@ -76,6 +77,13 @@ class _Section:
                 parts.append(part)
         return parts
 
+    def _fitting(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
+        """Those that can answer: code has neither people nor days in it."""
+        if self._aspect.kind not in ("who", "when"):
+            return found
+        told = [each for each in found if each.kind != FILE or each.key.endswith(OWNERS)]
+        return told or found
+
     def _passage(self, evidence: Evidence) -> str:
         if evidence.kind != FILE:
             return self._quoted(evidence)
@@ -91,22 +99,25 @@ class _Section:
 
     def _quoted(self, evidence: Evidence) -> str:
         """A commit or an item: its title, and the sentence in it that answers."""
-        title = " ".join(evidence.title.split()) or evidence.key[:7]
-        said = [title, *(sentence for sentence in self._sentences(evidence)[:2] if sentence not in title)]
+        title, kind = " ".join(evidence.title.split()) or evidence.key[:7], self._aspect.kind
+        more = [] if kind in ("who", "when") and evidence.kind != TAG else self._sentences(evidence)
+        said = [title, *(sentence for sentence in more[:2] if sentence not in title)]
         number = self._cite(evidence, said)
         if not number:
             return ""
         who, day = evidence.author, evidence.day
         quoted = ": ".join(f'"{_inert(each)}"' for each in said)
-        if self._aspect.kind == "who" and who:
-            return f"- **{who}**, {day}: {quoted} [{number}]"
-        if self._aspect.kind == "when" and day:
+        if kind == "who" and who:
+            last = f", {evidence.seen[:1].lower()}{evidence.seen[1:]}" if evidence.seen else ""
+            return f"- **{who}**, {day}{last}: {quoted} [{number}]"
+        if kind == "when" and day:
             return f"- {day}: {quoted}{f', {who}' if who else ''} [{number}]"
         by = ", ".join(part for part in (who, day) if part)
         return f"- {quoted}{f' – {by}' if by else ''} [{number}]"
 
     def _document(self, evidence: Evidence) -> str:
-        said = self._sentences(evidence)[:3]
+        is_rule = evidence.key.endswith(OWNERS) and evidence.start_line == evidence.end_line
+        said = [evidence.text.strip()] if is_rule else self._sentences(evidence)[:3]
         if not said:
             return ""
         lines = evidence.text.split("\n")
@@ -120,8 +131,12 @@ class _Section:
     def _code(self, evidence: Evidence) -> str:
         lines = evidence.text.split("\n")
         named = evidence.line - evidence.start_line
-        begin = named if evidence.line and 0 <= named < len(lines) else _best_window(lines, self._aspect.query)
-        narrow = _narrowed(evidence, lines, begin, min(len(lines), begin + WINDOW_LINES))
+        if evidence.line and 0 <= named < len(lines):
+            begin, end = named, _definition_end(lines, named)
+        else:
+            begin = _best_window(lines, self._aspect.query)
+            end = min(len(lines), begin + WINDOW_LINES)
+        narrow = _narrowed(evidence, lines, begin, end)
         number = self._cite(narrow, [narrow.text])
         if not number:
             return ""
@@ -131,15 +146,22 @@ class _Section:
 
     def _sentences(self, evidence: Evidence) -> list[str]:
         """The sentences that are about the aspect; for a why, those that give a reason first."""
-        text = "\n".join(unwrapped(_TRAILER.sub("", evidence.prose)))
+        lines = list(unwrapped(_TRAILER.sub("", evidence.prose)))
+        if evidence.kind == TAG:
+            return _split("\n".join(lines))[:1]
+        if evidence.kind != FILE and lines and lines[0] == " ".join(evidence.title.split()):
+            lines = lines[1:]
         query = self._aspect.query
         if self._aspect.kind == "why":
-            reasons = [line for line in _split(text) if REASON.search(line) and len(line) <= LONGEST_SENTENCE]
-            alike = [quote.text for quote in quotes(query, [Passage("", line) for line in reasons])]
+            reasons = [
+                each for each in _split("\n".join(lines)) if REASON.search(each) and len(each) <= LONGEST_SENTENCE
+            ]
+            alike = [quote.text for quote in quotes(query, [Passage("", each) for each in reasons])]
+            # A commit has one reason, whatever words it is given in.
             chosen = alike or (reasons if evidence.kind == COMMIT else [])
             if chosen:
                 return chosen
-        return [quote.text for quote in quotes(query, [Passage("", text)])]
+        return [quote.text for quote in quotes(query, [Passage("", "\n".join(lines))])]
 
     def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
         """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
@@ -185,6 +207,21 @@ def _best_window(lines: Sequence[str], query: str) -> int:
         if score > best:
             best, begin = score, start
     return begin
+
+
+def _definition_end(lines: Sequence[str], begin: int) -> int:
+    """Where a definition ends, by its indentation, or where enough of it is shown."""
+    indent = _indent(lines[begin])
+    for number in range(begin + 1, min(len(lines), begin + WINDOW_LINES)):
+        line = lines[number].strip()
+        if line and _indent(lines[number]) <= indent and line[0] not in ")]}":
+            # A line alone at the outer level, such as a brace, belongs to what is above it.
+            return number if number > begin + 1 else min(len(lines), begin + WINDOW_LINES)
+    return min(len(lines), begin + WINDOW_LINES)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _lines_of(lines: Sequence[str], said: Sequence[str]) -> tuple[int, int]:

@@ -26,8 +26,10 @@ async def people_behind(principal: Principal, found: Sequence[Evidence], files: 
     best = code[0]
     owners = await _owners(principal, best, files)
     try:
-        start = max(best.start_line, best.line)
-        end = min(best.end_line, start + MOST_BLAMED)
+        # A file that is named is meant as a whole.
+        is_whole = best.exact and not best.line
+        start = 1 if is_whole else max(best.start_line, best.line)
+        end = start + MOST_BLAMED if is_whole else min(best.end_line, start + MOST_BLAMED)
         runs = await files.blame(principal, best.repository.slug, best.key, start, end)
     except HoldfastError:
         # What can't be blamed (gone, unreadable) still has commits that tell who worked on it.

@@ -220,7 +220,7 @@ class Ask:
 
     async def _nothing(self, inquiry: _Inquiry, reviewed: Reviewed, notes: Sequence[str]) -> Answer:
         """A plain word that nothing was found, what was searched, and what comes nearest."""
-        searched = "; ".join(_searched(repository) for repository in inquiry.repositories)
+        searched = ", ".join(_searched(repository) for repository in inquiry.repositories)
         said = [f"Nothing that was found is similar enough to this question to answer it. Searched: {searched}."]
         nearest = await self._finding.search(inquiry.principal, inquiry.slugs, inquiry.question, limit=1, least=0.0)
         confirmed = await self._confirmation.confirmed(inquiry.principal, dict(enumerate(map(evidence_of, nearest), 1)))
@@ -295,7 +295,9 @@ def _unread(repositories: Sequence[Repository]) -> list[str]:
 def _searched(repository: Repository) -> str:
     if not repository.ingested:
         return f"{repository.slug} (not read yet)"
-    counts = (
-        f"{repository.commits:,} commits, {repository.files:,} files, {repository.items:,} pull requests and issues"
+    counted = (
+        ("commits", repository.commits),
+        ("files", repository.files),
+        ("pull requests, issues", repository.items),
     )
-    return f"{repository.slug} ({counts})"
+    return f"{repository.slug} ({'; '.join(f'{name}: {count:,}' for name, count in counted)})"
