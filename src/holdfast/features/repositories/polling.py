@@ -25,9 +25,10 @@ class Polling:
 
     async def run(self, run: JobRun) -> object:
         """Queue what is due; how many there were."""
-        return {"queued": await run.write(self._turn)}
+        return {"queued": await run.write(self.turn)}
 
-    def _turn(self, tx: Tx) -> int:
+    def turn(self, tx: Tx) -> int:
+        """Queue what is due, and forget deliveries that nobody sends again."""
         now = self._clock.now()
         due = store.stale(tx, now - self._poll_millis, AT_ONCE)
         for repository in due:

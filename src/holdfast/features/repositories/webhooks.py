@@ -169,7 +169,7 @@ def _payload(body: bytes) -> dict[str, Any]:
     if body.startswith(b"payload="):
         try:
             text = parse_qs(body.decode("ascii"), strict_parsing=True, max_num_fields=4)["payload"][0].encode()
-        except (ValueError, UnicodeEncodeError):
+        except (ValueError, KeyError):
             text = b""
     try:
         found = orjson.loads(text)
