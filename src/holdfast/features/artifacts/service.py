@@ -67,30 +67,37 @@ class ArtifactService:
         principal.require("inference")
         new = checked(new)
         chunks = await asyncio.to_thread(_chunks, new.type, new.content)
+        return await self._database.write(lambda tx: self._create(tx, principal, workspace_id, new, chunks))
 
-        def work(tx: Tx) -> Artifact:
-            workspace = self._workspaces.check(tx, principal, workspace_id)
-            now = self._clock.now()
-            made = Artifact(
-                id=new_id("art"),
-                workspace_id=workspace.id,
-                chat_id=new.chat_id,
-                identifier=new.identifier,
-                title=new.title,
-                type=new.type,
-                language=new.language,
-                version=1,
-                size_bytes=len(new.content.encode()),
-                created_by=principal.actor,
-                created_at=now,
-                updated_at=now,
-            )
-            if not store.insert(tx, made):
-                raise IdentifierTaken(new.identifier, in_chat=new.chat_id is not None)
-            self._write(tx, principal, made, new.content, chunks, "artifact.create")
-            return made
+    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact) -> Artifact:
+        """Like `create`, within a transaction."""
+        principal.require("inference")
+        new = checked(new)
+        return self._create(tx, principal, workspace_id, new, _chunks(new.type, new.content))
 
-        return await self._database.write(work)
+    def _create(
+        self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact, chunks: Sequence[Chunk]
+    ) -> Artifact:
+        workspace = self._workspaces.check(tx, principal, workspace_id)
+        now = self._clock.now()
+        made = Artifact(
+            id=new_id("art"),
+            workspace_id=workspace.id,
+            chat_id=new.chat_id,
+            identifier=new.identifier,
+            title=new.title,
+            type=new.type,
+            language=new.language,
+            version=1,
+            size_bytes=len(new.content.encode()),
+            created_by=principal.actor,
+            created_at=now,
+            updated_at=now,
+        )
+        if not store.insert(tx, made):
+            raise IdentifierTaken(new.identifier, in_chat=new.chat_id is not None)
+        self._write(tx, principal, made, new.content, chunks, "artifact.create")
+        return made
 
     async def update(
         self,
@@ -106,24 +113,41 @@ class ArtifactService:
         principal.require("inference")
         _check_reference(reference)
         before = await self.find(principal, workspace_id, reference)
-        if title is not None:
-            title = checked(replace(_as_new(before), title=title)).title
-        if problems := content_problems(content, in_chat=before.chat_id is not None):
-            raise Invalid("The content cannot be kept as it is.", fields=problems)
+        title = _checked_change(before, content, title)
         chunks = await asyncio.to_thread(_chunks, before.type, content)
 
         def work(tx: Tx) -> Artifact:
             self._workspaces.check(tx, principal, workspace_id)
-            size = len(content.encode())
-            made = store.advance(tx, before.id, title=title, size_bytes=size, now=self._clock.now())
-            if made is None:
-                raise ArtifactNotFound(_name(reference))
-            if expected_version is not None and made.version != expected_version + 1:
-                raise VersionConflict(expected_version, made.version - 1)
-            self._write(tx, principal, made, content, chunks, "artifact.update")
-            return made
+            return self._advance(tx, principal, before, content, chunks, title, expected_version)
 
         return await self._database.write(work)
+
+    def change(
+        self, tx: Tx, principal: Principal, workspace_id: str, artifact_id: str, content: str, *, title: str
+    ) -> Artifact:
+        """Like `update`, within a transaction."""
+        principal.require("inference")
+        before = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
+        title = _checked_change(before, content, title) or before.title
+        return self._advance(tx, principal, before, content, _chunks(before.type, content), title, before.version)
+
+    def _advance(
+        self,
+        tx: Tx,
+        principal: Principal,
+        before: Artifact,
+        content: str,
+        chunks: Sequence[Chunk],
+        title: str | None,
+        expected_version: int | None,
+    ) -> Artifact:
+        made = store.advance(tx, before.id, title=title, size_bytes=len(content.encode()), now=self._clock.now())
+        if made is None:
+            raise ArtifactNotFound(before.id)
+        if expected_version is not None and made.version != expected_version + 1:
+            raise VersionConflict(expected_version, made.version - 1)
+        self._write(tx, principal, made, content, chunks, "artifact.update")
+        return made
 
     async def find(self, principal: Principal, workspace_id: str, reference: ArtifactReference) -> Artifact:
         """One artifact as it is now, without content."""
@@ -227,17 +251,17 @@ class ArtifactService:
 
     async def delete(self, principal: Principal, workspace_id: str, artifact_id: str) -> None:
         """Remove the artifact, every version of it and what search knows of it."""
+        await self._database.write(lambda tx: self.remove(tx, principal, workspace_id, artifact_id))
+
+    def remove(self, tx: Tx, principal: Principal, workspace_id: str, artifact_id: str) -> None:
+        """Like `delete`, within a transaction."""
         principal.require("inference")
-
-        def work(tx: Tx) -> None:
-            found = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
-            self._search.remove(tx, found.workspace_id, TYPE, found.id)
-            store.delete(tx, found.id)
-            if self._forgotten is not None:
-                self._forgotten(tx, found.workspace_id, found.id)
-            self._note(tx, principal, "artifact.delete", found)
-
-        await self._database.write(work)
+        found = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
+        self._search.remove(tx, found.workspace_id, TYPE, found.id)
+        store.delete(tx, found.id)
+        if self._forgotten is not None:
+            self._forgotten(tx, found.workspace_id, found.id)
+        self._note(tx, principal, "artifact.delete", found)
 
     async def _reading(
         self, principal: Principal, workspace_id: str, artifact_id: str, version: int | None, most: int | None
@@ -296,6 +320,15 @@ def _content(tx: Tx, artifact: Artifact, version: int) -> str:
 
 def _as_new(artifact: Artifact) -> NewArtifact:
     return NewArtifact(artifact.identifier, artifact.title, artifact.type, "", artifact.language, artifact.chat_id)
+
+
+def _checked_change(before: Artifact, content: str, title: str | None) -> str | None:
+    """The new title tidied; Invalid when it or the content cannot be kept."""
+    if title is not None:
+        title = checked(replace(_as_new(before), title=title)).title
+    if problems := content_problems(content, in_chat=before.chat_id is not None):
+        raise Invalid("The content cannot be kept as it is.", fields=problems)
+    return title
 
 
 def _check_reference(reference: ArtifactReference) -> None:

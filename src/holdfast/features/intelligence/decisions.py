@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, page_of
@@ -38,42 +41,77 @@ class Decisions:
         workspace = await self._ground.writer(principal, workspace_id)
         now = self._ground.clock.now()
         decision = _drafted(principal, workspace, new, now)
-        entry = entry_of(decision)
-        vectors = await self._ground.vectors(entry)
+        vectors = await self._ground.vectors(entry_of(decision))
 
         def work(tx: Tx) -> Decision:
             self._ground.enter(tx, principal, workspace_id)
-            store.put_decision(tx, replace(decision, supersedes=None))
-            self._ground.search.put(tx, [entry], vectors)
-            detail = {"title": decision.title, "status": decision.status}
-            self._ground.record(tx, principal, "decision.track", workspace_id=workspace, id=decision.id, detail=detail)
+            self._put(tx, principal, decision, vectors)
             if new.supersedes is not None:
                 self.supersede(tx, principal, workspace, decision.id, new.supersedes)
             return _kept(tx, workspace, decision.id)
 
         return await self._ground.database.write(work)
 
+    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewDecision) -> Decision:
+        """Record a decision with the change that `tx` makes; its vector follows in the background."""
+        principal.require("inference")
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        decision = _drafted(principal, workspace, new, self._ground.clock.now())
+        self._put(tx, principal, decision, None)
+        if new.supersedes is not None:
+            self.supersede(tx, principal, workspace, decision.id, new.supersedes)
+        return _kept(tx, workspace, decision.id)
+
+    def _put(self, tx: Tx, principal: Principal, decision: Decision, vectors: NDArray[np.float32] | None) -> None:
+        store.put_decision(tx, decision)
+        self._ground.search.put(tx, [entry_of(decision)], vectors)
+        detail = {"title": decision.title, "status": decision.status}
+        self._ground.record(
+            tx, principal, "decision.track", workspace_id=decision.workspace_id, id=decision.id, detail=detail
+        )
+
     async def edit(self, principal: Principal, workspace_id: str, id: str, change: DecisionEdit) -> Decision:
         """Change some fields. A superseded decision given another status is in force again."""
+        return await self._ground.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
+
+    def change(self, tx: Tx, principal: Principal, workspace_id: str, id: str, change: DecisionEdit) -> Decision:
+        """Like `edit`, within a transaction."""
         principal.require("inference")
         fields = _changed_fields(change)
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        old = _kept(tx, workspace, id, for_update=True)
+        now = self._ground.clock.now()
+        edited = replace(old, **fields, updated_at=now)  # type: ignore[arg-type]
+        if edited.status == "superseded" and old.status != "superseded":
+            edited = replace(edited, superseded_at=now)
+        elif edited.status != "superseded" and old.status == "superseded":
+            edited = self._reinstated(tx, edited)
+        store.put_decision(tx, edited)
+        self._ground.search.put(tx, [entry_of(edited)])
+        detail = {"fields": sorted(fields), "status": edited.status}
+        self._ground.record(tx, principal, "decision.edit", workspace_id=workspace, id=id, detail=detail)
+        return edited
 
-        def work(tx: Tx) -> Decision:
-            workspace = self._ground.enter(tx, principal, workspace_id)
-            old = _kept(tx, workspace, id, for_update=True)
-            now = self._ground.clock.now()
-            edited = replace(old, **fields, updated_at=now)  # type: ignore[arg-type]
-            if edited.status == "superseded" and old.status != "superseded":
-                edited = replace(edited, superseded_at=now)
-            elif edited.status != "superseded" and old.status == "superseded":
-                edited = self._reinstated(tx, edited)
-            store.put_decision(tx, edited)
-            self._ground.search.put(tx, [entry_of(edited)])
-            detail = {"fields": sorted(fields), "status": edited.status}
-            self._ground.record(tx, principal, "decision.edit", workspace_id=workspace, id=id, detail=detail)
-            return edited
+    def withdraw(self, tx: Tx, principal: Principal, workspace_id: str, id: str) -> None:
+        """Take back a decision that nobody made their own, as if it had never been recorded.
 
-        return await self._ground.database.write(work)
+        What it superseded is in force again. People do not delete decisions: this is for what a program derived.
+        """
+        principal.require("inference")
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        gone = _kept(tx, workspace, id, for_update=True)
+        for other in (gone.supersedes, gone.superseded_by):
+            known = store.get_decision(tx, workspace, other, for_update=True) if other is not None else None
+            if known is not None and known.superseded_by == id:
+                restored = replace(known, status="accepted", superseded_by=None, superseded_at=None)
+                store.put_decision(tx, restored)
+                self._ground.search.put(tx, [entry_of(restored)])
+            elif known is not None:
+                store.put_decision(tx, replace(known, supersedes=None))
+        relation_store.remove(tx, workspace, [tie.id for tie in relation_store.of(tx, workspace, [id])])
+        store.delete_decision(tx, workspace, id)
+        self._ground.search.remove(tx, workspace, "decision", id)
+        self._ground.record(tx, principal, "decision.withdraw", workspace_id=workspace, id=id)
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Decision:
         """One decision."""

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, page_of
@@ -39,64 +42,77 @@ class Milestones:
         workspace = await self._ground.writer(principal, workspace_id)
         now = self._ground.clock.now()
         milestone = _drafted(principal, workspace, new, now)
-        entry = entry_of(milestone)
-        vectors = await self._ground.vectors(entry)
+        vectors = await self._ground.vectors(entry_of(milestone))
 
         def work(tx: Tx) -> Milestone:
             self._ground.enter(tx, principal, workspace_id)
-            store.put_milestone(tx, milestone)
-            self._tie(tx, principal, milestone, new.decisions)
-            self._ground.search.put(tx, [entry], vectors)
-            detail = {"title": milestone.title, "type": milestone.type}
-            self._ground.record(
-                tx, principal, "milestone.track", workspace_id=workspace, id=milestone.id, detail=detail
-            )
-            return _kept(tx, workspace, milestone.id)
+            return self._put(tx, principal, milestone, new.decisions, vectors)
 
         return await self._ground.database.write(work)
+
+    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewMilestone) -> Milestone:
+        """Record a milestone with the change that `tx` makes; its vector follows in the background."""
+        principal.require("inference")
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        milestone = _drafted(principal, workspace, new, self._ground.clock.now())
+        return self._put(tx, principal, milestone, new.decisions, None)
+
+    def _put(
+        self,
+        tx: Tx,
+        principal: Principal,
+        milestone: Milestone,
+        decisions: tuple[str, ...],
+        vectors: NDArray[np.float32] | None,
+    ) -> Milestone:
+        store.put_milestone(tx, milestone)
+        self._tie(tx, principal, milestone, decisions)
+        self._ground.search.put(tx, [entry_of(milestone)], vectors)
+        detail = {"title": milestone.title, "type": milestone.type}
+        workspace = milestone.workspace_id
+        self._ground.record(tx, principal, "milestone.track", workspace_id=workspace, id=milestone.id, detail=detail)
+        return _kept(tx, workspace, milestone.id)
 
     async def edit(self, principal: Principal, workspace_id: str, id: str, change: MilestoneEdit) -> Milestone:
         """Change some fields; `decisions` replaces every tie to decisions."""
+        return await self._ground.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
+
+    def change(self, tx: Tx, principal: Principal, workspace_id: str, id: str, change: MilestoneEdit) -> Milestone:
+        """Like `edit`, within a transaction."""
         principal.require("inference")
         fields = _changed_fields(change)
-
-        def work(tx: Tx) -> Milestone:
-            workspace = self._ground.enter(tx, principal, workspace_id)
-            old = _kept(tx, workspace, id, for_update=True)
-            edited = replace(old, **fields, updated_at=self._ground.clock.now())  # type: ignore[arg-type]
-            store.put_milestone(tx, edited)
-            if change.decisions is not None:
-                wanted = set(change.decisions)
-                loose = [
-                    tie.id
-                    for tie in relation_store.of(tx, workspace, [id])
-                    if "decision" in (tie.start.type, tie.end.type) and not {tie.start.id, tie.end.id} & wanted
-                ]
-                relation_store.remove(tx, workspace, loose)
-                added = tuple(decision for decision in change.decisions if decision not in old.decisions)
-                self._tie(tx, principal, edited, added)
-            self._ground.search.put(tx, [entry_of(edited)])
-            changed = sorted({*fields, *(["decisions"] if change.decisions is not None else [])})
-            self._ground.record(
-                tx, principal, "milestone.edit", workspace_id=workspace, id=id, detail={"fields": changed}
-            )
-            return _kept(tx, workspace, id)
-
-        return await self._ground.database.write(work)
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        old = _kept(tx, workspace, id, for_update=True)
+        edited = replace(old, **fields, updated_at=self._ground.clock.now())  # type: ignore[arg-type]
+        store.put_milestone(tx, edited)
+        if change.decisions is not None:
+            wanted = set(change.decisions)
+            loose = [
+                tie.id
+                for tie in relation_store.of(tx, workspace, [id])
+                if "decision" in (tie.start.type, tie.end.type) and not {tie.start.id, tie.end.id} & wanted
+            ]
+            relation_store.remove(tx, workspace, loose)
+            added = tuple(decision for decision in change.decisions if decision not in old.decisions)
+            self._tie(tx, principal, edited, added)
+        self._ground.search.put(tx, [entry_of(edited)])
+        changed = sorted({*fields, *(["decisions"] if change.decisions is not None else [])})
+        self._ground.record(tx, principal, "milestone.edit", workspace_id=workspace, id=id, detail={"fields": changed})
+        return _kept(tx, workspace, id)
 
     async def delete(self, principal: Principal, workspace_id: str, id: str) -> None:
         """Take the milestone away, with its relations."""
+        await self._ground.database.write(lambda tx: self.remove(tx, principal, workspace_id, id))
+
+    def remove(self, tx: Tx, principal: Principal, workspace_id: str, id: str) -> None:
+        """Like `delete`, within a transaction."""
         principal.require("inference")
-
-        def work(tx: Tx) -> None:
-            workspace = self._ground.enter(tx, principal, workspace_id)
-            if not store.delete_milestone(tx, workspace, id):
-                raise MilestoneNotFound(id)
-            relation_store.remove(tx, workspace, [tie.id for tie in relation_store.of(tx, workspace, [id])])
-            self._ground.search.remove(tx, workspace, "milestone", id)
-            self._ground.record(tx, principal, "milestone.delete", workspace_id=workspace, id=id)
-
-        await self._ground.database.write(work)
+        workspace = self._ground.enter(tx, principal, workspace_id)
+        if not store.delete_milestone(tx, workspace, id):
+            raise MilestoneNotFound(id)
+        relation_store.remove(tx, workspace, [tie.id for tie in relation_store.of(tx, workspace, [id])])
+        self._ground.search.remove(tx, workspace, "milestone", id)
+        self._ground.record(tx, principal, "milestone.delete", workspace_id=workspace, id=id)
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Milestone:
         """One milestone."""

@@ -88,6 +88,16 @@ def list_decisions(
     return [_decision(row) for row in rows]
 
 
+def delete_decision(tx: Tx, workspace_id: str, id: str) -> bool:
+    """Whether there was one to delete."""
+    return bool(
+        tx.execute(
+            "DELETE FROM decision WHERE workspace_id = :workspace_id AND id = :id",
+            {"workspace_id": workspace_id, "id": id},
+        )
+    )
+
+
 def put_milestone(tx: Tx, milestone: Milestone) -> None:
     """Write the milestone as it is now, new or not; its decisions are relations."""
     tx.execute(
