@@ -25,8 +25,8 @@ class Child:
         self._process = process
 
     @classmethod
-    async def start(cls, module: str, bounds: Bounds) -> "Child":
-        """A process that has bound itself and waits for jobs."""
+    async def start(cls, module: str, bounds: Bounds, *, fd: int | None = None) -> "Child":
+        """A process that binds itself and then waits for jobs; `fd` is a descriptor that it inherits."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -40,10 +40,11 @@ class Child:
             cwd="/",
             start_new_session=True,
             limit=_LIMIT,
+            pass_fds=() if fd is None else (fd,),
         )
         child = cls(process)
         try:
-            await child.tell({"bounds": asdict(bounds)})
+            await child.tell({"bounds": asdict(bounds), "fd": fd})
         except BaseException:
             await child.end()
             raise

@@ -33,7 +33,7 @@ def prepare() -> None:
     settings.mwindow_mapped_limit = _MAPPED_BYTES
     settings.mwindow_file_limit = _OPEN_PACKS
     settings.cache_max_size(_CACHED_BYTES)
-    # Objects were hashed when they were fetched and carry a checksum besides; hashing each again takes a fifth of a walk.
+    # Objects were hashed when they came and carry a checksum besides; hashing each again is a fifth of a walk.
     settings.enable_strict_hash_verification(False)
     # Nothing in a repository is run here, so it does not matter whose it is.
     settings.owner_validation = False

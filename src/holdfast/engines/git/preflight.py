@@ -1,0 +1,93 @@
+"""Owns finding out where a clone will really go: redirects are followed and checked one by one before it begins."""
+
+import base64
+import ssl
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engines.fetch.addresses import Exceptions
+from holdfast.engines.fetch.connect import Blocked
+from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits, Reply
+from holdfast.engines.fetch.url import BadUrl, Url, parse_url
+from holdfast.engines.git.address import Location
+from holdfast.engines.git.model import Credentials, GitFailed
+from holdfast.engines.git.remedies import remedied
+from holdfast.engines.git.tunnel import Rules, Target
+
+_QUESTION = "/info/refs?service=git-upload-pack"
+_ANSWER = "application/x-git-upload-pack-advertisement"
+_LIMITS = Limits(bytes=4_096, seconds=60.0, connect_seconds=15.0)
+_AGENT = "git/2.0 (Holdfast)"
+_GIT_PORT = 9418
+
+
+async def find_target(location: Location, credentials: Credentials | None, rules: Rules) -> Target:
+    """Where to clone from; GitFailed when it is no repository that we may read."""
+    if location.scheme == "ssh":
+        raise GitFailed(
+            "Cloning over ssh needs a private key and known hosts, and Holdfast keeps neither. "
+            f"Use https://{location.host}{location.path} with a token instead.",
+            code="ssh_unsupported",
+        )
+    if location.scheme == "git":
+        return Target("git", location.host, location.port or _GIT_PORT, location.path)
+    return await _over_http(parse_url(location.text), credentials, rules)
+
+
+async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) -> Target:
+    token = credentials.token if credentials is not None else ""
+    if token and url.scheme == "http" and not Exceptions(rules.allow_private).name_known(url.host, url.port):
+        raise GitFailed("A token is never sent over http:// in clear; use https:// instead.", code="insecure")
+
+    async def same_place(hop: Url) -> None:
+        if token and hop.origin != url.origin:
+            raise GitFailed(
+                f"{url.host} redirects to {hop.host}, and a token for one host is never sent to another. "
+                f"Use the address it redirects to: {_base(hop)}",
+                code="redirected",
+            )
+
+    context = ssl.create_default_context(cafile=rules.ca_file or None)
+    guard = Guard(allow_private=rules.allow_private, resolver=rules.resolver, ssl_context=context)
+    try:
+        reply = await guard.get(
+            parse_url(str(url).removesuffix("/") + _QUESTION),
+            headers={"user-agent": _AGENT, "accept": _ANSWER} | _authorization(credentials),
+            limits=_LIMITS,
+            before_hop=same_place,
+        )
+    except (FetchFailed, Blocked, BadUrl) as problem:
+        raise remedied(problem, url.host) from None
+    finally:
+        await guard.aclose()
+    _check(reply, bool(token))
+    return Target(reply.url.scheme, reply.url.host, reply.url.port, _path(reply.url))
+
+
+def _authorization(credentials: Credentials | None) -> dict[str, str]:
+    if credentials is None or not credentials.token:
+        return {}
+    pair = f"{credentials.username or 'x-access-token'}:{credentials.token}"
+    return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _check(reply: Reply, had_token: bool) -> None:
+    host = reply.url.host
+    problem: HoldfastError | None = None
+    if reply.status in (401, 403):
+        problem = GitFailed("", code="unauthorized" if not had_token else "token_refused")
+    elif reply.status in (404, 410):
+        problem = GitFailed("", code="not_found")
+    elif reply.status != 200:
+        problem = GitFailed(f"{host} answered with HTTP status {reply.status}.", code="unreachable")
+    elif reply.content_type != _ANSWER or not reply.url.target.endswith(_QUESTION):
+        problem = GitFailed("", code="not_a_repository")
+    if problem is not None:
+        raise remedied(problem, host)
+
+
+def _path(url: Url) -> str:
+    return url.target.removesuffix(_QUESTION) or "/"
+
+
+def _base(url: Url) -> str:
+    return f"{url.origin}{_path(url)}"
