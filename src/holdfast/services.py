@@ -31,6 +31,7 @@ from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
+from holdfast.features.repositories.webhooks import Webhooks
 from holdfast.features.responses.service import ResponseService
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.limiter import Limiter
@@ -65,6 +66,7 @@ class Services:
     vector_stores: VectorStoreService
     repositories: Repositories
     repository_finding: RepositoryFinding
+    webhooks: Webhooks
     ask: Ask
     git: GitEngine
     live_files: LiveFiles

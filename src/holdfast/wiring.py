@@ -52,11 +52,14 @@ from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.finding import RepositoryFinding
-from holdfast.features.repositories.model import SYNC_KIND
+from holdfast.features.repositories.items import HostItems, OperatorAccess
+from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND
+from holdfast.features.repositories.polling import Polling
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.sync import CONCURRENCY as SYNCS_AT_ONCE
 from holdfast.features.repositories.sync import RepositorySync
+from holdfast.features.repositories.webhooks import Webhooks
 from holdfast.features.responses import service as responses
 from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
@@ -160,11 +163,26 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         host_urls=host_urls,
     )
     repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
-    repository_sync = RepositorySync(database, repositories, search, jobs, git, repository_access, clock)
+    host_items = HostItems(
+        database,
+        secrets,
+        search,
+        clock,
+        web.guard,
+        {
+            "github": OperatorAccess(settings.github_url, settings.github_token, "HOLDFAST_GITHUB_TOKEN"),
+            "gitlab": OperatorAccess(settings.gitlab_url, settings.gitlab_token, "HOLDFAST_GITLAB_TOKEN"),
+        },
+    )
+    repository_sync = RepositorySync(
+        database, repositories, search, jobs, git, repository_access, clock, items=host_items.sync
+    )
+    polling = Polling(repositories, clock, poll_seconds=settings.repository_poll_seconds)
     live_files = LiveFiles(database, repositories, git, repository_access)
     repository_finding = RepositoryFinding(database, search, repositories, clock)
     models = EndpointModels(database, endpoints)
     jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
+    jobs.handle(POLL_KIND, polling.run, concurrency=1, every_seconds=polling.turn_seconds)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
     research_gate = ResearchGate(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
@@ -206,6 +224,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         vector_stores=vector_stores,
         repositories=repositories,
         repository_finding=repository_finding,
+        webhooks=Webhooks(database, secrets, repositories, clock),
         ask=Ask(
             database,
             repositories,

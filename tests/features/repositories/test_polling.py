@@ -38,7 +38,7 @@ async def synced(world: Hosted, repository: Repository) -> None:
 @asynccontextmanager
 async def polling(world: Hosted, *, poll_seconds: int = 900) -> AsyncIterator[Polling]:
     """Polls when a job of its kind is queued by hand."""
-    made = Polling(world.database, world.repositories, world.clock, poll_seconds=poll_seconds)
+    made = Polling(world.repositories, world.clock, poll_seconds=poll_seconds)
     world.jobs.handle(POLL_KIND, made.run, max_attempts=1)
     async with world.working():
         yield made
@@ -104,7 +104,7 @@ async def test_many_that_are_due_together_come_in_turns_the_oldest_first(world: 
 
     await world.database.write(copies)
     world.clock.advance(days=1)
-    made = Polling(world.database, world.repositories, world.clock, poll_seconds=900)
+    made = Polling(world.repositories, world.clock, poll_seconds=900)
     assert await world.database.write(made.turn) == AT_ONCE
     assert first.id in [job["repository_id"] for job in await world.queued()]
     assert await world.database.write(made.turn) == 5

@@ -5,7 +5,7 @@ from holdfast.engines.jobs import JobRun
 from holdfast.features.repositories import item_store, store
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.webhooks import KEEP_DELIVERIES_MILLIS
-from holdfast.storage.database import Database, Tx
+from holdfast.storage.database import Tx
 
 TURN_SECONDS = 60.0
 AT_ONCE = 20
@@ -15,8 +15,7 @@ AT_ONCE = 20
 class Polling:
     """Runs `repository.poll` jobs: those of a URL whose last sync is too old are queued, the oldest first."""
 
-    def __init__(self, database: Database, repositories: Repositories, clock: Clock, *, poll_seconds: int) -> None:
-        self._database = database
+    def __init__(self, repositories: Repositories, clock: Clock, *, poll_seconds: int) -> None:
         self._repositories = repositories
         self._clock = clock
         self._poll_millis = poll_seconds * 1_000
