@@ -24,6 +24,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "restore": ("backup", "restore", "Bring a backup into an empty data directory."),
     "memory": ("memory", "group", "Memories."),
     "search": ("memory", "search", "Search everything in a workspace."),
+    "repos": ("repos", "group", "Repositories: their history, remembered and asked."),
     "docs": ("docs", "group", "Documents."),
     "artifacts": ("artifacts", "group", "Artifacts."),
     "chats": ("chats", "group", "Conversations over the OpenAI-compatible endpoint."),

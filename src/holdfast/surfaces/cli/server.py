@@ -88,6 +88,12 @@ def told_url() -> str | None:
     return None if settings.database_url else server_url(settings.data_dir.expanduser())
 
 
+async def is_serving() -> bool:
+    """Whether a server of the command's data directory answers."""
+    url = told_url()
+    return url is not None and await asyncio.to_thread(_answers, url)
+
+
 def _answers(url: str) -> bool:
     if not url.startswith(("http://", "https://")):
         return False
