@@ -1,0 +1,105 @@
+"""Webhooks through the whole server: who is heard, what is answered, and that nothing else can be learned."""
+
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from holdfast.features.repositories import store
+from holdfast.features.repositories.model import NewRepository, Repository
+from holdfast.features.repositories.webhooks import MAX_BODY
+from tests.support.server import TestServer
+
+SECRET = "s3cret"
+# Nothing can be cloned from there: the syncs that these tests queue end at once.
+LOCATION = "http://127.0.0.1:9/octo/tides.git"
+
+
+async def listening(server: TestServer) -> Repository:
+    """A repository that takes webhooks."""
+    services, workspace_id = server.services, server.start.workspace_id
+    await services.secrets.set(server.owner, workspace_id, "HOOK", SECRET)
+    added = await services.repositories.add(server.owner, workspace_id, NewRepository(LOCATION, host="github"))
+    return await services.repositories.sign_webhooks(server.owner, added.slug, "HOOK")
+
+
+def delivery(name: str = "octo/tides", event: str = "push", number: int = 1, secret: str = SECRET) -> dict[str, Any]:
+    body = json.dumps({"repository": {"full_name": name}, "number": number}).encode()
+    signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    headers = {
+        "X-GitHub-Event": event,
+        "X-GitHub-Delivery": f"delivery-{number}",
+        "X-Hub-Signature-256": f"sha256={signature}",
+        "Content-Type": "application/json",
+        "User-Agent": "GitHub-Hookshot/1",
+    }
+    return {"content": body, "headers": headers}
+
+
+async def send(client: httpx.AsyncClient, repository_id: str, **sent: Any) -> httpx.Response:
+    return await client.post(f"/api/webhooks/{repository_id}", **sent)
+
+
+@pytest.mark.contract("KS-2")
+async def test_a_host_without_any_key_asks_for_a_sync_once(server: TestServer) -> None:
+    repository = await listening(server)
+    async with server.stranger() as client:
+        first = await send(client, repository.id, **delivery())
+        assert (first.status_code, first.json()) == (202, {"status": "queued"})
+        again = await send(client, repository.id, **delivery())
+        assert (again.status_code, again.json()) == (200, {"status": "repeated"})
+        ping = await send(client, repository.id, **delivery(event="ping", number=2))
+        assert (ping.status_code, ping.json()) == (200, {"status": "pong"})
+        other = await send(client, repository.id, **delivery(event="star", number=3))
+        assert (other.status_code, other.json()) == (200, {"status": "ignored"})
+    kept = await server.services.database.read(lambda tx: store.by_id(tx, repository.id))
+    assert kept is not None
+    job = await server.services.jobs.get(str(kept.job_id))
+    assert job.payload["trigger"] in ("add", "webhook")
+
+
+@pytest.mark.contract("KS-2")
+async def test_refusals_do_not_tell_what_is_there(sqlite_server: TestServer) -> None:
+    repository = await listening(sqlite_server)
+    services, workspace_id = sqlite_server.services, sqlite_server.start.workspace_id
+    silent = await services.repositories.add(sqlite_server.owner, workspace_id, NewRepository(LOCATION, slug="silent"))
+    async with sqlite_server.stranger() as client:
+        answers = [
+            await send(client, repository.id, **delivery(secret="wrong")),
+            await send(client, repository.id, content=b"{}"),
+            await send(client, silent.id, **delivery()),
+            await send(client, "repo_unknown", **delivery()),
+            await send(client, "a/b", **delivery()),
+            await send(client, "%00", **delivery()),
+            await send(client, "x" * 500, **delivery()),
+        ]
+    told = {(answer.status_code, json.dumps(without_id(answer))) for answer in answers}
+    assert len(told) == 1, told
+    assert answers[0].status_code == 404
+
+
+def without_id(answer: httpx.Response) -> dict[str, Any]:
+    error = dict(answer.json()["error"])
+    error.pop("request_id")
+    return error
+
+
+async def test_a_key_opens_nothing_here_and_a_browser_is_told_so(sqlite_server: TestServer) -> None:
+    repository = await listening(sqlite_server)
+    async with sqlite_server.client() as client:
+        assert (await send(client, repository.id, content=b"{}")).status_code == 404
+        looked = await client.get(f"/api/webhooks/{repository.id}")
+        assert (looked.status_code, looked.headers["allow"]) == (405, "POST")
+
+
+async def test_a_delivery_that_is_wrong_or_too_large_is_told_so(sqlite_server: TestServer) -> None:
+    repository = await listening(sqlite_server)
+    async with sqlite_server.stranger() as client:
+        wrong = await send(client, repository.id, **delivery("octo/other"))
+        assert wrong.status_code == 422
+        assert wrong.json()["error"]["fields"][0]["field"] == "payload"
+        large = await send(client, repository.id, content=b"x" * (MAX_BODY + 1))
+        assert large.status_code == 413
