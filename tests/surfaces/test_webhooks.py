@@ -3,15 +3,21 @@
 import hashlib
 import hmac
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from holdfast.engines.search import Query
 from holdfast.features.repositories import store
 from holdfast.features.repositories.model import NewRepository, Repository
 from holdfast.features.repositories.webhooks import MAX_BODY
-from tests.support.server import TestServer
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.github import TOKEN, FakeGitHub, github
+from tests.support.git import GitRepo
+from tests.support.git_server import git_server, has_http_backend
+from tests.support.server import TestServer, serving
 
 SECRET = "s3cret"
 # Nothing can be cloned from there: the syncs that these tests queue end at once.
@@ -103,3 +109,38 @@ async def test_a_delivery_that_is_wrong_or_too_large_is_told_so(sqlite_server: T
         assert wrong.json()["error"]["fields"][0]["field"] == "payload"
         large = await send(client, repository.id, content=b"x" * (MAX_BODY + 1))
         assert large.status_code == 413
+
+
+@pytest.mark.slow
+@pytest.mark.contract("KS-2")
+@pytest.mark.skipif(not has_http_backend(), reason="git's server program is not installed")
+async def test_a_push_and_a_comment_are_found_after_a_webhook(sqlite_database: SqliteDatabase, tmp_path: Path) -> None:
+    repo = GitRepo(tmp_path / "served" / "octo" / "tides.git")
+    repo.commit("Begin the tables", {"README.md": "# Tides\n"})
+    with git_server(tmp_path / "served") as git:
+        async with github() as hub:
+            hub.history.issue(1, 1, title="Harbour floods", body="At spring tide.")
+            settings: dict[str, Any] = {"github_url": hub.url, "github_token": TOKEN, "fetch_allow": (git.place,)}
+            async with serving(sqlite_database, data_dir=tmp_path / "data", **settings) as server:
+                await _hear_of_changes(server, git.url("octo/tides.git"), hub, repo)
+
+
+async def _hear_of_changes(server: TestServer, location: str, hub: FakeGitHub, repo: GitRepo) -> None:
+    services, workspace_id = server.services, server.start.workspace_id
+    await services.secrets.set(server.owner, workspace_id, "HOOK", SECRET)
+    added = await services.repositories.add(server.owner, workspace_id, NewRepository(location))
+    await services.jobs.wait(str(added.job_id), timeout_seconds=60)
+    first = await services.repositories.sign_webhooks(server.owner, added.slug, "HOOK")
+    assert (first.state, first.reason, first.commits, first.items) == ("ready", None, 1, 1)
+    repo.commit("Measure in metres", {"gauge.py": "UNIT = 'metre'\n"})
+    # The host's clock is years behind ours here; a real one tells the present.
+    comment = hub.history.comment(1, "Because the gauge counts fathoms", 0)
+    hub.history.issues[1]["updated_at"] = comment["updated_at"] = "2099-01-01T00:00:00Z"
+    async with server.stranger() as client:
+        assert (await send(client, first.id, **delivery())).status_code == 202
+    queued = await services.repositories.get(server.owner, added.slug)
+    await services.jobs.wait(str(queued.job_id), timeout_seconds=60)
+    (log, *_) = (await services.repositories.syncs(server.owner, added.slug)).items
+    assert (log.trigger, log.status, log.commits_added, log.items_changed) == ("webhook", "COMPLETED", 1, 1)
+    found = await services.search.search(Query(workspace_id, "gauge counts fathoms", types=frozenset({"issue"})))
+    assert found[0].id == f"{first.id}/1"
