@@ -1,5 +1,6 @@
 """Owns the SDK's server of the Keystone mount: tools and nothing else, introduced as its clients expect."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -13,6 +14,7 @@ from mcp_types import (
     ServerCapabilities,
     ToolsCapability,
 )
+from mcp_types.version import is_version_at_least
 
 from holdfast.surfaces.mcp.exchange import AnyServer
 from holdfast.surfaces.mcp.server import ListingCache
@@ -21,6 +23,8 @@ from holdfast.surfaces.mcp.tools import Context, ToolHandlers
 NAME, VERSION = "keystone", "1.0.0"
 DOCUMENTED = "2025-03-26"
 """The revision whose handshake is documented to the letter; instructions came into use with later ones."""
+STRUCTURED = "2025-06-18"
+"""The revision that brought titles and structured results."""
 INSTRUCTIONS = (
     "Keystone remembers the history of this organization's repositories: commits, pull requests, issues, docs, code. "
     "Call list_projects once to learn the slugs. Before you change code that you do not know, use ask with a question "
@@ -52,8 +56,9 @@ def build_keystone_server(tools: ToolHandlers, *, with_tracing: bool) -> AnyServ
     )
     if not with_tracing:
         server.middleware.clear()
-    server.middleware.append(_as_documented)
+    # The list is kept in the words of each revision: what is nearer to the handlers goes last.
     server.middleware.append(ListingCache())
+    server.middleware.append(_as_documented)
     return server
 
 
@@ -65,7 +70,18 @@ class _KeystoneServer(Server[Any]):
 
 
 async def _as_documented(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Leave out what a revision does not know: a program may have been written to the letter of it."""
     result = await call_next(ctx)
-    if ctx.method == "initialize" and isinstance(result, dict) and result.get("protocolVersion") == DOCUMENTED:
-        return {name: value for name, value in result.items() if name != "instructions"}
-    return result
+    if not isinstance(result, dict):
+        return result
+    if ctx.method == "initialize" and result.get("protocolVersion") == DOCUMENTED:
+        return _without(result, "instructions")
+    if is_version_at_least(ctx.protocol_version, STRUCTURED):
+        return result
+    if ctx.method == "tools/list":
+        return {**result, "tools": [_without(tool, "title", "outputSchema") for tool in result["tools"]]}
+    return _without(result, "structuredContent") if ctx.method == "tools/call" else result
+
+
+def _without(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: part for name, part in value.items() if name not in names}

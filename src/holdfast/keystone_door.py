@@ -1,0 +1,24 @@
+"""Owns how the Keystone mount is put together: its tools, its limit and its settings."""
+
+from holdfast.core.settings import Settings
+from holdfast.features.repositories import tools as repository_tools
+from holdfast.services import Services
+from holdfast.surfaces.http.admission import LimitedGate
+from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
+from holdfast.toolboxes import build_toolbox
+
+
+def build_keystone(settings: Settings, services: Services, authenticator: Authenticator) -> KeystoneSurface:
+    """The endpoint for agents that ask about repositories."""
+    tools = repository_tools.tools(services.repositories, services.repository_finding, services.ask)
+    return KeystoneSurface(
+        gate=LimitedGate(authenticator, services.limiter, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
+        toolbox=build_toolbox(services, tools),
+        clients=services.clients,
+        settings=KeystoneSettings(
+            enabled=settings.mcp_enabled,
+            allowed_origins=(*settings.allowed_origins, *([settings.public_url] if settings.public_url else [])),
+            with_tracing=settings.otlp_endpoint is not None,
+        ),
+    )
