@@ -51,6 +51,7 @@ from holdfast.surfaces.rest.openapi import document
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
     from holdfast.surfaces.http.tracing import Traced
+    from holdfast.surfaces.mcp.keystone import KeystoneSurface
     from holdfast.surfaces.mcp.surface import McpSurface
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
@@ -107,6 +108,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
     )
     # The MCP SDK takes a second to import: the server says that it is ready before.
     mcp = Deferred("holdfast.mcp_door", lambda: _mcp(settings, services, authenticator))
+    keystone = Deferred("holdfast.keystone_door", lambda: _keystone(settings, services, authenticator))
     openai = Deferred("holdfast.openai_door", lambda: _openai(settings, services, authenticator))
     site = Site(
         exact={
@@ -117,6 +119,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),
+            "/api/mcp": keystone,
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
@@ -132,7 +135,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
     )
-    gate.on_ready += [openai.load, mcp.load]
+    gate.on_ready += [openai.load, mcp.load, keystone.load]
     gate.on_stop.append(mcp.stop)
     if traced is not None:
         gate.on_stop.append(traced.stop)
@@ -168,6 +171,12 @@ def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -
     from holdfast.toolboxes import build_toolbox, product_tools
 
     return build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
+
+
+def _keystone(settings: Settings, services: Services, authenticator: Authenticator) -> "KeystoneSurface":
+    from holdfast.keystone_door import build_keystone
+
+    return build_keystone(settings, services, authenticator)
 
 
 def _openai(settings: Settings, services: Services, authenticator: Authenticator) -> "OpenAiSurface":
