@@ -50,10 +50,12 @@ from holdfast.features.jobs.service import JobService
 from holdfast.features.memory import store as memory_store
 from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.items import HostItems, OperatorAccess
 from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND
+from holdfast.features.repositories.overview import overview
 from holdfast.features.repositories.polling import Polling
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
@@ -102,8 +104,18 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         search,
         events,
         clock,
-        titles={"memory": _memory_title, "artifact": _artifact_title, "document": _document_title},
-        recent={"memory": _recent_memories, "artifact": _recent_artifacts, "document": _recent_documents},
+        titles={
+            "memory": _memory_title,
+            "artifact": _artifact_title,
+            "document": _document_title,
+            "repository": _repository_title,
+        },
+        recent={
+            "memory": _recent_memories,
+            "artifact": _recent_artifacts,
+            "document": _recent_documents,
+            "repository": _recent_repositories,
+        },
     )
     memory = MemoryService(
         database,
@@ -161,6 +173,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         clock,
         allowed_paths=settings.repository_paths,
         host_urls=host_urls,
+        forgotten=lambda tx, workspace_id, slug: intelligence.forget(tx, workspace_id, "repository", slug),
     )
     repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
     host_items = HostItems(
@@ -321,6 +334,20 @@ def _artifact_title(tx: Tx, workspace_id: str, id: str) -> str | None:
 def _document_title(tx: Tx, workspace_id: str, id: str) -> str | None:
     found = document_store.find(tx, workspace_id, id)
     return found.title if found else None
+
+
+def _repository_title(tx: Tx, workspace_id: str, slug: str) -> str | None:
+    """People and agents call a repository by its slug, so what is said of one names that."""
+    found = repository_store.find_in(tx, workspace_id, slug)
+    return found.name if found else None
+
+
+def _recent_repositories(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
+    rows = repository_store.of_workspace(tx, workspace_id, limit)
+    return [
+        Source("repository", row.slug, row.name, overview(tx, row), row.last_synced_at or row.created_at, row.state)
+        for row in rows
+    ]
 
 
 def _recent_documents(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:

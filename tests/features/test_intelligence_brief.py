@@ -170,6 +170,7 @@ _materials = st.builds(
     degrees=st.dictionaries(_ids.map(lambda n: f"dec_{n}"), st.integers(0, 9), max_size=5),
     memories=st.lists(_memories, max_size=12),
     relevance=st.dictionaries(_ids.map(lambda n: f"dec_{n}"), st.floats(0, 1), max_size=5),
+    repositories=st.lists(_memories, max_size=3),
 )
 
 
@@ -185,7 +186,7 @@ def test_no_brief_exceeds_its_budget(material: Material, name: str, budget: int)
     known = [tie for tie in material.relations if tie.start in material.titles and tie.end in material.titles]
     decisions = [decision for decision in material.decisions if decision.id not in held]
     given_items = len(material.blockers) + len(decisions) + len(material.milestones) + len(material.memories)
-    assert shown + sum(brief.omitted.values()) == given_items + len(known)
+    assert shown + sum(brief.omitted.values()) == given_items + len(known) + len(material.repositories)
 
 
 _costs = st.lists(st.integers(1, 60), max_size=15)

@@ -115,6 +115,15 @@ class SearchEngine:
         nothing = ranking.Question({}, 0.0, moments("", self._clock.now()))
         return [_hit(row, 1.0, nothing) for row in self._store.parts(tx, shelf, type, id, limit)]
 
+    async def has_collections(self, workspace_id: str) -> bool:
+        """Whether anything in the workspace belongs to a collection."""
+
+        def look(tx: Tx) -> bool:
+            shelf = self._store.shelf(tx, workspace_id)
+            return shelf is not None and self._store.has_collections(tx, shelf)
+
+        return await self._database.glance(look)
+
     def expire(self, tx: Tx, workspace_id: str, type: str, id: str, at: int) -> None:
         """Leave the entity out of present answers from `at` on; `as_of` still finds it."""
         shelf = self._store.shelf(tx, workspace_id)

@@ -207,6 +207,11 @@ class Store(ABC):
         )
         return int(row["entries"]) if row else 0
 
+    def has_collections(self, tx: Tx, shelf: int) -> bool:
+        """Whether any entry belongs to a collection."""
+        sql = "SELECT 1 AS found FROM search_entry WHERE shelf = :shelf AND collection <> '' LIMIT 1"
+        return tx.one(sql, {"shelf": shelf}) is not None
+
     def expire(self, tx: Tx, shelf: int, type: str, id: str, at: int) -> None:
         """Set the moment from which it is no longer valid."""
         tx.execute(

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 from holdfast.features.intelligence.budget import clip, tokens_of
 from holdfast.features.intelligence.model import UNDECIDED, Analysis, Source
+from holdfast.features.memory.finding import REPOSITORY
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _CITATION = re.compile(r"\s?\[(\d{1,3})\]")
 _WORD = re.compile(r"[^\W_]{3,}")
+_REPOSITORY = {"repository", *REPOSITORY}
 _GROUPS: tuple[tuple[str, Callable[[Source], bool]], ...] = (
     ("Open questions", lambda source: source.type == "decision" and source.status in UNDECIDED),
     ("Decisions", lambda source: source.type == "decision"),
@@ -17,6 +19,7 @@ _GROUPS: tuple[tuple[str, Callable[[Source], bool]], ...] = (
     ("Memories", lambda source: source.type == "memory"),
     ("Documents", lambda source: source.type == "document"),
     ("Artifacts", lambda source: source.type == "artifact"),
+    ("Repositories", lambda source: source.type in _REPOSITORY),
     ("Elsewhere", lambda source: True),
 )
 _QUOTE = 320

@@ -21,7 +21,14 @@ from holdfast.features.intelligence.model import (
 DETAIL = 240
 HALF_LIFE_DAYS = 30.0
 _DAY = 86_400_000
-_SHARES = {"blockers": 0.3, "decisions": 0.25, "milestones": 0.15, "connections": 0.1, "memories": 0.2}
+_SHARES = {
+    "blockers": 0.28,
+    "decisions": 0.24,
+    "milestones": 0.13,
+    "connections": 0.08,
+    "memories": 0.18,
+    "repositories": 0.09,
+}
 _HEADING = 8
 _FRAME = 100
 """Tokens for the title, the line about what was left out, and the JSON around the sections."""
@@ -42,6 +49,7 @@ class Material:
     memories: Sequence[Source]
     relevance: Mapping[str, float]
     """Entity id → how well it fits what the reader is about to do; empty when they did not say."""
+    repositories: Sequence[Source] = ()
 
 
 def write_brief(workspace_id: str, name: str, material: Material, budget_tokens: int, now: int) -> Brief:
@@ -112,6 +120,10 @@ def _ranked(material: Material, now: int) -> dict[str, list[Item]]:
         "memories": [
             Item(it.id, "memory", clip(it.title, 120), clip(it.text, DETAIL), it.status, it.at)
             for it in sorted(material.memories, key=lambda it: (-worth(it.id, it.at), it.id))
+        ],
+        "repositories": [
+            Item(it.id, "repository", clip(it.title, 120), clip(it.text, DETAIL), it.status, it.at)
+            for it in sorted(material.repositories, key=lambda it: (-it.at, it.id))
         ],
     }
 

@@ -268,7 +268,7 @@ class Item:
     at: int
 
 
-SECTIONS = ("blockers", "decisions", "milestones", "connections", "memories")
+SECTIONS = ("blockers", "decisions", "milestones", "connections", "memories", "repositories")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from holdfast.features.intelligence.model import (
     TitleOf,
 )
 from holdfast.features.intelligence.relations import Relations
+from holdfast.features.memory.finding import KNOWLEDGE, best
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -43,6 +44,8 @@ _SOURCES = 24
 _TELLING = 0.25
 """A source that fits the topic less than this share of the best one only fills the page."""
 _MOST_TIES = 1_000
+_BRIEFED = frozenset(KNOWLEDGE)
+"""A focus chooses among what was written down; repositories are shown by how they stand."""
 
 
 class IntelligenceService:
@@ -95,7 +98,7 @@ class IntelligenceService:
         """Where the project stands; with a focus, what matters for it comes first."""
         budget = checked_budget(budget_tokens)
         workspace = await self._ground.reader(principal, workspace_id)
-        hits = await self._hits(workspace, focus, _CANDIDATES)
+        hits = await self._hits(workspace, focus, _CANDIDATES, _BRIEFED)
         now = self._ground.clock.now()
 
         def work(tx: Tx) -> Brief:
@@ -127,14 +130,10 @@ class IntelligenceService:
                 return answer
         return analysis.extract(about, sources, budget)
 
-    async def _hits(self, workspace_id: str, text: str, limit: int) -> list[Hit]:
+    async def _hits(self, workspace_id: str, text: str, limit: int, types: frozenset[str] | None = None) -> list[Hit]:
         if not text.strip():
             return []
-        hits = await self._ground.search.search(Query(workspace_id, text, limit=limit))
-        best: dict[tuple[str, str], Hit] = {}
-        for hit in hits:
-            best.setdefault((hit.type, hit.id), hit)
-        return list(best.values())
+        return await best(self._ground.search, Query(workspace_id, text, types, limit), limit)
 
     def _material(self, tx: Tx, workspace_id: str, hits: Sequence[Hit]) -> Material:
         decisions = self._decisions(tx, workspace_id, [hit.id for hit in hits if hit.type == "decision"])
@@ -154,6 +153,7 @@ class IntelligenceService:
             titles=self.relations.titles(tx, workspace_id, ends),
             degrees=Counter(end for tie in ties for end in {tie.start.id, tie.end.id}),
             memories=self._memories(tx, workspace_id, hits),
+            repositories=self._newest(tx, workspace_id, "repository"),
             relevance={hit.id: hit.score for hit in hits},
         )
 
@@ -168,9 +168,12 @@ class IntelligenceService:
 
     def _memories(self, tx: Tx, workspace_id: str, hits: Sequence[Hit]) -> list[Source]:
         found = {hit.id: _source(hit) for hit in hits if hit.type == "memory"}
-        recent_of = self._recent.get("memory")
-        newest = recent_of(tx, workspace_id, _CANDIDATES) if recent_of is not None else ()
+        newest = self._newest(tx, workspace_id, "memory")
         return list(({source.id: source for source in newest} | found).values())
+
+    def _newest(self, tx: Tx, workspace_id: str, type: str) -> Sequence[Source]:
+        recent_of = self._recent.get(type)
+        return recent_of(tx, workspace_id, _CANDIDATES) if recent_of is not None else ()
 
     def _all_blockers(self, tx: Tx, workspace_id: str) -> list[Blocker]:
         found = []

@@ -102,6 +102,7 @@ class BriefOutput(BaseModel):
     milestones: list[ItemOut]
     connections: list[ItemOut]
     memories: list[ItemOut]
+    repositories: list[ItemOut]
     omitted: dict[str, int]
 
 

@@ -1,6 +1,8 @@
 """Owns search across everything a workspace knows: which types there are, and one result per entity."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
@@ -9,16 +11,23 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 
-TYPES = ("memory", "document", "artifact", "decision", "milestone", "repository", "case", "chat")
+KNOWLEDGE = ("memory", "document", "artifact", "decision", "milestone", "case", "chat")
+"""What people and agents wrote down here."""
+REPOSITORY = ("commit", "file", "tag", "pull_request", "issue", "release", "discussion")
+"""What repositories are remembered by; `repository` asks for all of it."""
+TYPES = (*KNOWLEDGE, "repository", *REPOSITORY)
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
+RELATED = 0.3
+"""From this score on a passage is about the query."""
 
-_PLURALS = {
+_OTHER_NAMES = {
     "memories": "memory",
     "repositories": "repository",
     "repository_chunk": "repository",
     "repo": "repository",
-    "code": "repository",
+    "code": "file",
+    "pr": "pull_request",
     "chat_turn": "chat",
 }
 # A document is indexed in chunks, and several of one may match best.
@@ -26,7 +35,7 @@ _CHUNKS = 4
 
 
 class Finding:
-    """Searches memories, documents, artifacts, decisions, milestones, repositories, cases and chats at once."""
+    """Searches what people and agents wrote down, and what repositories hold, at once."""
 
     def __init__(self, workspaces: Workspaces, search: SearchEngine) -> None:
         self._workspaces = workspaces
@@ -50,23 +59,53 @@ class Finding:
             raise Invalid(f"The query cannot be used: {problem}.", fields=[FieldError("query", problem)])
         wanted = known_types(types)
         workspace = await self._workspaces.get(principal, workspace_id)
-        hits = await self._search.search(
-            Query(workspace.id, text, types=wanted, limit=min(limit, MAX_RESULTS) * _CHUNKS, as_of=as_of)
+        most = min(limit, MAX_RESULTS)
+        return await best(self._search, Query(workspace.id, text, wanted, most * _CHUNKS, as_of), most)
+
+
+async def best(search: SearchEngine, query: Query, limit: int) -> list[Hit]:
+    """The best passage of each of the best entities; the query's own limit is how many passages are looked at."""
+    noted, read = _families(query.types)
+    if noted and read and await search.has_collections(query.workspace_id):
+        # Each by itself: a repository has thousands of passages for each thing that somebody wrote down.
+        written, kept = await asyncio.gather(
+            search.search(replace(query, types=noted)), search.search(replace(query, types=read))
         )
-        best: dict[tuple[str, str], Hit] = {}
-        for hit in hits:
-            best.setdefault((hit.type, hit.id), hit)
-        return list(best.values())[:limit]
+        return merged(_each_once(written), _each_once(kept), limit)
+    return _each_once(await search.search(query))[:limit]
+
+
+def merged(noted: Sequence[Hit], read: Sequence[Hit], limit: int) -> list[Hit]:
+    """What was written down and what repositories hold in one list, by score, which means the same for both.
+
+    Passages of repositories take at most half of the places as long as what was written down is about the query.
+    """
+    related = sum(hit.score >= RELATED for hit in noted)
+    room = limit - min(related, (limit + 1) // 2)
+    return sorted([*noted, *read[:room]], key=lambda hit: -hit.score)[:limit]
 
 
 def known_types(types: Iterable[str] | None) -> frozenset[str] | None:
     """The types asked for, plural or singular; None for all of them, Invalid for one that does not exist."""
-    found = set()
+    found: set[str] = set()
     for word in types or ():
         name = word.strip().lower()
-        name = _PLURALS.get(name, name if name in TYPES else name.removesuffix("s"))
+        name = _OTHER_NAMES.get(name, name if name in TYPES else name.removesuffix("s"))
+        name = _OTHER_NAMES.get(name, name)
         if name not in TYPES:
             problem = f"{word[:40]!r} is not one of {', '.join(TYPES)}"
             raise Invalid(f"A type cannot be searched: {problem}.", fields=[FieldError("types", problem)])
-        found.add(name)
+        found |= set(REPOSITORY) if name == "repository" else {name}
     return frozenset(found) or None
+
+
+def _each_once(hits: Iterable[Hit]) -> list[Hit]:
+    first: dict[tuple[str, str], Hit] = {}
+    for hit in hits:
+        first.setdefault((hit.type, hit.id), hit)
+    return list(first.values())
+
+
+def _families(wanted: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
+    noted, read = frozenset(KNOWLEDGE), frozenset(REPOSITORY)
+    return (noted, read) if wanted is None else (noted & wanted, read & wanted)

@@ -96,7 +96,7 @@ class SearchInput(_Input):
     query: str = Field(max_length=20_000, description="What to look for, in words or by meaning.")
     limit: int = Field(10, ge=1, le=50, description="How many at most.")
     types: list[_Tag] | None = Field(
-        None, max_length=20, description=f"Only these types: {', '.join(TYPES)}. All of them when left out."
+        None, max_length=20, description=f"Only these types: {', '.join(TYPES)} (repository: the last seven)."
     )
     as_of: _Time | None = Field(None, description="What held at this moment (ISO 8601).")
 

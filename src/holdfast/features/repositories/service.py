@@ -1,6 +1,6 @@
 """Owns the rules of repositories: who sees one, adding, syncing and removing it, and how good its memory is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +36,8 @@ from holdfast.storage.database import Database, Tx
 
 MAX_NAME = 120
 MAX_REPOSITORIES_ASKED = 20
+
+Forgotten = Callable[[Tx, str, str], None]
 RESERVED_SLUGS = frozenset({"search", "ask"})
 """Paths below `…/repositories` that are no repository."""
 
@@ -57,8 +59,12 @@ class Repositories:
         *,
         allowed_paths: Sequence[str] = (),
         host_urls: Mapping[str, str] = {},
+        forgotten: Forgotten = lambda tx, workspace_id, slug: None,
     ) -> None:
-        """`allowed_paths` are directories whose repositories may be added over the network; `host_urls` the APIs."""
+        """`allowed_paths` are directories whose repositories may be added over the network; `host_urls` the APIs.
+
+        `forgotten` is told of each repository that is removed, in the transaction that removes it.
+        """
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
@@ -70,6 +76,7 @@ class Repositories:
         self._clock = clock
         self._allowed_paths = tuple(Path(path).expanduser().resolve() for path in allowed_paths)
         self._host_urls = dict(host_urls)
+        self._forgotten = forgotten
 
     async def add(self, principal: Principal, workspace_id: str, new: NewRepository) -> Repository:
         """Remember a repository from now on; its first sync is queued."""
@@ -232,6 +239,7 @@ class Repositories:
             store.hold(tx, found.id)
             self._search.remove_collection(tx, found.workspace_id, found.id)
             store.delete(tx, found.id)
+            self._forgotten(tx, found.workspace_id, found.slug)
             self._record(tx, principal, "repository.remove", found)
             return found
 

@@ -89,6 +89,14 @@ def by_id(tx: Tx, repository_id: str) -> Repository | None:
     return _repository(row) if row else None
 
 
+def find_in(tx: Tx, workspace_id: str, slug: str) -> Repository | None:
+    """The workspace's repository of that slug."""
+    row = tx.one(
+        f"{_SELECT} WHERE r.workspace_id = :workspace AND r.slug = :slug", {"workspace": workspace_id, "slug": slug}
+    )
+    return _repository(row) if row else None
+
+
 def page(
     tx: Tx, organization_id: str, *, workspace_id: str | None = None, after: str = "", limit: int = 50
 ) -> list[Repository]:

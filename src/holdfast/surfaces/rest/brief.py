@@ -45,6 +45,7 @@ class BriefAnswer(Model):
     milestones: list[BriefItem]
     connections: list[BriefItem]
     memories: list[BriefItem]
+    repositories: list[BriefItem]
     omitted: dict[str, int] = Field(description="How many of each section the budget left out")
     markdown: str
     tokens: int
