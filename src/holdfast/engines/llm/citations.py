@@ -17,7 +17,7 @@ MOST_CHARACTERS = 24_000
 _LONGEST = 700
 _QUOTED_WORDS = 3
 _OPEN, _CLOSE = '["“„«]', '["”“»]'
-CITATION = re.compile(rf"\[\s*(\d{{1,4}}(?:\s*,\s*\d{{1,4}})*)\s*(?:[:,]?\s*{_OPEN}([^\n]*?){_CLOSE}\s*)?\]")
+CITATION = re.compile(rf"\[\s*(\d{{1,4}}(?:\s*,\s*\d{{1,4}})*)\s*(?:[:,]?\s*{_OPEN}([^\n]{{0,700}}?){_CLOSE}\s*)?\]")
 _BEGUN = re.compile(rf"\[\s*(?:\d[\d\s,]*(?:[:,]?\s*(?:{_OPEN}[^\n]*)?)?)?")
 _MARK = re.compile(r"\[\d+\]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

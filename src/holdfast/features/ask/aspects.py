@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.engines.search.analyser import query_words
+from holdfast.engines.search.analyser import query_words, words
 from holdfast.features.ask.sources import Evidence
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
@@ -15,7 +15,7 @@ MOST_ASPECTS = 5
 
 _ASKS = r"why|who|whom|whose|when|where|how|which|what"
 _CUT = re.compile(
-    rf"(?:\?+|;|,|\n|\band\b|&)[\s,;?]*(?:(?:and|also|then)\s+)*(?=(?:since\s+)?(?:{_ASKS})\b)|\?+\s+", re.I
+    rf"(?:\?+|;|,|\n|\band\b|&)[\s,;?]*(?:(?:and|also|then)\s+)*(?=(?:since\s+)?(?:{_ASKS})\b)|[?.!]\s+", re.I
 )
 _FIRST = re.compile(rf"\W*(?:(?:and|also|so|since|by|in|for|from|to)\s+)*({_ASKS})\b", re.I)
 _WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -55,6 +55,10 @@ _DOCUMENT = re.compile(
 )
 
 
+_EMPTY = frozenset(words("decide decided made make done wrote written changed happened"))
+"""Words that say nothing of what is asked about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aspect:
     """One thing that a question asks for."""
@@ -74,11 +78,13 @@ class Aspect:
 def aspects_of(question: str) -> list[Aspect]:
     """What a question asks for, in its order; the whole question where it asks for one thing."""
     whole = " ".join(question.split())
-    parts = [part.strip(" ,;.?!&") for part in _CUT.split(whole)]
-    said = [part for part in parts if part and _FIRST.match(part)][:MOST_ASPECTS]
-    if len(said) < 2 or sum(map(len, said)) * 2 < len(whole):
+    parts = [tidy for part in _CUT.split(whole) if (tidy := part.strip(" ,;.?!&"))]
+    said = [part for part in parts if _FIRST.match(part)][:MOST_ASPECTS]
+    if len(said) < 2:
         return [Aspect(_kind_of(whole), whole.rstrip(" ?!."), whole)]
-    return [Aspect(_kind_of(part), part, _query(part, whole)) for part in said]
+    # "In the billing module, why … and where …": what is said before counts for every part.
+    setting = " ".join(part for part in parts if not _FIRST.match(part))
+    return [Aspect(_kind_of(part), part, _query(part, setting, whole)) for part in said]
 
 
 def _kind_of(text: str) -> Kind:
@@ -86,12 +92,12 @@ def _kind_of(text: str) -> Kind:
     known = _OF_FIRST.get(first[1].lower()) if first else None
     if known is not None and known != "how":
         return known
-    return next((kind for kind, words in _WORDS if words.search(text)), known or "what")
+    return next((kind for kind, said in _WORDS if said.search(text)), known or "what")
 
 
-def _query(part: str, whole: str) -> str:
-    own = [word for word in query_words(_FIRST.sub("", part)) if word not in ("decid", "made", "make", "done", "wrote")]
-    return part if len(own) >= 2 else whole
+def _query(part: str, setting: str, whole: str) -> str:
+    own = [word for word in query_words(_FIRST.sub("", part)) if word not in _EMPTY]
+    return " ".join(filter(None, (part, setting))) if len(own) >= 2 else whole
 
 
 def fitness(kind: Kind, evidence: Evidence) -> float:

@@ -25,15 +25,16 @@ _LEADING = re.compile(r"(?:\s*\ue000\d+\ue001)+[.,;]?\s*")
 _OWN_LIST = re.compile(
     r"^\s{0,3}(?:#{1,6}\s*|\*\*)?(?:sources|references|citations|bibliography)\s*:?\s*(?:\*\*)?\s*:?\s*$", re.I
 )
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
-_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(\s*<?([^)\s>]+)>?[^)\n]*\)")
+_IMAGE = re.compile(r"!\[([^\[\]\n]*)\]\([^()\n]*\)")
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]+)\]\(\s{0,9}<?([^()\s<>]+)>?[^()\n]*\)")
 _RANGE = re.compile(r"\[\s*(\d{1,4})\s*[-–]\s*(\d{1,4})\s*\]")
 _OTHER = re.compile(
     r"\[\s*(?:\^|sources?\s+|refs?\.?\s+)(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\s*\]"
     r"|\[\s*(\d{1,4}(?:\s*;\s*\d{1,4})+)\s*\]|【(\d{1,4})[^】\n]*】",
     re.I,
 )
-_ADDRESS = re.compile(r"\[`?([a-z0-9][a-z0-9-]*[@#!:][^\]\s`]+)`?\]")
+_ADDRESS = re.compile(r"\[([a-z0-9][a-z0-9-]{0,99}[@#!:][^\[\]\s`]{1,999})\]")
+_QUOTED_ADDRESS = re.compile(r"\[`([a-z0-9][a-z0-9-]{0,99}[@#!:][^\[\]\s`]{1,999})`\]")
 _MOST_IN_RANGE = 20
 
 
@@ -77,7 +78,7 @@ def sentences(text: str) -> list[str]:
     masked = _masked(text, hidden)
     parts, begin = list[str](), 0
     for end in _END.finditer(masked):
-        if not _SHORT.search(masked[begin : end.start() + 1]):
+        if not _SHORT.search(masked[max(begin, end.start() - 12) : end.start() + 1]):
             parts.append(masked[begin : end.end()])
             begin = end.end()
     parts.append(masked[begin:])
@@ -189,7 +190,7 @@ def _outside_code(text: str) -> Iterator[str]:
 def _replaced(line: str, change: Callable[[str], str]) -> str:
     """The line with everything changed that is neither code nor a citation in the right form."""
     hidden: list[str] = []
-    masked = _masked(line, hidden)
+    masked = _masked(_QUOTED_ADDRESS.sub(r"[\1]", line), hidden)
     # A citation that is a link is written `[3](address)`: the address goes.
     masked = re.sub(r"(\ue001)\((?:https?:|#|/)[^)\s]*\)", r"\1", masked)
     return _shown(change(masked), hidden)

@@ -40,6 +40,8 @@ FOUND_EACH = 12
 PREFERRED_EACH = 6
 SHOWN_SOURCES = 20
 HINTED_FILES = 8
+MOST_WRITTEN = 40_000
+"""Characters of an answer; no question needs more."""
 
 _AWAY = "The model could not be asked, so this answer is quoted by plain rules."
 _SLOW = "The model took too long, so this answer is quoted by plain rules."
@@ -184,7 +186,7 @@ class Ask:
     async def _reviewed(self, inquiry: _Inquiry, written: str, ledger: Ledger) -> tuple[Reviewed, dict[int, Evidence]]:
         """The answer held against the repositories as they are."""
         urls = frozenset(evidence.url for _, evidence in ledger if evidence.url)
-        tidy = tidied(written, ledger.numbers(), urls)
+        tidy = tidied(written[:MOST_WRITTEN], ledger.numbers(), urls)
         wanted = {number: there for number in cited_in(tidy) if (there := ledger.get(number)) is not None}
         confirmed = await self._confirmation.confirmed(inquiry.principal, wanted)
         sources = {number: source_of(number, evidence) for number, evidence in confirmed.items()}
