@@ -106,6 +106,7 @@ def _callbacks(username: str, token: str) -> Any:
     class Callbacks(pygit2.RemoteCallbacks):  # type: ignore[misc, unused-ignore]
         asked = 0
         told = 0.0
+        complete = False
 
         def credentials(self, url: str, username_from_url: str | None, allowed_types: Any) -> Any:
             self.asked += 1
@@ -115,8 +116,9 @@ def _callbacks(username: str, token: str) -> Any:
 
         def transfer_progress(self, stats: Any) -> None:
             now = time.monotonic()
-            if now - self.told >= _PROGRESS_SECONDS or stats.received_objects == stats.total_objects:
-                self.told = now
+            is_complete = stats.received_objects == stats.total_objects and not self.complete
+            if is_complete or now - self.told >= _PROGRESS_SECONDS:
+                self.told, self.complete = now, self.complete or is_complete
                 send({"progress": [stats.received_objects, stats.total_objects]})
 
     return Callbacks()

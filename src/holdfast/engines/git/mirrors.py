@@ -26,6 +26,7 @@ Tell = Callable[[Progress], Awaitable[None]]
 _MODULE = "holdfast.engines.git.cloning"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _WATCH_SECONDS = 0.25
+_LEAST_CPU_SECONDS = 10
 _KEPT_IN_PACKS = (".pack", ".idx", ".rev", ".bitmap", ".keep", ".promisor")
 
 
@@ -88,21 +89,24 @@ class Mirrors:
         """Alone with a repository: in this process, and among others that share the directory."""
         async with self._locks.setdefault(repository_id, asyncio.Lock()):
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self._directory / f".{repository_id}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = self._directory / f".{repository_id}.lock"
+            file = -1
             try:
                 # A lock that its holder's death releases; it is asked for again since waiting would block the loop.
                 async with asyncio.timeout(self._limits.clone_seconds):
-                    while not _locked(file):  # noqa: ASYNC110 - another process has no event to wait for
+                    while (file := _lock(lock)) < 0:  # noqa: ASYNC110 - another process has no event to wait for
                         await asyncio.sleep(_WATCH_SECONDS)
-                yield
             except TimeoutError:
                 raise GitFailed("Another process is still fetching this repository.", code="busy") from None
+            try:
+                yield
             finally:
                 os.close(file)
 
     async def _run(self, path: Path, target: Target, credentials: Credentials | None, progress: Tell | None) -> None:
         limits = self._limits
-        bounds = Bounds(limits.memory_bytes, int(limits.clone_seconds), written_bytes=limits.clone_bytes)
+        cpu_seconds = max(_LEAST_CPU_SECONDS, int(limits.clone_seconds))
+        bounds = Bounds(limits.memory_bytes, cpu_seconds, written_bytes=limits.clone_bytes)
         ours, theirs = socket.socketpair()
         tunnel = Tunnel(target, self._rules)
         child: Child | None = None
@@ -175,12 +179,17 @@ async def _talk(child: Child, job: dict[str, Any], progress: Tell | None) -> Non
             await progress(Progress(int(done), int(total), "Receiving objects"))
 
 
-def _locked(file: int) -> bool:
+def _lock(path: Path) -> int:
+    """The lock's descriptor; -1 while somebody else holds it, or has just removed it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        if os.fstat(file).st_ino == path.stat().st_ino:
+            return file
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(file)
+    return -1
 
 
 def _tidy(path: Path) -> None:

@@ -181,21 +181,32 @@ class Tunnel:
     ) -> None:
         up = asyncio.ensure_future(_upward(reader, stream))
         try:
-            while True:
-                try:
-                    piece = await stream.read(_PIECE_BYTES, self._silent_seconds)
-                except httpcore.ReadTimeout:
-                    seconds = f"{self._silent_seconds:.0f} seconds"
-                    raise GitFailed(f"{self._target.host} sent nothing for {seconds}.", code="too_slow") from None
-                if not piece:
-                    break
-                self.received += len(piece)
+            if self._target.scheme == "http":
+                writer.write(await self._http_answer(stream))
+            while piece := await self._piece(stream):
                 writer.write(piece)
                 await writer.drain()
         finally:
             up.cancel()
             with suppress(asyncio.CancelledError, OSError, httpcore.NetworkError):
                 await up
+
+    async def _http_answer(self, stream: httpcore.AsyncNetworkStream) -> bytes:
+        """The beginning of the answer, made to say that the connection ends with it, as it does."""
+        begun = b""
+        while b"\r\n\r\n" not in begun and len(begun) < _HEAD_BYTES and (piece := await self._piece(stream)):
+            begun += piece
+        head, blank, rest = begun.partition(b"\r\n\r\n")
+        return _CONNECTION_LINE.sub(b"", head) + b"\r\nConnection: close" + blank + rest
+
+    async def _piece(self, stream: httpcore.AsyncNetworkStream) -> bytes:
+        try:
+            piece = await stream.read(_PIECE_BYTES, self._silent_seconds)
+        except httpcore.ReadTimeout:
+            silence = f"{self._target.host} sent nothing for {self._silent_seconds:.0f} seconds."
+            raise GitFailed(silence, code="too_slow") from None
+        self.received += len(piece)
+        return piece
 
 
 async def _upward(reader: asyncio.StreamReader, stream: httpcore.AsyncNetworkStream) -> None:
