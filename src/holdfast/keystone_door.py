@@ -1,7 +1,9 @@
 """Owns how the Keystone mount is put together: its tools, its limit and its settings."""
 
+from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.settings import Settings
 from holdfast.features.repositories import tools as repository_tools
+from holdfast.features.usage.window import Windows
 from holdfast.services import Services
 from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
@@ -9,11 +11,14 @@ from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
 from holdfast.toolboxes import build_toolbox
 
 
-def build_keystone(settings: Settings, services: Services, authenticator: Authenticator) -> KeystoneSurface:
+def build_keystone(
+    settings: Settings, services: Services, authenticator: Authenticator, *, clock: Clock | None = None
+) -> KeystoneSurface:
     """The endpoint for agents that ask about repositories."""
+    windows = Windows(services.database, clock or SystemClock())
     tools = repository_tools.tools(services.repositories, services.repository_finding, services.ask)
     return KeystoneSurface(
-        gate=LimitedGate(authenticator, services.limiter, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
+        gate=LimitedGate(authenticator, windows, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
         toolbox=build_toolbox(services, tools),
         clients=services.clients,
         settings=KeystoneSettings(

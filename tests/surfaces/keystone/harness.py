@@ -21,7 +21,6 @@ from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories import store
 from holdfast.features.repositories.model import Repository
-from holdfast.features.usage.limiter import Limiter
 from holdfast.keystone_door import build_keystone
 from holdfast.services import Services
 from holdfast.storage.database import Database
@@ -194,7 +193,6 @@ async def serve_keystone(
     configured = Settings(data_dir=data_dir or Path("/nonexistent"), **settings)
     clock = clock or SystemClock()
     services = build_services(configured, database, clock, WordEmbedder())
-    limiter = Limiter(database, clock, steady=lambda: clock.now() / 1000)
     async with background(services):
         start = await first_start(services)
         authenticator = Authenticator(
@@ -206,7 +204,7 @@ async def serve_keystone(
             configured.requests_per_minute,
             usage=services.usage,
         )
-        surface = build_keystone(configured, replace(services, limiter=limiter), authenticator)
+        surface = build_keystone(configured, services, authenticator, clock=clock)
         async with serve_asgi(surface) as root:
             yield Keystone(root + PATH, services, start, clock)
         await services.models.close()

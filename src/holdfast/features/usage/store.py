@@ -90,6 +90,30 @@ def _refilled(want: Want, row: Row) -> tuple[float, int]:
     return tokens, refilled_at if want.now < refilled_at <= want.now + SKEW_MILLIS else want.now
 
 
+def take_from_window(tx: Tx, key: str, limit: Limit, now: int) -> tuple[int, int]:
+    """Take one from a window, a new one if the last has ended; what is left (-1: nothing was), and when it ends."""
+    length = round(limit.per_seconds * 1000)
+    name = f"window {key}"
+    tx.execute(
+        "INSERT INTO limit_bucket (key, tokens, refilled_at, full_at) VALUES (:key, :tokens, :now, :now) "
+        "ON CONFLICT (key) DO NOTHING",
+        {"key": name, "tokens": float(limit.count), "now": now},
+    )
+    suffix = " FOR UPDATE" if tx.dialect == "postgresql" else ""
+    row = tx.one(f"SELECT tokens, refilled_at FROM limit_bucket WHERE key = :key{suffix}", {"key": name})
+    assert row is not None
+    began_at, left = int(row["refilled_at"]), min(int(row["tokens"]), limit.count)
+    # A replica whose clock is a little behind is still in the window; a clock that was set back begins anew.
+    if not began_at - SKEW_MILLIS <= now < began_at + length:
+        began_at, left = now, limit.count
+    left = max(-1, left - 1)
+    tx.execute(
+        "UPDATE limit_bucket SET tokens = :tokens, refilled_at = :began_at, full_at = :ends_at WHERE key = :key",
+        {"key": name, "tokens": float(max(0, left)), "began_at": began_at, "ends_at": began_at + length},
+    )
+    return left, began_at + length
+
+
 def trim_buckets(tx: Tx, before: int) -> int:
     """Forget buckets that have long been full."""
     return tx.execute("DELETE FROM limit_bucket WHERE full_at < :before", {"before": before})

@@ -8,8 +8,7 @@ from starlette.types import Scope
 
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.principal import Principal
-from holdfast.features.usage.limiter import Limiter
-from holdfast.features.usage.model import Limit
+from holdfast.features.usage.model import Limit, Taken
 from holdfast.features.workspaces.model import Workspace
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.http.authentication import Authenticator
@@ -47,11 +46,17 @@ class Entry:
     """What the limiter wants told."""
 
 
+class Counts(Protocol):
+    """Counts towards a limit."""
+
+    async def take(self, key: str, limit: Limit) -> Taken: ...
+
+
 class LimitedGate:
     """The same credentials as everywhere, with a limit of its own for each way in."""
 
     def __init__(
-        self, authenticator: Authenticator, limiter: Limiter, per_minute: int, source: str, *, bucket: str = ""
+        self, authenticator: Authenticator, limiter: Counts, per_minute: int, source: str, *, bucket: str = ""
     ) -> None:
         """`source` is the way in: `mcp`, `chat`; `bucket` tells two ways in of one source apart."""
         self._authenticator = authenticator
