@@ -38,6 +38,9 @@ from holdfast.surfaces.rest import (
     memory,
     milestones,
     organizations,
+    repositories,
+    repository_answers,
+    repository_files,
     secrets,
     usage,
     users,
@@ -47,6 +50,8 @@ from holdfast.surfaces.rest import (
 from holdfast.surfaces.rest.api import Api, Operation
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
+from holdfast.surfaces.rest.webhooks import PREFIX as WEBHOOKS
+from holdfast.surfaces.rest.webhooks import WebhookDoor
 
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
 
 def rest_operations(services: Services, public_url: str | None = None) -> Sequence[Operation]:
     """The whole management API."""
+    repository_gate = repositories.Gate(services.repositories, services.workspaces)
     return [
         *organizations.operations(services.identity),
         *workspaces.operations(services.workspaces),
@@ -73,6 +79,11 @@ def rest_operations(services: Services, public_url: str | None = None) -> Sequen
         *documents.operations(services.documents),
         *vector_stores.operations(services.vector_stores),
         *chats.operations(services.chats, services.documents),
+        *repositories.operations(services.repositories, repository_gate, public_url or ""),
+        *repository_answers.operations(
+            services.repositories, services.repository_finding, services.ask, repository_gate
+        ),
+        *repository_files.operations(services.live_files, repository_gate),
         *decisions.operations(services.intelligence),
         *milestones.operations(services.intelligence),
         *graph.operations(services.intelligence),
@@ -123,7 +134,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
-        prefixes=[("/api/", api)],
+        prefixes=[(WEBHOOKS, WebhookDoor(services.webhooks)), ("/api/", api)],
         projects=[("/v1/mcp", mcp)],
         endpoints=openai,
     )

@@ -10,6 +10,7 @@ from holdfast.core.ids import new_id
 from holdfast.doors import rest_operations
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import Question
+from holdfast.features.repositories.model import NewRepository
 from holdfast.surfaces.rest.api import Operation
 from tests.support.server import TestServer
 
@@ -47,10 +48,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "SecretBody": {"value": "planted"},
     "EndpointBody": {"upstreams": []},
     "NewEndpointBody": {"name": "planted", "upstreams": []},
+    "RepositoryBody": {"location": "https://example.org/planted.git"},
+    "WebhookBody": {"secret": None},
+    "QuestionBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
     "SearchQuery": {"q": "secret"},
     "DocumentSearchQuery": {"q": "secret"},
+    "RepositorySearchQuery": {"q": "secret"},
+    "FileQuery": {"path": "README.md"},
+    "BlameQuery": {"path": "README.md"},
 }
 # A tenant's own organization, users and keys are not within a workspace: only the first matrix asks for them.
 OUTSIDE_WORKSPACES = ("organization_id", "project_id", "key_id", "user_id", "client")
@@ -109,6 +116,10 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "to": {"type": "decision", "id": ids["decision_id"]},
         "relation": "supports",
     }
+    # Whether it can be read does not matter here.
+    repository = NewRepository(location="/proc", slug="victim")
+    ids["slug"] = (await server.services.repositories.add(server.owner, server.start.workspace_id, repository)).slug
+    ids["sha"] = "0123456789"
     ids["relation_id"] = await make(f"{space}/relations", relation, "relation_id")
     return ids
 
@@ -119,6 +130,8 @@ def filled(value: Any, ids: dict[str, str]) -> Any:
         return re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], value)
     if isinstance(value, dict):
         return {key: filled(item, ids) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, ids) for item in value]
     return value
 
 

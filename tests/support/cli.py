@@ -1,0 +1,58 @@
+"""Owns the command line for tests: real commands on one data directory, with a deterministic embedder."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from holdfast.app import first_start
+from holdfast.core.clock import SystemClock
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.features.identity.service import local_principal
+from holdfast.services import Services
+from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.cli.frame import Entry
+from holdfast.surfaces.cli.root import cli
+from holdfast.wiring import build_services
+
+
+class Cli:
+    """Runs commands on the store at a path; its directory is the data directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def run(self, *words: str | Path, input: str | None = None) -> Result:
+        """One command as it is called."""
+        entry = Entry(self._opens, _never)
+        given = [str(word) for word in (*words, "--data-dir", self._path.parent)]
+        return CliRunner().invoke(cli, given, obj=entry, catch_exceptions=False, input=input)
+
+    def json(self, *words: str | Path) -> Any:
+        """What a command prints for scripts; all of stdout is that."""
+        result = self.run(*words, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    @asynccontextmanager
+    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+        database = SqliteDatabase(self._path)
+        try:
+            settings = Settings(data_dir=self._path.parent)
+            services = build_services(settings, database, SystemClock(), WordEmbedder())
+            start = await first_start(services)
+            try:
+                yield services, local_principal(start.organization_id)
+            finally:
+                await services.git.close()
+        finally:
+            await database.close()
+
+
+async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+    raise AssertionError("no command here starts a server")
