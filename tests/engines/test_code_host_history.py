@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
 from holdfast.engines.code_hosts.github_history import GitHubHistory
@@ -413,3 +415,37 @@ async def test_gitlab_releases_limits_and_faults(lab: FakeGitLab, on_lab: GitLab
     with pytest.raises(RateLimited, match="in 44 seconds"):
         await read(on_lab, "issue", name=PROJECT)
     assert waits.seconds == [5, 1, 44, 44]
+
+
+@given(
+    moments=st.lists(st.integers(1, 4), min_size=1, max_size=25),
+    changes=st.lists(st.tuples(st.integers(0, 24), st.booleans()), max_size=25),
+    page_size=st.integers(1, 7),
+)
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_whatever_changes_while_paging_the_last_state_of_each_is_read(
+    moments: list[int],
+    changes: list[tuple[int, bool]],
+    page_size: int,
+    hub: FakeGitHub,
+    on_hub: GitHubHistory,
+) -> None:
+    hub.history.issues.clear()
+    hub.asked.clear()
+    hub.left = 100_000
+    for number, second in enumerate(moments):
+        hub.history.issue(number, second)
+    pending = list(enumerate(changes))
+
+    def change() -> None:
+        for _ in range(min(2, len(pending))):
+            turn, (number, gone) = pending.pop(0)
+            if number in hub.history.issues and gone:
+                del hub.history.issues[number]
+            elif number in hub.history.issues:
+                hub.history.issues[number]["updated_at"] = at(100 + turn)
+
+    hub.history.page_size, hub.history.before_list = page_size, change
+    read_last = {item.number: item.updated_at async for item in on_hub.items("octo/tides", "issue")}
+    for number, issue in hub.history.issues.items():
+        assert at((read_last[str(number)] - YEAR) // 1_000) == issue["updated_at"]

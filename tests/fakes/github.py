@@ -1,5 +1,6 @@
 """GitHub's REST API for one repository, as documented: versions, media types, limits and errors included."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ TOKEN = "ghp_test"
 RESET = 4_000_000_000
 
 
-@dataclass
+@dataclass(repr=False)
 class FakeGitHub:
     """`octo/tides` with these files; `left` requests remain before the limit."""
 
@@ -30,10 +31,15 @@ class FakeGitHub:
     faults: list[web.Response] = field(default_factory=list)
     """Answers that come first, whatever is asked."""
     tokens: list[str | None] = field(default_factory=list)
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    """Paths that end so are not answered until the event is set."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path_qs)
         self.tokens.append(request.headers.get("Authorization"))
+        for ending, event in self.held.items():
+            if request.path.endswith(ending):
+                await event.wait()
         if self.faults:
             return self.faults.pop(0)
         if request.headers.get("X-GitHub-Api-Version") != "2022-11-28" or not request.headers.get("User-Agent"):

@@ -16,7 +16,7 @@ TOKEN = "glpat-test"
 PROJECT = "sea/nested/tides"
 
 
-@dataclass
+@dataclass(repr=False)
 class FakeGitLab:
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """What hosts tell of repositories: kept once, found by search, read on from where the last sync ended."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -263,3 +264,22 @@ async def test_faults_of_the_host_are_tried_again_within_a_sync(hub: FakeGitHub,
     hub.faults = [web.Response(status=502)]
     async with on_sqlite.working():
         assert (await on_sqlite.sync(repository)).result == 1
+
+
+async def test_a_sync_stops_when_it_is_cancelled_and_goes_on_later(hub: FakeGitHub, on_sqlite: Hosted) -> None:
+    for number in range(1, BATCH + 3):
+        hub.history.issue(number, number)
+    hub.history.comment(BATCH + 2, "The last words", BATCH + 2)
+    repository = await on_sqlite.add(clone_url(hub))
+
+    released = hub.held["/comments"] = asyncio.Event()
+    async with on_sqlite.working():
+        asked = await on_sqlite.repositories.sync(on_sqlite.principal, repository.slug)
+        async with asyncio.timeout(30):
+            while not any("/comments" in path for path in hub.asked):
+                await asyncio.sleep(0.01)
+        await on_sqlite.database.write(lambda tx: on_sqlite.jobs.cancel(tx, str(asked.job_id)))
+        assert (await on_sqlite.jobs.wait(str(asked.job_id), timeout_seconds=30)).state == "cancelled"
+        assert await on_sqlite.cursor(repository, "issue") == YEAR + BATCH * 1_000
+        released.set()
+        assert (await on_sqlite.sync(repository)).result == 2

@@ -112,20 +112,27 @@ class PatientApi:
         meanwhile moves to the end, and the next page begins one entry too late.
         """
         at, seen = since, set[tuple[str, int]]()
+        numbered: int | None = None
+        """From when on pages had to be taken by number after all: more entries than a page holds share a moment."""
+        fresh = 0
         following: Following | None = listing.asking(at)
         while following is not None:
             entries, following = await self.page(*following)
-            if not entries:
-                return
             last = at
             for entry in entries:
                 last = listing.moment(entry)
                 if (key := (_identity(entry), last)) not in seen:
                     seen.add(key)
+                    fresh += 1
                     yield entry, last
             if following is not None and last is not None and (at is None or last > at):
                 at, following = last, listing.asking(last)
-                seen = {key for key in seen if key[1] >= last}
+                seen = {key for key in seen if key[1] >= (last if numbered is None else numbered)}
+            elif following is not None:
+                numbered = at if numbered is None else numbered
+            elif numbered is not None and fresh:
+                # Some of them may have been lost between pages: look again until there is no news.
+                at, fresh, following = numbered, 0, listing.asking(numbered)
 
     def _next(self, reply: Reply, path: str, parameters: Parameters) -> Following | None:
         if "x-next-page" in reply.headers:
