@@ -12,8 +12,8 @@ from holdfast.engines.git.model import Credentials
 MAX_LOCATION = 4_000
 _SCHEMES = {"http": "http", "https": "https", "git": "git", "ssh": "ssh", "git+ssh": "ssh", "ssh+git": "ssh"}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
-_DRIVE = re.compile(r"[A-Za-z]:([\\/]|\Z)")
+_HELPER = re.compile(r"[^/\[]*::")
+_DRIVE = re.compile(r"[A-Za-z]:")
 _SCP = re.compile(r"(?:(?P<user>[A-Za-z0-9._~-]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<path>[^\s].*)")
 _USER = re.compile(r"[A-Za-z0-9._~+-]{1,64}")
 _TOKEN_LENGTH = 20
