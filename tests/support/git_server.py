@@ -1,6 +1,7 @@
 """Owns a small smart-HTTP git server for tests: git's own http-backend, with logins, redirects and bad manners."""
 
 import base64
+import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ class GitServer:
 
     root: Path
     port: int = 0
+    scheme: str = "http"
     login: tuple[str, str] | None = None
     redirect: str = ""
     """Where every question for references is sent on to; `{path}` is what was asked."""
@@ -48,7 +50,7 @@ class GitServer:
 
     def url(self, name: str) -> str:
         """A repository's URL."""
-        return f"http://127.0.0.1:{self.port}/{name}"
+        return f"{self.scheme}://127.0.0.1:{self.port}/{name}"
 
     def allows(self, header: str) -> bool:
         """Whether a request with this Authorization may read."""
@@ -58,9 +60,9 @@ class GitServer:
 
 
 @contextmanager
-def git_server(root: Path) -> Iterator[GitServer]:
-    """A server on loopback."""
-    served = GitServer(root)
+def git_server(root: Path, certificate: Path | None = None) -> Iterator[GitServer]:
+    """A server on loopback; with a certificate (and its key in one file) it speaks TLS."""
+    served = GitServer(root, scheme="http" if certificate is None else "https")
     backend = _backend()
 
     class Handler(_Handler):
@@ -69,6 +71,10 @@ def git_server(root: Path) -> Iterator[GitServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     served.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -7,10 +7,16 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.engine import GitEngine
@@ -370,6 +376,44 @@ async def test_cancelling_a_clone_ends_its_process(tmp_path: Path, repo: GitRepo
         released.set()
     assert not [pid for pid in _cloning_processes() if _parent(pid) == os.getpid()]
     assert _left(tmp_path) == []
+
+
+def _certificate(directory: Path) -> Path:
+    """A certificate for loopback that signs itself, with its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path = directory / "certificate.pem"
+    path.write_bytes(
+        signed.public_bytes(serialization.Encoding.PEM) + key.private_bytes(serialization.Encoding.PEM, *plain)
+    )
+    return path
+
+
+async def test_tls_goes_through_the_tunnel_and_is_checked_at_its_end(tmp_path: Path, repo: GitRepo) -> None:
+    certificate = _certificate(tmp_path)
+    with git_server(tmp_path / "served", certificate) as server:
+        server.login = ("x-access-token", "s3cret-token-value")
+        location = parse_location(server.url("project.git"))
+        async with cloner(tmp_path, server.place) as git:
+            failure = await _fails(git, location.text)
+            assert failure.code == "tls"
+            assert "SSL_CERT_FILE" in failure.message
+        rules = Rules(allow_private=(server.place,), ca_file=str(certificate))
+        trusting = GitEngine(tmp_path / "mirrors", rules)
+        head = await trusting.fetch("repo_1", location, credentials=Credentials("", "s3cret-token-value"))
+        await trusting.close()
+    assert head.commit == repo.run("rev-parse", "main")
 
 
 async def test_the_git_protocol_goes_through_the_same_guard(tmp_path: Path, repo: GitRepo) -> None:
