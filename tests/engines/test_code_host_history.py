@@ -165,6 +165,25 @@ async def test_more_entries_of_one_second_than_a_page_holds_are_all_read(
     assert any("/repositories/1/issues" in asked for asked in hub.asked)
 
 
+async def test_one_that_changes_among_many_of_one_second_hides_no_other(hub: FakeGitHub, on_hub: GitHubHistory) -> None:
+    for number in range(1, 15):
+        hub.history.issue(number, 7)
+    hub.history.page_size = 5
+    lists = 0
+
+    def touch() -> None:
+        nonlocal lists
+        lists += 1
+        if lists == 3:
+            # The second page by number begins one entry too late now.
+            hub.history.issues[1]["updated_at"] = at(50)
+
+    hub.history.before_list = touch
+    found = [item.number for item in await read(on_hub, "issue")]
+    assert set(found) == {str(number) for number in range(1, 15)}
+    assert found.count("1") == 2
+
+
 async def test_long_lists_below_an_item_are_paged(hub: FakeGitHub, on_hub: GitHubHistory) -> None:
     hub.history.pull(1, 1, files=[f"file{number}.py" for number in range(240)])
     for number in range(130):
