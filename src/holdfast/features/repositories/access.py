@@ -12,7 +12,6 @@ from holdfast.storage.database import Database, Tx
 
 _USERS = {"github": "x-access-token", "gitlab": "oauth2"}
 """What a host wants to read as user name beside a token."""
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Access:
@@ -43,7 +42,7 @@ class Access:
         if location.is_local:
             return location, None
         token = await self._database.read(lambda tx: self.token(tx, repository, location))
-        if not token or not _private(location):
+        if not token:
             return location, None
         return location, Credentials(location.username or _USERS.get(repository.host, "git"), token)
 
@@ -53,11 +52,6 @@ class Access:
             return self._secrets.reveal(tx, repository.workspace_id, repository.key_from)
         host, _ = host_of(location, None, self._urls)
         configured = urlsplit(self._urls.get(host, ""))
-        if not host or (location.port or 443) not in (443, configured.port or 443):
+        if not host or location.scheme != "https" or (location.port or 443) not in (443, configured.port or 443):
             return None
         return self._tokens.get(host)
-
-
-def _private(location: Location) -> bool:
-    """Whether what is sent there can't be read on the way."""
-    return location.scheme in ("https", "ssh") or location.host in _LOOPBACK
