@@ -34,6 +34,7 @@ from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.webhooks import Webhooks
 from holdfast.features.responses.service import ResponseService
 from holdfast.features.secrets.service import Secrets
+from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
@@ -69,6 +70,7 @@ class Services:
     webhooks: Webhooks
     ask: Ask
     git: GitEngine
+    synthesis: Synthesis
     live_files: LiveFiles
     intelligence: IntelligenceService
     interchange: InterchangeService

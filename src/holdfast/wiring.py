@@ -54,7 +54,7 @@ from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.items import HostItems, OperatorAccess
-from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND
+from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND, SYNTHESIS_KIND
 from holdfast.features.repositories.overview import overview
 from holdfast.features.repositories.polling import Polling
 from holdfast.features.repositories.reading import LiveFiles
@@ -67,6 +67,8 @@ from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.server_tools.chat_gate import ResearchGate
 from holdfast.features.server_tools.chat_research import ResearchTools
+from holdfast.features.synthesis.service import CONCURRENCY as SYNTHESES_AT_ONCE
+from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
@@ -173,7 +175,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         clock,
         allowed_paths=settings.repository_paths,
         host_urls=host_urls,
-        forgotten=lambda tx, workspace_id, slug: intelligence.forget(tx, workspace_id, "repository", slug),
+        forgotten=lambda tx, repository: synthesis.forget(tx, repository),
     )
     repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
     host_items = HostItems(
@@ -194,7 +196,11 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     live_files = LiveFiles(database, repositories, git, repository_access)
     repository_finding = RepositoryFinding(database, search, repositories, clock)
     models = EndpointModels(database, endpoints)
+    synthesis = Synthesis(
+        database, audit, repositories, live_files, artifacts, intelligence, models, usage, jobs, clock
+    )
     jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
+    jobs.handle(SYNTHESIS_KIND, synthesis.run, concurrency=SYNTHESES_AT_ONCE, ended=synthesis.ended)
     jobs.handle(POLL_KIND, polling.run, concurrency=1, every_seconds=polling.turn_seconds)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
@@ -250,6 +256,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         ),
         git=git,
         live_files=live_files,
+        synthesis=synthesis,
         intelligence=intelligence,
         interchange=InterchangeService(database, audit, workspaces, search, events, clock, intelligence),
         clients=Clients(

@@ -13,7 +13,7 @@ from holdfast.engines.jobs import Job
 from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.identity.service import local_principal
-from holdfast.features.repositories.model import NewRepository, Repository, Sync
+from holdfast.features.repositories.model import SYNTHESIS_KIND, NewRepository, Repository, Sync
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
@@ -70,10 +70,19 @@ class RepositoryWorld:
 
 @asynccontextmanager
 async def repository_world(
-    database: Database, clock: MovableClock, data_dir: Path, *, working: bool = True, **settings: object
+    database: Database,
+    clock: MovableClock,
+    data_dir: Path,
+    *,
+    working: bool = True,
+    synthesis: bool = False,
+    **settings: object,
 ) -> AsyncIterator[RepositoryWorld]:
-    """Services as the server builds them; with `working`, jobs run until the end."""
+    """Services as the server builds them; with `working`, jobs run until the end, with `synthesis` also that one."""
     built = build_services(Settings(data_dir=data_dir, **settings), database, clock, WordEmbedder())  # type: ignore[arg-type]
+    if not synthesis:
+        # What is derived would come into the index at some moment between two looks at it.
+        built.jobs._kinds.pop(SYNTHESIS_KIND)
     start = await first_start(built)
     world = RepositoryWorld(built, local_principal(start.organization_id), start.workspace_id, clock)
     running = asyncio.create_task(built.jobs.run()) if working else None

@@ -109,6 +109,15 @@ def find(tx: Tx, workspace_id: str, reference: ArtifactReference) -> Artifact | 
     return artifact(row) if row else None
 
 
+def hold(tx: Tx, workspace_id: str, artifact_id: str) -> Artifact | None:
+    """The artifact, kept from being changed by others until this transaction ends; None when it is gone."""
+    row = tx.one(
+        f"UPDATE artifact SET version = version WHERE workspace_id = :workspace AND id = :id RETURNING {_COLUMNS}",
+        {"workspace": workspace_id, "id": artifact_id},
+    )
+    return artifact(row) if row else None
+
+
 def find_version(
     tx: Tx, artifact_id: str, version: int, *, content_up_to: int | None
 ) -> tuple[ArtifactVersion, str | None] | None:

@@ -270,6 +270,16 @@ def symbols_of(tx: Tx, repository_id: str, path: str) -> list[FoundSymbol]:
     return [FoundSymbol(**row) for row in rows]
 
 
+def largest_symbols(tx: Tx, repository_id: str, limit: int) -> list[FoundSymbol]:
+    """What stands by itself in a file, the longest definitions first."""
+    rows = tx.all(
+        f"SELECT {_SYMBOL} WHERE repository_id = :repository AND container = '' "
+        "ORDER BY end_line - start_line DESC, path, start_line LIMIT :limit",
+        {"repository": repository_id, "limit": limit},
+    )
+    return [FoundSymbol(**row) for row in rows]
+
+
 def _commit(row: Row) -> Commit:
     return Commit(
         sha=row["sha"],

@@ -37,7 +37,7 @@ from holdfast.storage.database import Database, Tx
 MAX_NAME = 120
 MAX_REPOSITORIES_ASKED = 20
 
-Forgotten = Callable[[Tx, str, str], None]
+Forgotten = Callable[[Tx, Repository], None]
 RESERVED_SLUGS = frozenset({"search", "ask"})
 """Paths below `…/repositories` that are no repository."""
 
@@ -59,11 +59,11 @@ class Repositories:
         *,
         allowed_paths: Sequence[str] = (),
         host_urls: Mapping[str, str] = {},
-        forgotten: Forgotten = lambda tx, workspace_id, slug: None,
+        forgotten: Forgotten = lambda tx, repository: None,
     ) -> None:
         """`allowed_paths` are directories whose repositories may be added over the network; `host_urls` the APIs.
 
-        `forgotten` is told of each repository that is removed, in the transaction that removes it.
+        `forgotten` is told of a repository that goes, in the same transaction, while what is kept of it is still there.
         """
         self._database = database
         self._audit = audit
@@ -237,9 +237,9 @@ class Repositories:
                 self._jobs.cancel(tx, job.id)
             # A sync that begins just now waits here, and then finds nothing.
             store.hold(tx, found.id)
+            self._forgotten(tx, found)
             self._search.remove_collection(tx, found.workspace_id, found.id)
             store.delete(tx, found.id)
-            self._forgotten(tx, found.workspace_id, found.slug)
             self._record(tx, principal, "repository.remove", found)
             return found
 
