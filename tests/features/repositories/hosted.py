@@ -46,11 +46,19 @@ class Hosted:
     accesses: dict[str, OperatorAccess]
     problems: list[HoldfastError]
     """What syncs failed with."""
+    seconds: float = 60.0
 
     @property
     def items(self) -> HostItems:
         return HostItems(
-            self.database, self.secrets, self.search, self.clock, Guard(), self.accesses, patience=IMPATIENT
+            self.database,
+            self.secrets,
+            self.search,
+            self.clock,
+            Guard(),
+            self.accesses,
+            patience=IMPATIENT,
+            seconds=self.seconds,
         )
 
     async def add(self, location: str, **more: Any) -> Repository:

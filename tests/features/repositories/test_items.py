@@ -10,7 +10,7 @@ from aiohttp import web
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
 from holdfast.features.repositories import item_store, store
 from holdfast.features.repositories.item_entries import MOST_PARTS, item_entries
-from holdfast.features.repositories.items import BATCH, SKEW_MILLIS, OperatorAccess
+from holdfast.features.repositories.items import BATCH, SKEW_MILLIS, MoreToRead, OperatorAccess
 from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.storage.database import Database
 from tests.fakes import github as fake_github
@@ -145,6 +145,20 @@ async def test_a_sync_that_is_held_up_goes_on_from_what_it_kept(hub: FakeGitHub,
         assert (await at_hub.sync(repository)).result == 4
     assert not any(f"/pulls/{BATCH}" in asked for asked in hub.asked)
     assert await at_hub.database.read(lambda tx: item_store.count_items(tx, repository.id)) == BATCH + 7
+
+
+async def test_a_long_history_is_read_over_several_syncs(hub: FakeGitHub, on_sqlite: Hosted) -> None:
+    for number in range(1, 4):
+        hub.history.issue(number, number)
+    on_sqlite.seconds = 0
+    repository = await on_sqlite.add(clone_url(hub))
+    async with on_sqlite.working():
+        for number in range(1, 4):
+            assert (await on_sqlite.sync(repository)).state == "failed"
+            assert isinstance(on_sqlite.problems[-1], MoreToRead)
+            assert await on_sqlite.cursor(repository, "issue") == YEAR + number * 1_000
+        assert (await on_sqlite.sync(repository)).result == 0
+    assert await on_sqlite.database.read(lambda tx: item_store.count_items(tx, repository.id)) == 3
 
 
 @pytest.mark.contract("KS-2")

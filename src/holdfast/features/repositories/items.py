@@ -1,11 +1,12 @@
 """Owns bringing a repository's items up to date from its host: whose token asks, what is new, and how it is kept."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.engines.code_hosts.apis import GITHUB_URL, GITLAB_URL
 from holdfast.engines.code_hosts.github_history import GitHubHistory
 from holdfast.engines.code_hosts.gitlab_history import GitLabHistory
@@ -25,6 +26,8 @@ from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx
 
 BATCH = 20
+SECONDS = 600.0
+"""Of reading in one sync: a push should not wait for hours behind somebody's old issues."""
 # The host's clock and ours may differ by so much; what changed within is listed again, and seen to be known.
 SKEW_MILLIS = 3_600_000
 _PUBLIC = {("github", "github.com"): GITHUB_URL, ("gitlab", "gitlab.com"): GITLAB_URL}
@@ -46,6 +49,15 @@ class OperatorAccess:
     setting: str
 
 
+class MoreToRead(Unavailable):
+    """There is more than one sync should take; nothing is wrong."""
+
+    code = "more_to_read"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} has more to tell than one sync takes; the next one goes on from there.")
+
+
 class HostItems:
     """Items of repositories whose host has an API that we have a token for; of others there are none."""
 
@@ -59,6 +71,7 @@ class HostItems:
         accesses: Mapping[str, OperatorAccess],
         *,
         patience: Patience = PATIENCE,
+        seconds: float = SECONDS,
     ) -> None:
         self._database = database
         self._secrets = secrets
@@ -67,6 +80,7 @@ class HostItems:
         self._guard = guard
         self._accesses = accesses
         self._patience = patience
+        self._seconds = seconds
 
     async def sync(self, run: JobRun, repository: Repository) -> int:
         """Read what changed at the host since the last time; how many items are new or different.
@@ -76,8 +90,9 @@ class HostItems:
         history = await self._history(repository)
         if history is None:
             return 0
+        until = time.monotonic() + self._seconds
         async with aclosing(history):
-            return sum([await self._read(run, repository, history, kind) for kind in ITEM_KINDS])
+            return sum([await self._read(run, repository, history, kind, until) for kind in ITEM_KINDS])
 
     async def _history(self, repository: Repository) -> HostHistory | None:
         base_url = self._base_url(repository)
@@ -109,7 +124,9 @@ class HostItems:
             return None
         return Token(access.token, f"the token of {access.setting}")
 
-    async def _read(self, run: JobRun, repository: Repository, history: HostHistory, kind: ItemKind) -> int:
+    async def _read(
+        self, run: JobRun, repository: Repository, history: HostHistory, kind: ItemKind, until: float
+    ) -> int:
         began = self._clock.now()
         since = await self._database.glance(lambda tx: item_store.item_cursor(tx, repository.id, kind))
         batch: list[Item] = []
@@ -129,6 +146,8 @@ class HostItems:
                     if len(batch) >= BATCH:
                         changed += await self._keep(run, repository, kind, batch)
                         batch = []
+                    if time.monotonic() > until:
+                        raise MoreToRead(_NAMES[repository.host])
             except HoldfastError:
                 await self._keep(run, repository, kind, batch)
                 raise
