@@ -51,7 +51,14 @@ def test_a_citation_that_does_not_hold_goes_with_its_sentence(wrong: str) -> Non
 
 @pytest.mark.parametrize(
     "uncited",
-    ["Mongo was tried before.", "Yes.", "- Latency fell by half.", "| Mongo | slow |", "> Somebody said so.", "1. First, buy disks."],
+    [
+        "Mongo was tried before.",
+        "Yes.",
+        "- Latency fell by half.",
+        "| Mongo | slow |",
+        "> Somebody said so.",
+        "1. First, buy disks.",
+    ],
 )
 def test_a_claim_without_a_citation_goes(uncited: str) -> None:
     found = reviewed(f"Redis lost sessions on restart [1].\n\n{uncited}")
@@ -64,7 +71,9 @@ def test_a_sentence_that_its_neighbours_source_supports_gets_that_citation() -> 
 
 
 def test_headings_stay_only_with_something_under_them() -> None:
-    found = reviewed("# Answer\n\n## Why\n\nRedis lost them [1].\n\n## Cost\n\nIt was cheap.\n\n## History\n\n### Old\n\nNo.")
+    found = reviewed(
+        "# Answer\n\n## Why\n\nRedis lost them [1].\n\n## Cost\n\nIt was cheap.\n\n## History\n\n### Old\n\nNo."
+    )
     assert found.markdown == "# Answer\n\n## Why\n\nRedis lost them [1]."
 
 

@@ -155,10 +155,7 @@ class Ask:
             # Also when whoever asked has gone: what was used is used.
             self._count(inquiry, source, model.name, model.tally, connected)
         if reviewed is None or not reviewed.markdown:
-            answer = await self._extracted(inquiry, note)
-            dropped = answer.dropped + (reviewed.dropped if reviewed else 0)
-            removed = answer.removed + (reviewed.removed if reviewed else 0)
-            answer = replace(answer, dropped=dropped, removed=removed)
+            answer = await self._extracted(inquiry, note, reviewed)
         else:
             answer = _finished(inquiry, reviewed, confirmed, model.name, [])
         return replace(answer, tokens_in=model.tally.input_tokens, tokens_out=model.tally.output_tokens)
@@ -197,8 +194,8 @@ class Ask:
 
     # Without a model.
 
-    async def _extracted(self, inquiry: _Inquiry, note: str = "") -> Answer:
-        """The answer in quotations, from sources that are really there."""
+    async def _extracted(self, inquiry: _Inquiry, note: str, before: Reviewed | None = None) -> Answer:
+        """The answer in quotations, from sources that are really there; `before` is what was left of a model's."""
         wanted = {
             (part, place): evidence
             for part, (_, found) in enumerate(inquiry.found)
@@ -214,6 +211,9 @@ class Ask:
         made = await asyncio.to_thread(extract, chosen)
         notes = [note] if note else [HINT]
         reviewed = Reviewed(made.markdown, dropped=made.dropped + len(wanted) - len(there))
+        if before is not None:
+            reviewed.dropped += before.dropped
+            reviewed.removed += before.removed
         if not len(made.ledger):
             return await self._nothing(inquiry, reviewed, notes)
         reviewed.cited = [number for number, _ in made.ledger]
