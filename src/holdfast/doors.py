@@ -41,6 +41,7 @@ from holdfast.surfaces.rest import (
     repositories,
     repository_answers,
     repository_files,
+    repository_synthesis,
     secrets,
     usage,
     users,
@@ -84,6 +85,7 @@ def rest_operations(services: Services, public_url: str | None = None) -> Sequen
             services.repositories, services.repository_finding, services.ask, repository_gate
         ),
         *repository_files.operations(services.live_files, repository_gate),
+        *repository_synthesis.operations(services.synthesis, repository_gate),
         *decisions.operations(services.intelligence),
         *milestones.operations(services.intelligence),
         *graph.operations(services.intelligence),

@@ -100,6 +100,22 @@ def test_a_repository_is_searched_and_asked(holdfast: Cli, shop: GitRepo) -> Non
     assert "floating point" in markdown.stdout and "shop@" in markdown.stdout
 
 
+def test_a_repository_is_summed_up(holdfast: Cli, shop: GitRepo) -> None:
+    shop.tag("v1.0", "The first release")
+    holdfast.json("repos", "add", shop.path, "--wait")
+    found = holdfast.json("repos", "findings", "shop")
+    pages = holdfast.run("repos", "findings", "shop", "--kind", "milestone")
+    again = holdfast.json("repos", "synthesise", "shop", "--wait")
+
+    assert {"architecture", "milestone"} <= {each["kind"] for each in found}
+    assert all(each["citations"] and each["state"] == "derived" for each in found)
+    assert "v1.0" in pages.output
+    assert again["synthesis_status"] == "completed"
+    assert [each["target_id"] for each in holdfast.json("repos", "findings", "shop")] == [
+        each["target_id"] for each in found
+    ]
+
+
 def test_what_a_repository_says_does_not_command_the_terminal(holdfast: Cli, shop: GitRepo) -> None:
     shop.commit("Paint \x1b[31mred\x1b]0;title\x07 the okapi fence")
     holdfast.json("repos", "add", shop.path, "--wait")
@@ -142,7 +158,7 @@ def test_a_repository_is_forgotten(holdfast: Cli, shop: GitRepo) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_the_work_for_later(tmp_path: Path) -> None:
-    GitRepo(tmp_path / "big").grow(20_000)
+    GitRepo(tmp_path / "big").grow(5_000)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "XEROTIER_"))}
     command = [sys.executable, "-m", "holdfast", "repos"]
     data = ["--data-dir", str(tmp_path / "data"), "--json"]

@@ -51,13 +51,13 @@ def _base(server: TestServer, workspace_id: str | None = None) -> str:
     return f"/api/workspaces/{workspace_id or server.start.workspace_id}/repositories"
 
 
-async def _synced(client: httpx.AsyncClient, path: str) -> dict[str, Any]:
-    """The repository once no sync of it waits or runs."""
+async def _synced(client: httpx.AsyncClient, path: str, kind: str = "repository.sync") -> dict[str, Any]:
+    """The repository once no sync (or other kind of work) of it waits or runs."""
     async with asyncio.timeout(60):
         while True:
             answer = await client.get(path)
             assert answer.status_code == 200, answer.text
-            if "repository.sync" not in {each["kind"] for each in answer.json()["work"]}:
+            if kind not in {each["kind"] for each in answer.json()["work"]}:
                 return dict(answer.json())
             await asyncio.sleep(0.05)
 
@@ -133,6 +133,67 @@ async def test_files_and_history_are_read_live(server: TestServer, project: GitR
         ):
             missing = await client.get(f"{one}/{path}", params=params)
             assert missing.status_code in (404, 422), f"{path}: {missing.status_code} {missing.text}"
+
+
+@pytest.mark.contract("KS-3")
+async def test_repositories_are_searched_and_asked(server: TestServer, project: GitRepo) -> None:
+    async with server.client() as client:
+        await _added(server, client, project.path)
+        search = f"{_base(server)}/search"
+        named = (await client.get(search, params={"q": "Invoice", "slugs": "shop"})).json()["results"]
+        commits = (await client.get(search, params={"q": "accountants asked for totals", "types": "commit"})).json()
+        one = (await client.get(search, params={"q": "totals", "limit": 1, "least": 0})).json()["results"]
+        asked = await client.post(f"{_base(server)}/ask", json={"question": "Why were invoices added?"})
+
+        assert (named[0]["path"], named[0]["exact"], named[0]["repository"]) == ("src/billing.py", True, "shop")
+        assert commits["results"][0]["title"] == "Add invoices"
+        assert {each["type"] for each in commits["results"]} == {"commit"}
+        assert len(one) == 1
+        assert asked.status_code == 200, asked.text
+        answer = asked.json()
+        assert "accountants" in answer["markdown"] and "[1]" in answer["markdown"]
+        assert {each["repository"] for each in answer["citations"]} == {"shop"}
+        assert (answer["dropped"], answer["removed"]) == (0, 0)
+
+        for path, params in (
+            (search, {"q": "x", "slugs": "nobody"}),
+            (search, {"q": "x", "slugs": "shop,Not A Slug"}),
+        ):
+            assert (await client.get(path, params=params)).status_code == 404
+        unknown = await client.get(search, params={"q": "x", "types": "memory"})
+        assert unknown.status_code == 422 and unknown.json()["error"]["fields"][0]["field"] == "types"
+
+
+async def test_another_workspaces_repositories_are_neither_searched_nor_asked(
+    sqlite_server: TestServer, project: GitRepo
+) -> None:
+    server = sqlite_server
+    other = await server.services.workspaces.create(server.owner, server.start.project_id, "Other")
+    async with server.client() as client:
+        await _added(server, client, project.path)
+        elsewhere = _base(server, other.id)
+        named = await client.get(f"{elsewhere}/search", params={"q": "Invoice", "slugs": "shop"})
+        every = await client.get(f"{elsewhere}/search", params={"q": "Invoice"})
+        asked = await client.post(f"{elsewhere}/ask", json={"question": "Why invoices?", "slugs": ["shop"]})
+        empty = await client.post(f"{elsewhere}/ask", json={"question": "Why invoices?"})
+    assert (named.status_code, asked.status_code, empty.status_code) == (404, 404, 422)
+    assert every.json() == {"results": []}
+
+
+async def test_what_was_read_out_of_a_repository_is_shown(sqlite_server: TestServer, project: GitRepo) -> None:
+    server = sqlite_server
+    one = f"{_base(server)}/shop"
+    async with server.client() as client:
+        await _added(server, client, project.path)
+        again = await client.post(f"{one}/synthesis")
+        assert again.status_code == 202, again.text
+        found = await _synced(client, one, "repository.synthesis")
+        findings = (await client.get(f"{one}/findings")).json()["findings"]
+        milestones = (await client.get(f"{one}/findings", params={"kind": "milestone"})).json()["findings"]
+    assert found["synthesis"]["status"] == "completed" and found["score"]["synthesis"] == 25
+    assert {"architecture", "milestone"} <= {each["kind"] for each in findings}
+    assert all(each["citations"] for each in findings)
+    assert [each["title"] for each in milestones] == [each["title"] for each in findings if each["kind"] == "milestone"]
 
 
 async def test_a_path_that_the_operator_did_not_name_is_refused(sqlite_server: TestServer, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Owns `holdfast repos search` and `holdfast repos ask`: passages and answers from repositories."""
+"""Owns `holdfast repos search`, `ask` and `findings`: passages, answers and what was read out of repositories."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from holdfast.core.clock import iso_or_none
+from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.errors import Invalid
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED
+from holdfast.features.synthesis.model import KINDS, Finding, FindingKind
 from holdfast.surfaces.cli.frame import Session, command
 
 _group = click.Group()
@@ -82,6 +83,26 @@ async def ask(session: Session, question: str, repos: tuple[str, ...]) -> None:
     )
 
 
+@command(
+    _group,
+    "findings",
+    click.argument("slug"),
+    click.option("--kind", type=click.Choice(KINDS), help="Only findings of this kind."),
+    help="Print what was read out of a repository: architecture, decisions, hot spots, owners, glossary.",
+)
+async def findings(session: Session, slug: str, kind: FindingKind | None) -> None:
+    found = await session.services.synthesis.findings(session.principal, slug, kind)
+    if session.out.as_json:
+        session.out.table([_finding(each) for each in found], [])
+        return
+    for each in found:
+        mark = "" if each.state == "derived" else f" ({each.state})"
+        for line in (f"# {each.title} [{each.kind}]{mark}", "", each.body.rstrip(), ""):
+            click.echo(tame(line))
+    if not found:
+        session.out.note("Nothing has been read out of it yet.")
+
+
 async def _slugs(session: Session, named: Sequence[str]) -> Sequence[str]:
     """The repositories that were named, or every one there is."""
     if named:
@@ -105,6 +126,19 @@ def _match_lines(match: Match) -> list[str]:
     lines = [line for line in match.content.splitlines() if line.strip()]
     shown = [f"    {line}" for line in lines[:_LINES]] + (["    …"] if len(lines) > _LINES else [])
     return [tame(line) for line in (f"{match.repository.slug} {match.source_id} ({how}{by})", *shown)]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "title": finding.title,
+        "body": finding.body,
+        "citations": [each.label for each in finding.citations],
+        "target_type": finding.target_type,
+        "target_id": finding.target_id,
+        "state": finding.state,
+        "updated_at": iso(finding.updated_at),
+    }
 
 
 def _match(match: Match) -> dict[str, Any]:

@@ -6,24 +6,33 @@ from contextlib import suppress
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.jobs import Job, JobFailed
-from holdfast.features.repositories.model import SYNC_KIND, Repository
+from holdfast.features.repositories.model import SYNC_KIND, SYNTHESIS_KIND, Repository
 from holdfast.surfaces.cli.frame import Session
 from holdfast.surfaces.cli.server import is_serving
 from holdfast.surfaces.cli.working import LOOK_SECONDS, Shown, working
 
 EMBED_SECONDS = 30.0
 """So long `--wait` gives entries their vectors: a small repository gets them all, a large one keeps nobody waiting."""
-_WHAT = {SYNC_KIND: "Reading the repository"}
+_WHAT = {SYNC_KIND: "Reading the repository", SYNTHESIS_KIND: "Summing up"}
+_FAILED = {
+    SYNC_KIND: "could not be synced",
+    SYNTHESIS_KIND: "can be searched and asked, but could not be summed up",
+}
 
 
-async def settled(session: Session, slug: str) -> Repository:
-    """The repository once nothing waits or runs for it any more; JobFailed says why it did not work out."""
+async def settled(session: Session, slug: str, *job_ids: str) -> Repository:
+    """The repository once nothing waits or runs for it any more; JobFailed says why it did not work out.
+
+    `job_ids` are what is waited for above all: somebody else may have ended it before the first look.
+    """
     repositories, principal = session.services.repositories, session.principal
+    jobs = list(job_ids)
     try:
         with Shown() as shown:
             async with working(session):
                 while work := await repositories.work(principal, slug):
                     _show(shown, work[0])
+                    jobs += [job.id for job in work if job.id not in jobs]
                     await asyncio.sleep(LOOK_SECONDS)
     except asyncio.CancelledError:
         session.out.note(
@@ -31,15 +40,12 @@ async def settled(session: Session, slug: str) -> Repository:
             f"holdfast repos sync {slug} --wait."
         )
         raise
-    found = await repositories.get(principal, slug)
-    last = (await repositories.syncs(principal, slug, limit=1)).items
-    if found.state == "failed" or (last and last[0].status != "COMPLETED"):
-        raise JobFailed(f"{slug} could not be synced: {found.reason or (last[0].error if last else None) or 'stopped'}")
-    if found.synthesis_status == "failed":
-        raise JobFailed(
-            f"{slug} is synced and can be searched, but could not be summed up: {found.reason or 'see logs'}"
-        )
-    return found
+    for job_id in jobs:
+        job = await session.services.jobs.get(job_id)
+        if job.state != "succeeded":
+            what = _FAILED[job.kind]
+            raise JobFailed(f"{slug} {what}: {job.error or 'it was stopped'}")
+    return await repositories.get(principal, slug)
 
 
 async def embedded(session: Session, *, whole: bool) -> int:
@@ -84,7 +90,7 @@ async def _nothing() -> int:
 
 
 def _show(shown: Shown, job: Job) -> None:
-    what = _WHAT.get(job.kind, "Summing up")
+    what = _WHAT[job.kind]
     if job.state == "queued":
         shown.show(f"Waiting to try again: {job.error}" if job.error else f"Waiting: {what.lower()}")
         return

@@ -8,12 +8,12 @@ import click
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.features.repositories.model import NewRepository, Repository, Sync
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
-from holdfast.surfaces.cli.repo_answers import ask, search, tame
+from holdfast.surfaces.cli.repo_answers import ask, findings, search, tame
 from holdfast.surfaces.cli.repo_waiting import embedded, settled
 
 group = click.Group("repos", help="Repositories: their whole history, remembered, searched and asked.")
-group.add_command(search)
-group.add_command(ask)
+for _answers in (search, ask, findings):
+    group.add_command(_answers)
 
 _slug = click.argument("slug")
 _wait = click.option("--wait", is_flag=True, help="Return when its history can be found and has been summed up.")
@@ -49,13 +49,13 @@ async def add(
 ) -> None:
     new = NewRepository(location=location, slug=slug, name=name, branch=branch, key_from=key_from, host=host)
     added = await session.services.repositories.add(session.principal, await session.workspace(workspace), new)
-    await _finish(session, added, wait=wait, embed=embed)
+    await _finish(session, added, str(added.job_id), wait=wait, embed=embed)
 
 
 @command(group, "sync", _slug, _wait, _embed, help="Bring a repository up to date.")
 async def sync(session: Session, slug: str, wait: bool, embed: bool) -> None:
     queued = await session.services.repositories.sync(session.principal, slug)
-    await _finish(session, queued, wait=wait, embed=embed)
+    await _finish(session, queued, str(queued.job_id), wait=wait, embed=embed)
 
 
 @command(
@@ -94,6 +94,12 @@ async def syncs(session: Session, slug: str, limit: int) -> None:
     session.out.table((_sync_record(each) for each in page.items), columns)
 
 
+@command(group, "synthesise", _slug, _wait, help="Sum a repository up again; what people edited stays theirs.")
+async def synthesise(session: Session, slug: str, wait: bool) -> None:
+    queued = await session.services.synthesis.start(session.principal, slug)
+    await _finish(session, queued, wait=wait)
+
+
 @command(group, "cancel", _slug, help="Stop what is queued or running for a repository; what is done stays.")
 async def cancel(session: Session, slug: str) -> None:
     found = await session.services.repositories.cancel(session.principal, slug)
@@ -122,26 +128,28 @@ async def webhook(session: Session, slug: str, secret: str | None) -> None:
 async def remove(session: Session, slug: str, yes: bool) -> None:
     found = await session.services.repositories.get(session.principal, slug)
     if not yes and sys.stdin.isatty():
-        question = f"Forget {found.slug} with {found.commits:,} commits and {found.files:,} files?"
+        question = f"Forget {found.slug} with {_many(found.commits, 'commit')} and {_many(found.files, 'file')}?"
         click.confirm(question, abort=True, err=True)
     await session.services.repositories.remove(session.principal, slug)
     session.out.record({"slug": slug, "removed": True}, [f"Forgot {slug}."])
 
 
-async def _finish(session: Session, queued: Repository, *, wait: bool, embed: bool) -> None:
+async def _finish(session: Session, queued: Repository, *job_ids: str, wait: bool, embed: bool = False) -> None:
     """Wait where that is wanted, and answer with how it stands then."""
     if not wait and not embed:
-        session.out.record(record(queued), [f"{queued.slug} is queued to be read from {queued.location}."])
-        session.out.note("A running server reads it in the background; add --wait to read it now.")
+        session.out.record(record(queued), [f"{queued.slug} ({queued.location}) is queued."])
+        session.out.note("A running server does it in the background; add --wait to do it now.")
         return
-    found = await settled(session, queued.slug)
+    found = await settled(session, queued.slug, *job_ids)
+    if found.reason:
+        session.out.note(tame(found.reason))
     left = await embedded(session, whole=embed)
     value = record(found)
     session.out.record(
         {**value, "waiting_for_vectors": left},
         [
-            f"{found.slug} is remembered: {found.commits:,} commits, {found.files:,} files, {found.items:,} pull "
-            f"requests, issues and the like; {found.entries:,} passages to find.",
+            f"{found.slug} is remembered: {_many(found.commits, 'commit')}, {_many(found.files, 'file')}, "
+            f"{_many(found.items, 'item')} of its host; {_many(found.entries, 'passage')} to find.",
             f'Ask it: holdfast repos ask "why …" --repo {found.slug}',
         ],
     )
@@ -196,13 +204,17 @@ def _status_lines(value: dict[str, Any]) -> list[str]:
         f"head: {value['head'] or '-'}",
         f"last synced: {value['lastSyncedAt'] or 'never'}",
         f"synthesis: {value['synthesisStatus']} ({value['synthesisProgress']} %)",
-        f"kept: {value['commits']:,} commits, {value['files']:,} files, {value['items']:,} items; "
-        f"{value['embeddingCount']:,} passages",
+        f"kept: {_many(value['commits'], 'commit')}, {_many(value['files'], 'file')}, "
+        f"{_many(value['items'], 'item')} of its host; {_many(value['embeddingCount'], 'passage')}",
     ]
     for job in value["work"]:
         so_far = f", {job['done']:,.0f} of {job['total']:,.0f}" if job["total"] else ""
         lines.append(f"{job['kind']}: {job['state']}{so_far} {job['message']}".rstrip())
     return lines
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def record(repository: Repository) -> dict[str, Any]:
