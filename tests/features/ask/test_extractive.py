@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
-from holdfast.features.repositories import history_store
-from holdfast.features.repositories.model import NewRepository, RepositoryNotFound
+from holdfast.features.repositories import history_store, item_store
+from holdfast.features.repositories.item_entries import item_entries
+from holdfast.features.repositories.model import Item, NewRepository, Remark, RepositoryNotFound
 from holdfast.features.usage.model import UsageFilter
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Tx
 from tests.features.ask.asking import add_to, client, ledger
 from tests.support.clock import MovableClock
 from tests.support.git import GitRepo
@@ -62,6 +63,31 @@ async def test_a_question_for_breakages_prefers_what_mended_them(here: Repositor
     answer = await here.services.ask.ask(here.principal, ["ledger"], "What broke empty invoices?", source="rest")
     first = answer.markdown.split("\n")[0]
     assert first.startswith('- "Fix the crash when an invoice has no lines": "The rounding divided by the number')
+
+
+@pytest.mark.contract("KS-3")
+async def test_pull_requests_and_issues_are_cited_by_their_number_and_address(world: RepositoryWorld) -> None:
+    found = await world.get("ledger")
+    body = "Half-even rounding was chosen because regulators audit every cent.\n\nSigned-off-by: Ada"
+    url = "https://github.com/acme/ledger/pull/12"
+    remark = Remark("grace", 2_000, "Auditors in Norway demand half-even rounding since 2019.")
+    item = Item("pull_request", "12", "Round half to even", body, "merged", "ada", url, 1_000, 2_000, remarks=(remark,))
+
+    def work(tx: Tx) -> None:
+        item_store.put_items(tx, found.id, [item])
+        world.services.search.put(tx, list(item_entries(found, item, 3_000)))
+
+    await world.services.database.write(work)
+    question = "Why was half-even rounding chosen?"
+    answer = await world.services.ask.ask(world.principal, ["ledger"], question, source="rest")
+    first = answer.markdown.split("\n")[0]
+    assert first.startswith(
+        '- "Round half to even": "Half-even rounding was chosen because regulators audit every cent."'
+    )
+    assert "Signed-off" not in answer.markdown
+    cited = answer.citations[0]
+    assert (cited.address, cited.kind, cited.url) == ("ledger#12", "pull_request", url)
+    assert f"pull request #12 Round half to even, ada, 1970-01-01 – <{url}>" in answer.markdown
 
 
 async def test_documents_are_quoted_by_their_own_lines(here: RepositoryWorld) -> None:

@@ -91,6 +91,8 @@ def test_a_claim_that_leads_on_is_still_a_claim() -> None:
 
 def test_saying_what_was_not_found_is_no_claim() -> None:
     gap = "The sources do not mention who approved it."
+    smuggled = "Nothing in the history contradicts that Bob stole the keys."
+    assert smuggled not in reviewed(f"Redis lost sessions on restart [1].\n\n{smuggled}").markdown
     guess = "The sources do not mention who approved it, but it was probably Grace."
     assert gap in reviewed(f"Redis lost sessions on restart [1].\n\n{gap}").markdown
     assert guess not in reviewed(f"Redis lost sessions on restart [1].\n\n{guess}").markdown
@@ -121,6 +123,14 @@ def test_a_sentence_that_names_what_is_not_there_goes() -> None:
     found = reviewed(text, frozenset({"src/nope.py", "deadbe1"}))
     assert found.markdown == "Redis lost sessions on restart [1]."
     assert (found.dropped, found.removed) == (2, 2)
+
+
+def test_only_what_looks_like_a_file_or_a_commit_is_a_name() -> None:
+    assert names_in("Node.js 20.04 and `app.py` in lib/x.ts at 1234567, see https://a.example/b.html.") == [
+        "https://a.example/b.html",
+        "app.py",
+        "lib/x.ts",
+    ]
 
 
 def test_an_answer_without_any_citation_that_holds_is_no_answer() -> None:

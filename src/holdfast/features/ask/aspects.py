@@ -106,7 +106,7 @@ def fitness(kind: Kind, evidence: Evidence) -> float:
     path = evidence.key if is_file else ""
     better = 0.3 if evidence.exact else 0.0
     if _TEST.search(path):
-        better -= 0.1
+        better -= 0.2
     if kind == "why":
         better += 0.25 if REASON.search(evidence.prose) and (not is_file or is_document(path)) else 0.0
         better += 0.2 if _DECISION.search(path) else 0.05 if not is_file else 0.0
@@ -127,7 +127,7 @@ def fitness(kind: Kind, evidence: Evidence) -> float:
 def ranked(kind: Kind, found: Sequence[Evidence]) -> list[Evidence]:
     """Sources, those first that answer the kind of question best; far worse ones are left out."""
     scored = sorted(((-each.similarity - fitness(kind, each), number) for number, each in enumerate(found)))
-    return [found[number] for score, number in scored if score <= scored[0][0] + 0.4]
+    return [found[number] for score, number in scored if score <= scored[0][0] + 0.35]
 
 
 def is_document(path: str) -> bool:

@@ -16,7 +16,9 @@ WINDOW_LINES = 14
 MOST_PASSAGES = 5
 FEW_PASSAGES = 3
 """Under each aspect, where there are several."""
+MOST_CODE = 3
 NOTHING_MORE = "Nothing that is similar enough was found for this."
+ONLY_CODE = "No commit, pull request, issue or document that was found tells this. The nearest code:"
 
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]+-by|Change-Id|Co-authored-by|Cc|Closes|Fixes): \S.*$", re.M)
 _NEW_LINE = re.compile(r"\s*(?:[-*+•>#|]|\d{1,3}[.)])\s*\S")
@@ -57,10 +59,12 @@ class _Section:
         self._most = most
         self._said: set[str] = set()
         self._files: dict[tuple[str, str], int] = {}
+        self._code_shown = 0
 
     def of(self, found: Sequence[Evidence]) -> list[str]:
         shown: list[tuple[Evidence, str]] = []
-        for evidence in self._fitting(found):
+        fitting = self._fitting(found)
+        for evidence in fitting or found:
             part = self._passage(evidence)
             if part:
                 shown.append((evidence, part))
@@ -68,7 +72,7 @@ class _Section:
                 break
         if self._aspect.kind == "when":
             shown.sort(key=lambda each: (each[0].at is None, each[0].at or 0))
-        parts: list[str] = []
+        parts: list[str] = [] if fitting or not shown else [ONLY_CODE]
         for _, part in shown:
             # Bullets that follow each other are one list.
             if parts and part.startswith("- ") and parts[-1].startswith("- "):
@@ -78,22 +82,28 @@ class _Section:
         return parts
 
     def _fitting(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
-        """Those that can answer: code has neither people nor days in it."""
-        if self._aspect.kind not in ("who", "when"):
+        """Those that can answer: code tells neither who nor when, and seldom why."""
+        kind = self._aspect.kind
+        if kind in ("who", "when"):
+            told = [each for each in found if each.kind != FILE or each.key.endswith(OWNERS)]
+        elif kind in ("why", "broke"):
+            told = [each for each in found if each.kind != FILE or is_document(each.key)]
+        else:
             return found
-        told = [each for each in found if each.kind != FILE or each.key.endswith(OWNERS)]
-        return told or found
+        return told
 
     def _passage(self, evidence: Evidence) -> str:
         if evidence.kind != FILE:
             return self._quoted(evidence)
         key = (evidence.repository.id, evidence.key)
-        if self._files.get(key, 0) >= 2:
+        is_code = not is_document(evidence.key)
+        if self._files.get(key, 0) >= 2 or (is_code and self._code_shown >= MOST_CODE):
             return ""
         if not evidence.start_line:
             number = self._cite(evidence, [evidence.text])
             return f"- {_inert(evidence.text)} [{number}]" if number else ""
-        part = self._document(evidence) if is_document(evidence.key) else self._code(evidence)
+        part = self._code(evidence) if is_code else self._document(evidence)
+        self._code_shown += is_code and bool(part)
         self._files[key] = self._files.get(key, 0) + bool(part)
         return part
 
@@ -120,6 +130,9 @@ class _Section:
         said = [evidence.text.strip()] if is_rule else self._sentences(evidence)[:3]
         if not said:
             return ""
+        flat = " ".join(evidence.text.split())
+        # In the order of the document, which reads on from one to the next.
+        said.sort(key=lambda each: flat.find(each[:40]))
         lines = evidence.text.split("\n")
         begin, end = _lines_of(lines, said)
         narrow = _narrowed(evidence, lines, begin, end)
@@ -179,11 +192,15 @@ class _Section:
 def unwrapped(text: str) -> Iterator[str]:
     """Paragraphs and points of a text as one line each: messages are wrapped, and sentences go on in the next line."""
     held: list[str] = []
+    is_code = False
     for line in [*text.splitlines(), ""]:
-        if not line.strip() or _NEW_LINE.match(line):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+            line = ""
+        if is_code or not line.strip() or _NEW_LINE.match(line):
             if held:
                 yield " ".join(held)
-            held = [line.strip()] if line.strip() else []
+            held = [line.strip()] if line.strip() and not is_code else []
         else:
             held.append(line.strip())
 
@@ -254,6 +271,9 @@ def _narrowed(evidence: Evidence, lines: Sequence[str], begin: int, end: int) ->
 
 def _inert(text: str) -> str:
     """Words of others, so that no picture is loaded for them and no number of theirs is taken for ours."""
+    if text.count("**") % 2:
+        # Half of an emphasis that began before the sentence, or ends behind it.
+        text = text.replace("**", "", 1)
     return re.sub(r"!\[", r"!\\[", re.sub(r"\[(\d+)\]", r"\\[\1\\]", text))
 
 

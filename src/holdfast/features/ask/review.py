@@ -12,14 +12,17 @@ _SUFFIXES = (
     "c|cc|cfg|clj|conf|cpp|cs|css|csv|dart|ex|exs|go|gradle|h|hpp|hs|html|ini|java|js|json|jsx|kt|lock|lua|md|mjs|mk|"
     "php|pl|proto|py|pyi|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml|zig"
 )
-_PATH = re.compile(rf"(?<![\w/.@:-])((?:[\w.@+-]+/)*[\w.@+-]*\w\.(?:{_SUFFIXES}))(?![\w/]|\.\w)")
+# A bare name is taken for a file's only where it is written as code: Node.js is none.
+_PATH = re.compile(rf"(?<![\w/.@:-])((?:(?:[\w.@+-]+/)+[\w.@+-]*|(?<=`)[\w.@+-]*)\w\.(?:{_SUFFIXES}))(?![\w/]|\.\w)")
 _HASH = re.compile(r"(?<![\w.-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?!\w|[.-]\w)")
 _URL = re.compile(r"https?://[^\s)>\]\"'`]+")
+_TELLS = r"(?:find|found|mention|state|say|said|show|record|contain|tell|told|explain|give|answer|document|name)"
 _GAP = re.compile(
-    r"\b(?:(?:could|can|did|do|does)(?: not|n't|not)|no|not|nothing|none|never)\b.{0,120}"
-    r"\b(?:find|found|sources?|material|evidence|history|mention\w*|stat(?:e|es|ed)|record(?:s|ed)?|documented|known)\b",
+    rf"\b(?:could|can|did|do|does|was|were|is|are)(?: not|n[’']t|not)\b.{{0,40}}?\b{_TELLS}(?:s|ed)?\b"
+    rf"|\b(?:no|nothing|none)\b.{{0,60}}?\b{_TELLS}(?:s|ed)?\b",
     re.I,
 )
+_LONGEST_GAP = 240
 _TURN = re.compile(r"\b(?:but|however|though|although|yet|so|therefore|instead|because|likely|probably)\b", re.I)
 _PLAIN_WORDS = (
     "above additional also answer aspect based below brief change code commit context conclusion detail discuss "
@@ -156,7 +159,7 @@ class _Review:
 
     def _is_no_claim(self, text: str) -> bool:
         """Words that lead on, or that say what was not found."""
-        if _GAP.search(text) and not _TURN.search(text):
+        if len(text) <= _LONGEST_GAP and _GAP.search(text) and not _TURN.search(text):
             return True
         return text.rstrip("*_ ").endswith(":") and not re.search(r"\d", text) and set(words(text)) <= self._allowed
 
