@@ -15,6 +15,7 @@ from holdfast.features.repositories.reading import LiveFiles
 from holdfast.storage.database import Database, Tx
 
 AT_ONCE = 4
+READ_SECONDS = 15.0
 _ITEMS: tuple[ItemKind, ...] = get_args(ItemKind)
 _log = logging.getLogger(__name__)
 
@@ -50,10 +51,10 @@ class Confirmation:
     async def _lines(self, principal: Principal, evidence: Evidence) -> Evidence | None:
         slug, start, end = evidence.repository.slug, evidence.start_line, evidence.end_line
         try:
-            async with self._room:
+            async with self._room, asyncio.timeout(READ_SECONDS):
                 excerpt = await self._files.read(principal, slug, evidence.key, start, end)
-        except HoldfastError as problem:
-            _log.info("A source of an answer is not there: %s: %s", evidence.address, problem.message)
+        except (HoldfastError, TimeoutError) as problem:
+            _log.info("A source of an answer is not there: %s: %s", evidence.address, problem or "it took too long")
             return None
         if excerpt.total_lines < end or excerpt.start_line != start:
             return None

@@ -1,5 +1,6 @@
 """Owns who stands behind code: the last to change the lines that were found, and the owners a repository names."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ OWNERS = "CODEOWNERS"
 _PLACES = (".github/CODEOWNERS", OWNERS, "docs/CODEOWNERS", ".gitlab/CODEOWNERS")
 MOST_BLAMED = 200
 MOST_PEOPLE = 2
+LOOK_SECONDS = 10.0
 
 
 async def people_behind(principal: Principal, found: Sequence[Evidence], files: LiveFiles) -> list[Evidence]:
@@ -24,7 +26,15 @@ async def people_behind(principal: Principal, found: Sequence[Evidence], files: 
     if not code:
         return []
     best = code[0]
-    owners = await _owners(principal, best, files)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return [*await _owners(principal, best, files), *await _writers(principal, best, files)]
+    except TimeoutError:
+        # Commits that were found tell who worked on it as well.
+        return []
+
+
+async def _writers(principal: Principal, best: Evidence, files: LiveFiles) -> list[Evidence]:
     try:
         # A file that is named is meant as a whole.
         is_whole = best.exact and not best.line
@@ -33,8 +43,8 @@ async def people_behind(principal: Principal, found: Sequence[Evidence], files: 
         runs = await files.blame(principal, best.repository.slug, best.key, start, end)
     except HoldfastError:
         # What can't be blamed (gone, unreadable) still has commits that tell who worked on it.
-        return owners
-    return [*owners, *(blame_evidence(best.repository, best.key, run) for run in _chief(runs))]
+        return []
+    return [blame_evidence(best.repository, best.key, run) for run in _chief(runs)]
 
 
 def _chief(runs: Sequence[BlameLine]) -> list[BlameLine]:

@@ -32,8 +32,10 @@ from holdfast.features.secrets.model import SecretNotSet
 from holdfast.features.usage.service import Usage
 from holdfast.storage.database import Database
 
-MODEL_SECONDS = 75.0
-"""How long a model may take over all its rounds; what is left of a minute and a half is enough to quote."""
+SECONDS = 90.0
+"""How long an answer may take in all."""
+MODEL_SECONDS = 70.0
+"""How long a model may take over all its rounds; what is left is enough to quote."""
 MAX_ROUNDS = 6
 TOOL_SECONDS = 15.0
 FOUND_EACH = 12
@@ -78,6 +80,7 @@ class Ask:
         *,
         weekly_tokens: int,
         model_seconds: float = MODEL_SECONDS,
+        seconds: float = SECONDS,
     ) -> None:
         self._repositories = repositories
         self._finding = finding
@@ -88,12 +91,22 @@ class Ask:
         self._confirmation = Confirmation(database, files)
         self._weekly_tokens = weekly_tokens
         self._model_seconds = model_seconds
+        self._seconds = seconds
 
     async def ask(self, principal: Principal, slugs: Sequence[str], question: str, *, source: str) -> Answer:
         """The answer to a question about some repositories; `source` is the way it came: `mcp`, `rest` or `cli`."""
         principal.require("inference")
         tidy = checked_question(question)
         repositories = await self._repositories.named(principal, slugs)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._answered(principal, repositories, tidy, source)
+        except TimeoutError:
+            raise Unavailable(f"No answer was found within {self._seconds:g} seconds; ask again later.") from None
+
+    async def _answered(
+        self, principal: Principal, repositories: Sequence[Repository], tidy: str, source: str
+    ) -> Answer:
         connected, note = await self._connected(repositories[0])
         if connected is not None:
             await self._usage.check_budget(principal, self._weekly_tokens)
