@@ -1,6 +1,6 @@
 """Owns the proof that a query finds what it names exactly and first, then what it is about, and only the caller's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -42,9 +42,12 @@ class Kept:
 
         await self.database.write(work)
 
-    async def commit(self, sha: str, subject: str, *paths: str, body: str = "", days_ago: int = 1) -> None:
+    async def commit(
+        self, sha: str, subject: str, *paths: str, body: str = "", days_ago: int = 1, renames: Mapping[str, str] = {}
+    ) -> None:
         moment = NOW - days_ago * DAY
         changes = tuple(Change("M", path) for path in paths)
+        changes += tuple(Change("R", new, old) for old, new in renames.items())
         made = Commit(sha, (), "Ana Ruiz", "ana@example.org", moment, moment, subject, body, changes)
 
         def work(tx: Tx) -> None:
@@ -309,3 +312,62 @@ async def test_a_repository_that_is_not_the_callers_is_not_found(
             await finding.search(caller, slugs, "rows")
         with pytest.raises(RepositoryNotFound):
             await finding.files(caller, slugs, "rows")
+
+
+async def _files(finding: RepositoryFinding, world: World, query: str, **more: int) -> list[str]:
+    return [file.path for file in await finding.files(world.owner, ["api"], query, **more)]
+
+
+async def test_files_are_found_by_what_alike_work_changed(finding: RepositoryFinding, world: World, api: Kept) -> None:
+    await api.file("src/quiet.py", "nothing that speaks of it", "more of that")
+    await api.commit("e" * 40, "Bound how long a heron may wait", "src/quiet.py", days_ago=9)
+
+    found = await finding.files(world.owner, ["api"], "let the heron wait longer")
+
+    assert found[0].path == "src/quiet.py"
+    assert found[0].reasons[0] == "past" and found[0].past == ("e" * 40,)
+    assert 0 < found[0].score <= 1
+
+
+async def test_files_are_found_by_their_own_words_and_by_name(
+    finding: RepositoryFinding, world: World, api: Kept
+) -> None:
+    await api.file("src/heron.py", "def stand(lake): return 'the heron stands'")
+
+    assert (await _files(finding, world, "the heron stands in the lake"))[0] == "src/heron.py"
+    assert (await _files(finding, world, "make address.py stricter about herons"))[0] == "src/net/address.py"
+    assert (await _files(finding, world, "parse_location should refuse herons"))[0] == "src/net/address.py"
+    assert len(await _files(finding, world, "heron batches rows clone", limit=2)) == 2
+    assert await _files(finding, world, "  ") == []
+
+
+async def test_a_file_is_found_under_its_present_name_and_a_gone_one_not_at_all(
+    finding: RepositoryFinding, world: World, api: Kept
+) -> None:
+    await api.file("src/new_name.py", "quiet")
+    await api.commit("e" * 40, "Teach the heron to fish", "src/old_name.py", "src/gone.py", days_ago=9)
+    await api.commit("f" * 40, "Tidy", renames={"src/old_name.py": "src/new_name.py"}, days_ago=3)
+
+    found = await _files(finding, world, "heron fish")
+
+    assert found[0] == "src/new_name.py"
+    assert not {"src/old_name.py", "src/gone.py"} & set(found)
+
+
+async def test_work_on_few_files_says_more_than_a_sweep(finding: RepositoryFinding, world: World, api: Kept) -> None:
+    swept = [f"src/swept_{number}.py" for number in range(20)]
+    for path in ("src/fisher.py", *swept):
+        await api.file(path, "quiet")
+    await api.commit("e" * 40, "Let the heron fish", *swept, days_ago=2)
+    await api.commit("f" * 40, "Let the heron fish at night", "src/fisher.py", days_ago=2)
+
+    assert (await _files(finding, world, "heron fish"))[0] == "src/fisher.py"
+
+
+async def test_a_pull_request_speaks_for_its_files(finding: RepositoryFinding, world: World, api: Kept) -> None:
+    await api.file("src/quiet.py", "nothing that speaks of it")
+    await api.item("pull_request", "77", "Feed the herons", "They were hungry.", ["src/quiet.py"])
+
+    found = await finding.files(world.owner, ["api"], "herons hungry")
+
+    assert (found[0].path, found[0].past) == ("src/quiet.py", ("pr:77",))

@@ -16,7 +16,6 @@ LONGEST_CHAIN = 8
 def gathered(
     tx: Tx,
     repository: Repository,
-    query: str,
     now: int,
     passages: Sequence[Hit],
     past: Sequence[Hit],
@@ -28,18 +27,17 @@ def gathered(
     scores = {_name(repository, hit): hit.score for hit in past if _is(repository, hit, COMMIT)}
     commits = history_store.commits(tx, repository.id, list(scores))
     renamed = _renames([*reversed(recent), *commits])
-    pulls = {_name(repository, hit): hit.score for hit in past if _is(repository, hit, "pull_request")}
+    # Of several passages the most alike counts, which comes first.
+    pulls = {_name(repository, hit): hit.score for hit in reversed(past) if _is(repository, hit, "pull_request")}
     alike = [_past(commit, current, renamed, scores[commit.sha]) for commit in commits]
     for number, score in pulls.items():
         item = item_store.find_item(tx, repository.id, "pull_request", number)
         # A pull request whose merge is known would speak twice.
         if item is not None and item.commit not in scores:
             paths = _now_called(item.files, current, renamed)
-            alike.append(Past(f"pr:{number}", paths, len(item.files), item.merged_at or item.created_at, score))
+            alike.append(Past(f"pr:{number}", paths, max(1, len(item.files)), item.merged_at or item.created_at, score))
     return Evidence(
-        query=query,
         now=now,
-        paths=sorted(current),
         passages=[(_name(repository, hit), hit.score) for hit in passages if _is(repository, hit, FILE)],
         alike=sorted(alike, key=lambda each: -each.score),
         recent=[_past(commit, current, renamed, 0.0) for commit in recent],
@@ -57,7 +55,7 @@ def _name(repository: Repository, hit: Hit) -> str:
 
 def _past(commit: Commit, current: Set[str], renamed: Mapping[str, str], score: float) -> Past:
     paths = _now_called((change.path for change in commit.changes), current, renamed)
-    breadth = len(commit.changes) + commit.more_changes
+    breadth = max(1, len(commit.changes) + commit.more_changes)
     return Past(commit.sha, paths, breadth, commit.committed_at, score)
 
 

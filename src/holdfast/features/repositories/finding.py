@@ -79,9 +79,10 @@ class RepositoryFinding:
             found = []
             for repository in repositories:
                 named = exact.matches(tx, self._search, repository, names) if names else []
-                evidence = gathered(tx, repository, text, self._clock.now(), passages, past, named)
+                evidence = gathered(tx, repository, self._clock.now(), passages, past, named)
+                share = _share(repository, [*passages, *past]) if not named else 1.0
                 found += [
-                    FileMatch(repository, file.path, file.score, file.reasons, file.past[:MOST_PAST])
+                    FileMatch(repository, file.path, file.score * share, file.reasons, file.past[:MOST_PAST])
                     for file in rank_files(evidence, limit)
                 ]
             return sorted(found, key=lambda file: -file.score)[:limit]
@@ -129,6 +130,13 @@ def queries_for(repositories: Sequence[Repository], text: str, types: frozenset[
         Query(workspace_id, text, types=wanted, limit=limit, collections=frozenset(ids))
         for workspace_id, ids in sorted(by_workspace.items())
     ]
+
+
+def _share(repository: Repository, hits: Sequence[Hit]) -> float:
+    """How good a repository's best hit is beside the best of all; its files are ranked among each other only."""
+    best = max((hit.score for hit in hits), default=0.0)
+    own = max((hit.score for hit in hits if hit.collection == repository.id), default=0.0)
+    return own / best if best > 0 else 1.0
 
 
 def _distinct(matches: Iterable[Match]) -> list[Match]:

@@ -14,7 +14,7 @@ class FileMatch:
     path: str
     score: float
     reasons: tuple[str, ...]
-    """What spoke for it, strongest first: named, passages, path, commits."""
+    """What spoke for it, strongest first: named, passages, past, activity."""
     past: tuple[str, ...] = ()
     """The commits (and pull requests, as `pr:12`) like the query that changed it, the most alike first."""
 
