@@ -114,6 +114,7 @@ async def serving(
                 await task
                 await services.models.close()
                 await services.web.close()
+                await services.git.close()
 
 
 class _QuietServer(uvicorn.Server):

@@ -67,6 +67,7 @@ def test_a_repository_is_added_and_waited_for(holdfast: Cli, shop: GitRepo, monk
     assert f"memory score: {status['memoryScore']} of 100" in for_people
 
 
+@pytest.mark.slow
 def test_a_second_sync_of_an_unchanged_repository_reads_nothing(holdfast: Cli, shop: GitRepo) -> None:
     holdfast.json("repos", "add", shop.path, "--wait")
     again = holdfast.json("repos", "sync", "shop", "--wait")

@@ -171,7 +171,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             repository, score = await repositories.status(call.principal, _checked(slug))
         except RepositoryNotFound:
             raise ProjectNotFound(slug, "projectSlug") from None
-        return _status(repository, score)
+        return status_output(repository, score)
 
     return [
         Tool(
@@ -235,8 +235,8 @@ async def _of_projects(slugs: Sequence[str], work: Callable[[Sequence[str]], Awa
     try:
         return await work([_checked(slug) for slug in slugs])
     except RepositoryNotFound as problem:
-        place = slugs.index(problem.slug)
-        raise ProjectNotFound(problem.slug, f"projectSlugs[{place}]") from None
+        field = f"projectSlugs[{slugs.index(problem.slug)}]" if problem.slug in slugs else "projectSlugs"
+        raise ProjectNotFound(problem.slug, field) from None
 
 
 def _checked(slug: str) -> str:
@@ -284,7 +284,8 @@ def _match(match: Match) -> MatchOut:
     )
 
 
-def _status(repository: Repository, score: Breakdown) -> ProjectStatusOut:
+def status_output(repository: Repository, score: Breakdown) -> ProjectStatusOut:
+    """How good a repository's memory is, as agents and scripts read it."""
     return ProjectStatusOut(
         slug=repository.slug,
         github_full_name=repository.full_name or None,

@@ -7,6 +7,7 @@ import click
 
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.features.repositories.model import NewRepository, Repository, Sync
+from holdfast.features.repositories.tools import status_output
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
 from holdfast.surfaces.cli.repo_answers import ask, findings, search, tame
 from holdfast.surfaces.cli.repo_waiting import embedded, settled
@@ -159,23 +160,7 @@ async def _status(session: Session, slug: str) -> dict[str, Any]:
     found, score = await session.services.repositories.status(session.principal, slug)
     work = await session.services.repositories.work(session.principal, slug)
     return {
-        "slug": found.slug,
-        "githubFullName": found.full_name or None,
-        "memoryScore": score.total,
-        "breakdown": {
-            "total": score.total,
-            "ingestion": score.ingestion,
-            "synthesis": score.synthesis,
-            "coverage": score.coverage,
-            "freshness": score.freshness,
-            "keystoneFolder": score.keystone_folder,
-        },
-        "synthesisStatus": found.synthesis_status,
-        "synthesisProgress": found.synthesis_progress,
-        "lastSyncedAt": iso_or_none(found.last_synced_at),
-        "ingestionCompleted": found.ingested,
-        "embeddingCount": found.entries,
-        "keystoneFolder": {"detected": found.keystone_files > 0, "fileCount": found.keystone_files},
+        **status_output(found, score).model_dump(mode="json", by_alias=True),
         "name": found.name,
         "workspaceId": found.workspace_id,
         "location": found.location,
