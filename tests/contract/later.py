@@ -9,7 +9,7 @@ AGENTS = "a later issue: agents"
 LATER: dict[str, str] = {
     **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
     "XM-21": DASHBOARD,
-    **{f"KS-{number}": REPOSITORIES for number in (3, 4, 8)},
+    **{f"KS-{number}": REPOSITORIES for number in (3, 4)},
     **{f"ZE-{number}": CASES for number in range(1, 6)},
     **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
 }

@@ -145,19 +145,28 @@ def purpose(facts: Facts, directory: str) -> tuple[str, list[Cited]]:
 
 
 def _told_above(facts: Facts, directory: str) -> tuple[str, list[Cited]] | None:
-    """A line of a document that names the directory and says something of it."""
+    """A line of a list, tree or table that names the directory and says what it is."""
     name = directory.rsplit("/", 1)[-1]
+    names = [directory] if name == directory or not _is_main(facts, directory) else [directory, name]
     naming = re.compile(
-        rf"(?:^|[\s`│├└─|*-])[`]?(?:{re.escape(directory)}|{re.escape(name)})/?[`]?\s*(?:[-–—:|#]|\s{{2,}}|is\b|has\b|holds\b|contains\b)+\s*(.+)$"
+        rf"^[\s│├└─|*+`-]*(?:{'|'.join(map(re.escape, names))})(?:/?`|/|(?=\s))\s*"
+        r"(?:[-–—:|#]+\s|\s{2,}|\b(?:is|holds|contains)\s)\s*(.+)$"
     )
     documents = [path for path in (facts.readme(), *_documents(facts)) if path is not None]
     for path in documents:
         for number, line in enumerate(facts.texts[path], 1):
-            found = naming.search(line) if name in line else None
+            found = naming.match(line) if name in line else None
             words = found[1].strip(" |#*`") if found else ""
             if len(words.split()) >= 2 and any(letter.isalpha() for letter in words):
-                return first_sentence(words), [(in_file(path, number), line.strip())]
+                return first_sentence(words).rstrip(":"), [(in_file(path, number), line.strip())]
     return None
+
+
+def _is_main(facts: Facts, directory: str) -> bool:
+    """Whether a bare name most likely means this directory: it is the largest component called so."""
+    name = directory.rsplit("/", 1)[-1]
+    called = [component.path for component in facts.components.all if component.path.rsplit("/", 1)[-1] == name]
+    return not called or called[0] == directory
 
 
 def _documents(facts: Facts) -> list[str]:

@@ -14,6 +14,7 @@ _SHOWN = 20
 _SYMBOLS = 5
 _LEAST_TOGETHER = 3
 _COUPLED = 0.3
+_VALUES = ("variable", "constant", "value", "field", "property", "import")
 _NAMES = ("class", "interface", "struct", "trait", "enum", "type")
 
 
@@ -55,7 +56,7 @@ def _describe(page: Page, facts: Facts, component: Component, symbols: list[Foun
     said, cited = purpose(facts, "" if path == ROOT else path) if path != ROOT else ("files at the top level", [])
     languages = f", {', '.join(component.languages)}" if component.languages else ""
     text = f"**{_label(path)}** ({component.files:,} files, {component.lines:,} lines{languages})"
-    text += f": {said}" if said else ""
+    text += f": {said.rstrip('.')}." if said else ""
     main = [f"`{symbol.name}`" for symbol in symbols]
     if main:
         text += f" Main definitions: {', '.join(main)}."
@@ -68,7 +69,7 @@ def _main_symbols(facts: Facts) -> dict[str, list[FoundSymbol]]:
     found: dict[str, list[FoundSymbol]] = defaultdict(list)
     for symbol in facts.symbols:
         home = facts.components.of(symbol.path)
-        if home is not None:
+        if home is not None and symbol.kind not in _VALUES and not symbol.name.startswith("_"):
             found[home].append(symbol)
     for home, symbols in found.items():
         symbols.sort(key=lambda each: (each.kind not in _NAMES, each.start_line - each.end_line, each.path))

@@ -28,6 +28,10 @@ _COMMON = re.compile(
     re.IGNORECASE,
 )
 """Words that are explained everywhere, and mean nothing of their own."""
+_FAILURE = re.compile(r"(?:Error|Exception|NotFound|Refused|Failed|Invalid|Missing|Conflict|Taken)$")
+_TESTS = re.compile(r"(?:^|/)(?:tests?|spec|bench|examples?|fixtures)/|(?:^|/)test_|_test\.")
+_DETERMINER = re.compile(r"^(?:the|a|an|every|each|any|all|some|our|its|your|both|no)\s+", re.IGNORECASE)
+_NAME = re.compile(r"\b[A-Z][A-Za-z0-9]{2,60}\b")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -63,10 +67,12 @@ def _meanings(facts: Facts, used: Counter[str]) -> Iterator[Meaning]:
     for path in sorted(facts.texts):
         if _DOCUMENT.search(path):
             yield from _in_document(path, facts.texts[path], used)
+    mentioned = _mentions(facts)
     for path, known in facts.outlines.items():
         for term in known.terms:
-            weight = 1.0 + _weight(term.name, used) + (0.5 if term.end_line - term.start_line > 0 else 0.0)
-            yield Meaning(term.name, term.text, in_file(path, term.start_line, term.end_line), weight)
+            if not _FAILURE.search(term.name) and not _TESTS.search(path):
+                weight = 1.0 + _weight(term.name, used) / 2 + log2(1 + mentioned[term.name])
+                yield Meaning(term.name, term.text, in_file(path, term.start_line, term.end_line), weight)
 
 
 def _in_document(path: str, lines: Sequence[str], used: Counter[str]) -> Iterator[Meaning]:
@@ -86,7 +92,7 @@ def _in_document(path: str, lines: Sequence[str], used: Counter[str]) -> Iterato
 
 
 def _meaning(term: str, text: str, path: str, block: Block, score: float, used: Counter[str]) -> Meaning:
-    name = term.strip(" `'\"")
+    name = _DETERMINER.sub("", term.strip(" `'\""))
     return Meaning(name, text, in_file(path, block.start_line, block.end_line), score + _weight(name, used))
 
 
@@ -113,7 +119,7 @@ def _expansion(short: str, words: str) -> str:
 
 
 def _is_term(text: str) -> bool:
-    words = text.strip(" `'\"").split()
+    words = _DETERMINER.sub("", text.strip(" `'\"")).split()
     return 0 < len(words) <= 4 and _COMMON.fullmatch(words[0]) is None and not text.strip().isdigit()
 
 
@@ -123,6 +129,15 @@ def _words_in_names(facts: Facts) -> Counter[str]:
     for symbol in facts.symbols:
         used.update({word.lower() for word in _WORD.findall(symbol.name) if len(word) > 2})
     return used
+
+
+def _mentions(facts: Facts) -> Counter[str]:
+    """In how many documents each word with a capital within stands."""
+    found: Counter[str] = Counter()
+    for path, lines in facts.texts.items():
+        if _DOCUMENT.search(path):
+            found.update(set(_NAME.findall("\n".join(lines))))
+    return found
 
 
 def _weight(term: str, used: Counter[str]) -> float:

@@ -36,17 +36,15 @@ def hot_spots(facts: Facts) -> Draft | None:
             f"{known.commits:,}",
             f"{file.lines:,}",
             f"{known.lines:,}",
+            f"{known.last[:7]}{page.marks([(in_commit(known.last), file.path)])}",
         )
         for number, (heat, file, known) in enumerate(found[:MOST], 1)
     ]
-    page.table(("", "file", "heat", "churn", "commits", "lines", "lines changed"), rows)
+    page.table(("", "file", "heat", "churn", "commits", "lines", "lines changed", "last change"), rows)
     fixed = [(file, known) for _, file, known in found[:MOST] if known.fixes]
     if fixed:
         page.head("Last fixes there")
         for file, known in fixed:
             for sha, subject in known.fixes:
                 page.point(f"`{file.path}`: {subject}", (in_commit(sha), subject))
-    page.head("Last changes there")
-    for _, file, known in found[:MOST]:
-        page.point(f"`{file.path}`", (in_commit(known.last), file.path))
     return page.draft()

@@ -7,6 +7,8 @@ from holdfast.features.synthesis.model import PAGE, Citation, Draft, FindingKind
 from holdfast.features.synthesis.quoting import is_fit, shortened
 
 MAX_SOURCES = 120
+YOURS = "edit it and it is yours.*\n"
+"""The end of what is said on top of every page."""
 TITLES: dict[str, str] = {
     "architecture": "Architecture of {name}",
     "components": "Components of {name}",
@@ -68,12 +70,12 @@ class Page:
         """The page as it would be written."""
         name = self._repository.name
         body = "\n".join([*self._lines, *self._listed()])
-        note = f"*Derived by Holdfast from the repository {self._repository.slug}; edit it and it is yours.*"
+        note = f"*Derived by Holdfast from the repository {self._repository.slug}; {YOURS}"
         return Draft(
             kind=self._kind,
             key=PAGE,
             title=f"{TITLES[self._kind].format(name=name)} (derived)",
-            body=f"# {TITLES[self._kind].format(name=name)}\n\n{note}\n{body}".rstrip() + "\n",
+            body=f"# {TITLES[self._kind].format(name=name)}\n\n{note}{body}".rstrip() + "\n",
             citations=tuple(self._sources),
             sources=tuple((citation.label, words) for citation, (_, words) in self._sources.items()),
         )

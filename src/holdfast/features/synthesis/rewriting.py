@@ -16,6 +16,7 @@ from holdfast.features.endpoints.model import DEFAULT
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.repositories.model import Repository
 from holdfast.features.synthesis.model import Draft, digest_of
+from holdfast.features.synthesis.page import YOURS
 from holdfast.features.synthesis.quoting import is_fit
 from holdfast.features.usage.service import Usage
 
@@ -64,8 +65,8 @@ class Rewriting:
         if not summary or not is_fit(summary):
             return draft
         note = "" if not dropped else f"\n\n*{dropped} citations that did not hold were left out.*"
-        head, _, rest = draft.body.partition("\n\n## ")
-        body = f"{head}\n\n## In short\n\n{summary}{note}\n\n## {rest}"
+        head, mark, rest = draft.body.partition(YOURS)
+        body = f"{head}{mark}\n## In short\n\n{summary}{note}\n{rest}"
         return replace(draft, body=body, made_of=by_model(draft, connected.model_name))
 
     async def _ask(self, principal: Principal, repository: Repository, draft: Draft, connected: Connected) -> str:
