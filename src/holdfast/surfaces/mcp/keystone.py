@@ -16,7 +16,7 @@ from holdfast.surfaces.mcp.keystone_server import build_keystone_server
 from holdfast.surfaces.mcp.sessionless import SessionlessEra
 from holdfast.surfaces.mcp.stateless import StatelessEra
 from holdfast.surfaces.mcp.tools import ToolHandlers
-from holdfast.surfaces.mcp.wire import form_of, send_refusal
+from holdfast.surfaces.mcp.wire import send_refusal
 
 CALL = "tools/call"
 
@@ -65,7 +65,8 @@ class KeystoneSurface:
             except RateLimited as error:
                 await send_refusal(send, error, message.id)
                 return
-            _let_take_its_time(admitted)
+            # A tool takes as long as it takes: what asks a model or the network has limits of its own.
+            scope.setdefault("state", {})["unhurried"] = True
         era = self._handshake if is_handshake(scope, message) else self._stateless
         await era.post(admitted, message, receive, send)
 
@@ -82,9 +83,3 @@ class KeystoneSurface:
             await self._gate.denied(principal, "keystone", error)
             raise
         return Admitted(scope, principal, principal.project_id or "", None, False)
-
-
-def _let_take_its_time(admitted: Admitted) -> None:
-    """A client that takes only JSON cannot be told to wait: the first byte of its answer is the answer."""
-    if form_of(admitted.scope, plain=True) == "json":
-        admitted.scope.setdefault("state", {})["unhurried"] = True
