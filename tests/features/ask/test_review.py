@@ -41,6 +41,11 @@ def test_what_is_cited_rightly_stays_as_it_is() -> None:
         'Grace wrote "we love this database" there [1].',
         "Kubernetes operators reconcile the cluster autoscaler quotas nightly [1].",
         "It was decided in a meeting [ledger@0000000].",
+        "Redis lost sessions on restart in 2019 [1].",
+        "Redis lost 4,500 sessions on restart [1].",
+        "[1] says that martians secretly operate the datacenter.",
+        "Redis lost sessions on restart [1], and the director personally ordered the deletion of backups.",
+        'Redis lost sessions on restart [1], or as Grace put it: "we love this database".',
     ],
 )
 def test_a_citation_that_does_not_hold_goes_with_its_sentence(wrong: str) -> None:
@@ -91,8 +96,11 @@ def test_a_claim_that_leads_on_is_still_a_claim() -> None:
 
 def test_saying_what_was_not_found_is_no_claim() -> None:
     gap = "The sources do not mention who approved it."
-    smuggled = "Nothing in the history contradicts that Bob stole the keys."
-    assert smuggled not in reviewed(f"Redis lost sessions on restart [1].\n\n{smuggled}").markdown
+    for smuggled in (
+        "Nothing in the history contradicts that Bob stole the keys.",
+        "The limiter does not record calls.",
+    ):
+        assert smuggled not in reviewed(f"Redis lost sessions on restart [1].\n\n{smuggled}").markdown
     guess = "The sources do not mention who approved it, but it was probably Grace."
     assert gap in reviewed(f"Redis lost sessions on restart [1].\n\n{gap}").markdown
     assert guess not in reviewed(f"Redis lost sessions on restart [1].\n\n{guess}").markdown
@@ -157,6 +165,25 @@ def test_an_answer_without_any_citation_that_holds_is_no_answer() -> None:
 )
 def test_every_way_of_writing_a_citation_is_understood(written: str, numbers: list[int]) -> None:
     assert cited_in(tidied(written, {"ledger@8d90859": 1}, frozenset())) == numbers
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "Grace Hopper moved sessions on 14 November 2023 [1].",
+        "[1] says that Redis lost sessions on restart.",
+        "Sessions are opened lazily [2], by `open_session` from `store`.",
+        "As asked, sessions stay in PostgreSQL [1].",
+    ],
+)
+def test_what_the_source_bears_out_stays(right: str) -> None:
+    found = reviewed(right)
+    assert (found.markdown, found.dropped, found.removed) == (right, 0, 0)
+
+
+def test_a_line_in_bold_is_a_heading() -> None:
+    found = reviewed("**Why**\n\nRedis lost them on restart [1].\n\n**Cost**\n\nCheap.\n\n## More\n\nNo.")
+    assert found.markdown == "**Why**\n\nRedis lost them on restart [1]."
 
 
 def test_pictures_links_to_elsewhere_and_an_own_list_of_sources_go() -> None:

@@ -10,7 +10,7 @@ from holdfast.engines.llm.citations import CITATION
 BlockKind = Literal["heading", "paragraph", "item", "row", "rule", "code", "blank"]
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+\S|^\s{0,3}\*\*[^*\n.]{1,80}\*\*:?\s*$")
 _ITEM = re.compile(r"^(\s*(?:>\s*)*(?:[-*+•]|\d{1,3}[.)])\s+)(.*)$")
 _ROW = re.compile(r"^\s*\|.*\|\s*$")
 _RULE = re.compile(r"^\s*(?:\|?\s*:?-{2,}:?\s*)(?:\|\s*:?-{2,}:?\s*)*\|?\s*$|^\s*(?:\*\s*){3,}$|^\s*={3,}\s*$")
@@ -88,7 +88,8 @@ def sentences(text: str) -> list[str]:
             joined[-1] += part
             continue
         leading = _LEADING.match(part) if joined else None
-        if leading:
+        # "[2] says so": there the number is what the sentence is about.
+        if leading and not part[leading.end() : leading.end() + 1].islower():
             joined[-1] += leading[0]
             part = part[leading.end() :]
         joined.append(part)

@@ -16,10 +16,15 @@ _SUFFIXES = (
 _PATH = re.compile(rf"(?<![\w/.@:-])((?:(?:[\w.@+-]+/)+[\w.@+-]*|(?<=`)[\w.@+-]*)\w\.(?:{_SUFFIXES}))(?![\w/]|\.\w)")
 _HASH = re.compile(r"(?<![\w.-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?!\w|[.-]\w)")
 _URL = re.compile(r"https?://[^\s)>\]\"'`]+")
-_TELLS = r"(?:find|found|mention|state|say|said|show|record|contain|tell|told|explain|give|answer|document|name)"
+_TELLS = (
+    r"(?:find|found|mention|state|say|said|show|record|contain|tell|told|explain|give|answer|document|name)(?:s|ed)?"
+)
+_WHERE = r"(?:sources?|material|history|repositor(?:y|ies)|commits?|documentation|evidence|I|we)"
+# What was not found, said of the sources and of nothing else: "the limiter does not record" is a claim.
 _GAP = re.compile(
-    rf"\b(?:could|can|did|do|does|was|were|is|are)(?: not|n[’']t|not)\b.{{0,40}}?\b{_TELLS}(?:s|ed)?\b"
-    rf"|\b(?:no|nothing|none)\b.{{0,60}}?\b{_TELLS}(?:s|ed)?\b",
+    rf"\b{_WHERE}\b.{{0,40}}?\b(?:could|can|did|do|does|have|has)(?: not|n[’']t|not)\b.{{0,20}}?\b{_TELLS}\b"
+    rf"|^\W*(?:nothing|none|no (?:other |further )?{_WHERE})\b.{{0,60}}?\b{_TELLS}\b"
+    rf"|\b(?:not|nothing|no)\b.{{0,60}}?\b(?:found|mentioned|stated|recorded|documented)\b in .{{0,20}}?\b{_WHERE}\b",
     re.I,
 )
 _LONGEST_GAP = 240
@@ -31,8 +36,12 @@ _PLAIN_WORDS = (
     "section second see short show source step summary summarize tell then third two three way"
 )
 _NEUTRAL = frozenset(words(_PLAIN_WORDS))
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d{2,})(?!\w)")
+_DIGITS = re.compile(r"\d[\d_,]*")
+_SPAN = re.compile(r"[\"“„«]([^\"“”„«»]{3,400})[\"”“»]")
 _MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
 _LEAST_CODE = 3
+_LEAST_TAIL = 3
 
 
 @dataclass(slots=True)
@@ -68,7 +77,9 @@ def review(text: str, question: str, sources: Mapping[int, Source], unknown: fro
 
 class _Review:
     def __init__(self, question: str, sources: Mapping[int, Source], unknown: frozenset[str]) -> None:
+        self._question = question
         self._sources = sources
+        self._words: dict[int, frozenset[str]] = {}
         self._unknown = unknown
         self._check = CitationCheck(sources)
         self._probe = CitationCheck(sources)
@@ -103,14 +114,33 @@ class _Review:
 
     def _sentence(self, text: str) -> _Sentence:
         before = self._check.dropped
-        names_nothing = any(name in self._unknown for name in names_in(text))
         checked = self._checked(text)
-        cited = cited_in(checked)
-        if names_nothing:
+        cited, went = cited_in(checked), self._check.dropped > before
+        names_nothing = any(name in self._unknown for name in names_in(text))
+        if names_nothing or (cited and not self._bears_out(checked, cited)):
             # Whatever the source says, it does not say this.
-            self._result.dropped += max(1, len(cited)) if self._check.dropped == before else len(cited)
+            self._result.dropped += len(cited) or (0 if went else 1)
             return _Sentence(_MARKS.sub("", checked), [], True)
-        return _Sentence(checked, cited, self._check.dropped > before)
+        return _Sentence(checked, cited, went)
+
+    def _bears_out(self, text: str, cited: Sequence[int]) -> bool:
+        """Whether the sources of a sentence have its numbers, and what it says behind its last citation."""
+        sources = [self._sources[number] for number in cited]
+        said = set(_numbers_in(" ".join([self._question, *(source.text for source in sources)])))
+        if any(number.replace(",", "") not in said for number in _NUMBER.findall(_MARKS.sub("", text))):
+            return False
+        tail = _MARKS.split(text)[-1]
+        wanted = set(query_words(tail)) if words(tail) else set()
+        quoted = [span for span in _SPAN.findall(tail) if len(span.split()) > 2]
+        if not all(any(source.has(span) for source in sources) for span in quoted):
+            return False
+        known = set[str]().union(*(self._words_of(source) for source in sources))
+        return len(wanted) < _LEAST_TAIL or len(wanted & known) * 3 >= len(wanted)
+
+    def _words_of(self, source: Source) -> frozenset[str]:
+        if source.number not in self._words:
+            self._words[source.number] = frozenset(words(f"{source.title} {source.text}"))
+        return self._words[source.number]
 
     def _checked(self, text: str) -> str:
         before = self._check.dropped
@@ -174,6 +204,10 @@ class _Review:
         return ""
 
 
+def _numbers_in(text: str) -> list[str]:
+    return [digits.replace(",", "").replace("_", "") for digits in _DIGITS.findall(text)] + _NUMBER.findall(text)
+
+
 def _numbers(looked: Sequence[Sequence[_Sentence]], found: Sequence[Block]) -> list[int]:
     """What the list, table or code below a sentence cites."""
     numbers: list[int] = []
@@ -218,14 +252,18 @@ def _whole(kept: Sequence[tuple[Block, str]]) -> Iterator[str]:
 
 
 def _has_body(heading: Block, rest: Sequence[tuple[Block, str]]) -> bool:
-    level = len(heading.text) - len(heading.text.lstrip("#"))
     for block, said in rest:
         if block.kind == "heading":
-            if len(block.text) - len(block.text.lstrip("#")) <= level:
+            if _level(block) <= _level(heading):
                 return False
         elif said and block.kind not in ("rule", "blank"):
             return True
     return False
+
+
+def _level(heading: Block) -> int:
+    """How deep a heading is; a line in bold is the deepest."""
+    return len(heading.text) - len(heading.text.lstrip("#")) or 7
 
 
 def _has_rows(rest: Sequence[tuple[Block, str]]) -> bool:

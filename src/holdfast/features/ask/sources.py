@@ -139,7 +139,9 @@ class Ledger:
 def source_of(number: int, evidence: Evidence) -> Source:
     """A source as citations are checked against: with who, when and where it is, which sentences say as well."""
     by = " ".join(part for part in (evidence.author, evidence.day, evidence.key, evidence.repository.slug) if part)
-    text = f"{evidence.text[:MOST_CHARACTERS]}\n{evidence.seen}\n{by}\n{evidence.described()}"
+    # A sentence may name any line of the stretch.
+    lines = " ".join(map(str, range(evidence.start_line, evidence.end_line + 1))) if evidence.kind == FILE else ""
+    text = f"{evidence.text[:MOST_CHARACTERS]}\n{evidence.seen}\n{by}\n{evidence.described()}\n{lines}"
     return Source(number, evidence.title, evidence.address, text)
 
 
