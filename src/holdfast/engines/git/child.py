@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _answer(job: dict[str, Any]) -> object:
-    from holdfast.engines.git import commits, files, looks
+    from holdfast.engines.git import files, history, looks
     from holdfast.engines.git.repository import find_head, open_repository
 
     repo = open_repository(job["path"])
@@ -47,7 +47,7 @@ def _answer(job: dict[str, Any]) -> object:
         case "head":
             return find_head(repo, job["arguments"]["branch"])
         case "history":
-            commits.walk(repo, job["head"], job["limits"], job["known_head"], _ask_known, send)
+            history.walk(repo, job["head"], job["limits"], job["known_head"], _ask_known, send)
         case "snapshot":
             files.walk(repo, job["head"], job["limits"], job["known"], send)
         case name:

@@ -1,22 +1,16 @@
-"""Owns reading commits: what each says and what it changed, streamed oldest first. Runs in the child."""
+"""Owns reading one commit: who, when, what it says and what it changed. Runs in the child."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import pygit2
-from pygit2.enums import DeltaStatus, DiffFind, FileMode, ObjectType, SortMode
+from pygit2.enums import ObjectType
 
 from holdfast.engines.extract.text import clean
-from holdfast.engines.git.repository import Problem, find_commit, shallow_roots, spell, words
+from holdfast.engines.git.renames import paired
+from holdfast.engines.git.repository import shallow_roots, spell, words
+from holdfast.engines.git.trees import Difference, Side, Trees
 
-Send = Callable[[object], None]
-Ask = Callable[[], Collection[bytes]]
-
-_BATCH = 200
-_BATCH_CHARACTERS = 1_000_000
-_RENAME_PAIRS = 40_000
-"""More pairs of removed and added files than this are compared by their content's hash only."""
-_LETTERS = {DeltaStatus.ADDED: "A", DeltaStatus.DELETED: "D", DeltaStatus.RENAMED: "R", DeltaStatus.COPIED: "A"}
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999: whoever writes a commit chooses its moment, and calendars end."""
 
@@ -32,6 +26,7 @@ class CommitReader:
     def __init__(self, repo: pygit2.Repository, limits: dict[str, Any]) -> None:
         self._repo = repo
         self._odb = repo.odb
+        self._trees = Trees(repo.odb)
         self._file_bytes: int = limits["file_bytes"]
         self._most_changes: int = limits["changes_per_commit"]
         self._most_characters: int = limits["message_characters"]
@@ -41,181 +36,95 @@ class CommitReader:
         """A commit in the order of the model's fields."""
         author, encoding = commit.author, commit.message_encoding
         subject, body = _parts(words(commit.raw_message, encoding))
-        parents = commit.parent_ids
-        sha = str(commit.id)
-        changes, more = self._changes(commit, sha, parents)
+        differences = self.differences(commit)
         return [
-            sha,
-            [str(parent) for parent in parents],
+            str(commit.id),
+            [str(parent) for parent in commit.parent_ids],
             words(author.raw_name, encoding),
             words(author.raw_email, encoding),
             millis(author.time),
             millis(commit.commit_time),
             subject[: self._most_characters],
             body[: self._most_characters],
-            changes,
-            more,
+            [self._change(each) for each in differences[: self._most_changes]],
+            max(0, len(differences) - self._most_changes),
         ]
 
-    def diff(self, commit: pygit2.Commit, context_lines: int = 0) -> pygit2.Diff | None:
-        """What a commit changed against its only parent; None for a merge and where a shallow clone was cut off."""
+    def differences(self, commit: pygit2.Commit) -> Sequence[Difference]:
+        """What a commit changed; nothing for a merge and where a shallow clone was cut off."""
         parents = commit.parent_ids
-        if len(parents) > 1 or str(commit.id) in self._cut_off:
-            return None
-        if not parents:
-            return commit.tree.diff_to_tree(context_lines=context_lines, swap=True)
-        parent = self._repo.get(parents[0])
-        if not isinstance(parent, pygit2.Commit):
-            return None
-        return parent.tree.diff_to_tree(commit.tree, context_lines=context_lines)
+        if len(parents) > 1 or (self._cut_off and str(commit.id) in self._cut_off):
+            return ()
+        before: bytes | None = None
+        if parents:
+            parent = self._repo.get(parents[0])
+            if not isinstance(parent, pygit2.Commit):
+                return ()
+            before = parent.tree_id.raw
+        found = self._trees.differences(before, commit.tree_id.raw)
+        return paired(found, self._content) if len(found) > 1 else found
 
-    def _changes(self, commit: pygit2.Commit, sha: str, parents: list[pygit2.Oid]) -> tuple[list[list[Any]], int]:
-        if len(parents) > 1 or sha in self._cut_off:
-            return [], 0
-        diff = self.diff(commit)
-        if diff is None:
-            return [], 0
-        deltas, renamed = self.renames(diff)
-        changes: list[list[Any]] = []
-        for number, delta in deltas:
-            if len(changes) == self._most_changes:
-                break
-            letter = _LETTERS.get(delta.status, "M")
-            path, old = delta.new_file.raw_path, delta.old_file.raw_path
-            insertions, deletions = self._counts(diff, number, delta)
-            if number in renamed:
-                letter, old, insertions, deletions = "R", renamed[number], 0, 0
-            changes.append([letter, spell(path), spell(old) if letter == "R" else "", insertions, deletions])
-        return changes, len(deltas) - len(changes)
+    def patch(self, difference: Difference) -> str:
+        """One file's patch in text; only a line about it where it is binary or too large."""
+        path, former = spell(difference.path), spell(difference.old_path or difference.path)
+        if self._is_small(difference.old) and self._is_small(difference.new):
+            old, new = self._blob(difference.old), self._blob(difference.new)
+            patch = pygit2.Patch.create_from(old, new, former, path)
+            if not patch.delta.is_binary:
+                return clean((patch.data or b"").decode(errors="replace"))
+        sides = (side for side in (difference.old, difference.new) if side is not None)
+        sort = "submodule" if any(side.is_submodule for side in sides) else "binary or large file"
+        return f"diff --git a/{former} b/{path}\n({sort} changed)\n"
 
-    def renames(self, diff: pygit2.Diff) -> tuple[list[tuple[int, pygit2.DiffDelta]], dict[int, bytes]]:
-        """The changes by number, renames put together; and, where there are too many to compare, by equal content."""
-        deltas = list(enumerate(diff.deltas))
-        if len(deltas) < 2:
-            return deltas, {}
-        added = [(number, delta) for number, delta in deltas if delta.status == DeltaStatus.ADDED]
-        removed = [(number, delta) for number, delta in deltas if delta.status == DeltaStatus.DELETED]
-        if not added or not removed:
-            return deltas, {}
-        few = len(added) * len(removed) <= _RENAME_PAIRS
-        if (
-            few
-            and all(self._is_small(delta.new_file) for _, delta in added)
-            and all(self._is_small(delta.old_file) for _, delta in removed)
-        ):
-            diff.find_similar(DiffFind.FIND_RENAMES)
-            return list(enumerate(diff.deltas)), {}
-        gone = {str(delta.old_file.id): (number, delta.old_file.raw_path) for number, delta in removed}
-        renamed: dict[int, bytes] = {}
-        merged: set[int] = set()
-        for number, delta in added:
-            if found := gone.pop(str(delta.new_file.id), None):
-                merged.add(found[0])
-                renamed[number] = found[1]
-        return [(number, delta) for number, delta in deltas if number not in merged], renamed
+    def _change(self, difference: Difference) -> list[Any]:
+        """A change in the order of the model's fields."""
+        insertions, deletions = self._counts(difference)
+        if difference.old_path:
+            return ["R", spell(difference.path), spell(difference.old_path), insertions, deletions]
+        letter = "A" if difference.old is None else "D" if difference.new is None else "M"
+        return [letter, spell(difference.path), "", insertions, deletions]
 
-    def _counts(self, diff: pygit2.Diff, number: int, delta: pygit2.DiffDelta) -> tuple[int, int]:
+    def _counts(self, difference: Difference) -> tuple[int, int]:
         """Lines that came and went; none for what is binary, too large to compare, or no file."""
-        if not self._is_small(delta.new_file) or not self._is_small(delta.old_file):
+        old, new = difference.old, difference.new
+        if old is not None and new is not None and old.id == new.id:
             return 0, 0
-        patch = diff[number]
-        if patch is None or patch.delta.is_binary:
+        if not self._is_small(old) or not self._is_small(new):
+            return 0, 0
+        if old is None or new is None:
+            lines = _lines(self._content(difference) or b"")
+            return (lines, 0) if old is None else (0, lines)
+        patch = pygit2.Patch.create_from(self._blob(old), self._blob(new), context_lines=0)
+        if patch.delta.is_binary:
             return 0, 0
         _, insertions, deletions = patch.line_stats
         return insertions, deletions
 
-    def patch(self, diff: pygit2.Diff, number: int, delta: pygit2.DiffDelta) -> str:
-        """One file's patch in text; only a line about it where it is binary or too large."""
-        if self._is_small(delta.new_file) and self._is_small(delta.old_file):
-            patch = diff[number]
-            if patch is not None and not patch.delta.is_binary:
-                return clean((patch.data or b"").decode(errors="replace"))
-        sort = "submodule" if FileMode.COMMIT in (delta.new_file.mode, delta.old_file.mode) else "binary or large file"
-        return f"diff {spell(delta.old_file.raw_path)} {spell(delta.new_file.raw_path)}\n({sort} changed)\n"
+    def _content(self, difference: Difference) -> bytes | None:
+        side = difference.new or difference.old
+        return self._odb.read(side.id)[1] if side is not None and self._is_small(side) else None
 
-    def _is_small(self, file: pygit2.DiffFile) -> bool:
+    def _blob(self, side: Side | None) -> pygit2.Blob | None:
+        found = self._repo[side.id] if side is not None else None
+        return found if isinstance(found, pygit2.Blob) else None
+
+    def _is_small(self, side: Side | None) -> bool:
         """Whether a side may be loaded; asked of the object's header, since a blob may be larger than memory."""
-        if file.mode == FileMode.UNREADABLE:
+        if side is None:
             return True
-        if file.mode == FileMode.COMMIT:
+        if side.is_submodule:
             return False
         try:
-            kind, size = self._odb.read_header(file.id)
+            kind, size = self._odb.read_header(side.id)
         except KeyError:
             return False
         return kind == ObjectType.BLOB and size <= self._file_bytes
 
 
-def walk(repo: pygit2.Repository, head: str, limits: dict[str, Any], known_head: str, ask: Ask, send: Send) -> None:
-    """Send what came since what is known, in batches, then what went."""
-    if not head:
-        _send_removed(ask(), send)
-        return
-    start = find_commit(repo, head)
-    if known_head and _is_ancestor(repo, known_head, start):
-        send({"total": _count(_walker(repo, start, known_head))})
-        _send_rows(CommitReader(repo, limits), _walker(repo, start, known_head), send)
-        return
-    known = set(ask())
-    total = 0
-    gone = set(known)
-    for commit in repo.walk(start.id, SortMode.NONE):
-        sha = commit.id.raw
-        total += sha not in known
-        gone.discard(sha)
-    send({"total": total})
-    fresh = (commit for commit in _walker(repo, start, "") if commit.id.raw not in known)
-    _send_rows(CommitReader(repo, limits), fresh, send)
-    _send_removed(gone, send)
-
-
-def _walker(repo: pygit2.Repository, start: pygit2.Commit, hidden: str) -> Iterable[pygit2.Commit]:
-    walker = repo.walk(start.id, SortMode.TOPOLOGICAL | SortMode.REVERSE)
-    if hidden:
-        walker.hide(pygit2.Oid(hex=hidden))
-    return walker
-
-
-def _count(commits: Iterable[object]) -> int:
-    return sum(1 for _ in commits)
-
-
-def _is_ancestor(repo: pygit2.Repository, sha: str, head: pygit2.Commit) -> bool:
-    try:
-        older = find_commit(repo, sha)
-        return older.id == head.id or repo.descendant_of(head.id, older.id)
-    except (Problem, pygit2.GitError):
-        return False
-
-
-def _send_rows(reader: CommitReader, commits: Iterable[pygit2.Commit], send: Send) -> None:
-    held: list[list[Any]] = []
-    size = 0
-    for commit in commits:
-        row = reader.row(commit)
-        held.append(row)
-        size += len(row[6]) + len(row[7]) + 100 * len(row[8])
-        if len(held) == _BATCH or size > _BATCH_CHARACTERS:
-            send({"added": held})
-            held, size = [], 0
-    if held:
-        send({"added": held})
-
-
-def _send_removed(gone: Collection[bytes], send: Send) -> None:
-    for batch in _batches(gone, 5_000):
-        send({"removed": [sha.hex() for sha in batch]})
-
-
-def _batches(values: Collection[bytes], size: int) -> Iterator[list[bytes]]:
-    held: list[bytes] = []
-    for value in values:
-        held.append(value)
-        if len(held) == size:
-            yield held
-            held = []
-    if held:
-        yield held
+def _lines(data: bytes) -> int:
+    if b"\0" in data[:8000]:
+        return 0
+    return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
 
 
 def _parts(message: str) -> tuple[str, str]:

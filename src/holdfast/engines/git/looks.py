@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pygit2
-from pygit2.enums import DeltaStatus, FileMode, SortMode
+from pygit2.enums import FileMode, SortMode
 
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
@@ -181,15 +181,9 @@ def _id_at(tree: pygit2.Tree, path: str) -> str | None:
 
 
 def _former_name(reader: CommitReader, commit: pygit2.Commit, name: str) -> str:
-    diff = reader.diff(commit)
-    if diff is None:
-        return ""
-    deltas, exact = reader.renames(diff)
-    for number, delta in deltas:
-        if spell(delta.new_file.raw_path) == name:
-            if number in exact:
-                return spell(exact[number])
-            return spell(delta.old_file.raw_path) if delta.status == DeltaStatus.RENAMED else ""
+    for difference in reader.differences(commit):
+        if spell(difference.path) == name:
+            return spell(difference.old_path)
     return ""
 
 
@@ -236,14 +230,10 @@ def show(repo: pygit2.Repository, limits: dict[str, Any], sha_prefix: str) -> li
     commit = find_commit(repo, sha_prefix)
     reader = CommitReader(repo, limits)
     row = reader.row(commit)
-    diff = reader.diff(commit, context_lines=3)
-    if diff is None:
-        return [row, "", False]
-    reader.renames(diff)
     pieces: list[str] = []
     size = 0
-    for number, delta in enumerate(diff.deltas):
-        text = reader.patch(diff, number, delta)
+    for difference in reader.differences(commit):
+        text = reader.patch(difference)
         pieces.append(text[: _MOST_CHARACTERS - size])
         size += len(text)
         if size > _MOST_CHARACTERS:
