@@ -4,15 +4,18 @@ import asyncio
 import time
 from contextlib import suppress
 
-from holdfast.core.errors import UpstreamFailed
+from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.jobs import Job, JobFailed
 from holdfast.features.repositories.model import SYNC_KIND, SYNTHESIS_KIND, Repository
 from holdfast.surfaces.cli.frame import Session
+from holdfast.surfaces.cli.repo_answers import tame
 from holdfast.surfaces.cli.server import is_serving
 from holdfast.surfaces.cli.working import LOOK_SECONDS, Shown, working
 
+EMBED_AT_MOST = 1_000
 EMBED_SECONDS = 30.0
-"""So long `--wait` gives entries their vectors: a small repository gets them all, a large one keeps nobody waiting."""
+"""So many entries, and so long, `--wait` gives vectors: a small repository has them all when it returns, and a large
+one, whose vectors take minutes, keeps nobody waiting."""
 _WHAT = {SYNC_KIND: "Reading the repository", SYNTHESIS_KIND: "Summing up"}
 _FAILED = {
     SYNC_KIND: "could not be synced",
@@ -44,20 +47,31 @@ async def settled(session: Session, slug: str, *job_ids: str) -> Repository:
         job = await session.services.jobs.get(job_id)
         if job.state != "succeeded":
             what = _FAILED[job.kind]
-            raise JobFailed(f"{slug} {what}: {job.error or 'it was stopped'}")
+            raise JobFailed(tame(f"{slug} {what}: {job.error or 'it was stopped'}"))
     return await repositories.get(principal, slug)
 
 
 async def embedded(session: Session, *, whole: bool) -> int:
     """Give what waits its vectors, all of it or for a while; how many entries still wait."""
     search = session.services.search
-    if not (await search.progress()).pending:
-        return 0
+    at_first = (await search.progress()).pending
+    if whole or 0 < at_first <= EMBED_AT_MOST:
+        await _embed(session, at_first, None if whole else time.monotonic() + EMBED_SECONDS)
+    left = (await search.progress()).pending
+    if left:
+        session.out.note(
+            f"Everything is found by its words; {left:,} passages are still to be found by meaning: a running server "
+            "embeds them in the background, --embed does it now."
+        )
+    return left
+
+
+async def _embed(session: Session, at_first: int, until: float | None) -> None:
+    """Embed what waits, until a moment at most."""
+    search = session.services.search
     # A running server is at it already; a second process would only do the same work again.
     elsewhere = await is_serving()
     tending = asyncio.create_task(_nothing() if elsewhere else search.tend())
-    until = None if whole else time.monotonic() + EMBED_SECONDS
-    at_first = (await search.progress()).pending
     try:
         with Shown() as shown:
             while left := (await search.progress()).pending:
@@ -68,21 +82,14 @@ async def embedded(session: Session, *, whole: bool) -> int:
                 await asyncio.sleep(LOOK_SECONDS)
         if tending.done():
             tending.result()
-    except UpstreamFailed as problem:
+    except (UpstreamFailed, Unavailable) as problem:
         session.out.note(
             f"The embedder did not answer ({problem.message}); everything is found by its words meanwhile."
         )
     finally:
         tending.cancel()
-        with suppress(asyncio.CancelledError, UpstreamFailed):
+        with suppress(asyncio.CancelledError, UpstreamFailed, Unavailable):
             await tending
-    left = (await search.progress()).pending
-    if left:
-        session.out.note(
-            f"Everything is found by its words; {left:,} passages are still to be found by meaning: a running server "
-            "embeds them in the background, --embed does it now."
-        )
-    return left
 
 
 async def _nothing() -> int:
@@ -92,6 +99,7 @@ async def _nothing() -> int:
 def _show(shown: Shown, job: Job) -> None:
     what = _WHAT[job.kind]
     if job.state == "queued":
-        shown.show(f"Waiting to try again: {job.error}" if job.error else f"Waiting: {what.lower()}")
+        shown.show(f"Waiting to try again: {tame(job.error)}" if job.error else f"Waiting: {what.lower()}")
         return
-    shown.show(job.message or what, job.done, job.total)
+    said = job.message if job.kind == SYNC_KIND else f"{what} ({job.message.lower()})" if job.message else what
+    shown.show(said or what, job.done, job.total)

@@ -240,5 +240,5 @@ def _sync_record(sync: Sync) -> dict[str, Any]:
         "files_changed": sync.files_changed,
         "files_removed": sync.files_removed,
         "items_changed": sync.items_changed,
-        "error": sync.error,
+        "error": None if sync.error is None else tame(sync.error),
     }
