@@ -7,29 +7,34 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
+from holdfast.features.ask.model import Answer
 from holdfast.features.repositories import history_store, item_store
 from holdfast.features.repositories.item_entries import item_entries
 from holdfast.features.repositories.model import Item, NewRepository, Remark, RepositoryNotFound
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database, Tx
-from tests.features.ask.asking import add_to, client, ledger
+from tests.features.ask.asking import add_to, client
 from tests.support.clock import MovableClock
 from tests.support.git import GitRepo
 from tests.support.repositories import RepositoryWorld, repository_world
 
 
 @pytest.fixture
-async def world(database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[RepositoryWorld]:
+async def world(
+    database: Database, clock: MovableClock, tmp_path: Path, source: GitRepo
+) -> AsyncIterator[RepositoryWorld]:
     async with repository_world(database, clock, tmp_path / "data") as made:
-        await made.add(ledger(tmp_path / "ledger"), slug="ledger")
+        await made.add(source, slug="ledger")
         yield made
 
 
 @pytest.fixture
-async def here(sqlite_database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[RepositoryWorld]:
+async def here(
+    sqlite_database: Database, clock: MovableClock, tmp_path: Path, source: GitRepo
+) -> AsyncIterator[RepositoryWorld]:
     """The same on SQLite alone, where the store makes no difference."""
     async with repository_world(sqlite_database, clock, tmp_path / "data") as made:
-        await made.add(ledger(tmp_path / "ledger"), slug="ledger")
+        await made.add(source, slug="ledger")
         yield made
 
 
@@ -50,19 +55,27 @@ async def test_without_a_model_the_best_passages_are_quoted_under_each_aspect(wo
     assert (answer.model, answer.tokens_in, answer.tokens_out, answer.dropped) == ("holdfast-extractive", 0, 0, 0)
 
 
-async def test_a_where_shows_the_definition_with_its_lines(here: RepositoryWorld) -> None:
-    answer = await here.services.ask.ask(here.principal, ["ledger"], "Where is open_session?", source="rest")
-    assert answer.markdown.startswith(
+async def test_each_kind_of_question_gets_its_kind_of_source(here: RepositoryWorld) -> None:
+    async def ask(question: str) -> Answer:
+        return await here.services.ask.ask(here.principal, ["ledger"], question, source="rest")
+
+    where = await ask("Where is open_session?")
+    assert where.markdown.startswith(
         "`src/auth/sessions.py` lines 12–16 [1]:\n\n```python\n    def open_session(self, person: str) -> str:\n"
     )
-    assert answer.citations[0].address == "ledger:src/auth/sessions.py#L12-L16"
-    assert "close_session" not in answer.markdown
-
-
-async def test_a_question_for_breakages_prefers_what_mended_them(here: RepositoryWorld) -> None:
-    answer = await here.services.ask.ask(here.principal, ["ledger"], "What broke empty invoices?", source="rest")
-    first = answer.markdown.split("\n")[0]
-    assert first.startswith('- "Fix the crash when an invoice has no lines": "The rounding divided by the number')
+    assert where.citations[0].address == "ledger:src/auth/sessions.py#L12-L16"
+    assert "close_session" not in where.markdown
+    broke = await ask("What broke empty invoices?")
+    assert broke.markdown.startswith(
+        '- "Fix the crash when an invoice has no lines": "The rounding divided by the number of lines'
+    )
+    how = await ask("How are invoices rounded?")
+    assert '"Invoices are rounded half to even, which accountants call banker\'s rounding."' in how.markdown
+    assert "ledger:README.md#L5-L5" in {each.address for each in how.citations}
+    assert (await ask("v1.0.0")).markdown.startswith('- "v1.0.0": "First release for accountants" – 2023-11-14 [1]')
+    nothing = await ask("Which swallow carries coconuts over mercury?")
+    assert nothing.markdown.startswith("Nothing that was found is similar enough to this question")
+    assert "ledger (commits: 4; files: 4; pull requests, issues: 0)" in nothing.markdown
 
 
 @pytest.mark.contract("KS-3")
@@ -88,19 +101,6 @@ async def test_pull_requests_and_issues_are_cited_by_their_number_and_address(wo
     cited = answer.citations[0]
     assert (cited.address, cited.kind, cited.url) == ("ledger#12", "pull_request", url)
     assert f"pull request #12 Round half to even, ada, 1970-01-01 – <{url}>" in answer.markdown
-
-
-async def test_documents_are_quoted_by_their_own_lines(here: RepositoryWorld) -> None:
-    answer = await here.services.ask.ask(here.principal, ["ledger"], "How are invoices rounded?", source="rest")
-    assert '"Invoices are rounded half to even, which accountants call banker\'s rounding."' in answer.markdown
-    assert "ledger:README.md#L5-L5" in {each.address for each in answer.citations}
-
-
-async def test_nothing_similar_is_said_plainly(here: RepositoryWorld) -> None:
-    question = "Which swallow carries coconuts over mercury?"
-    answer = await here.services.ask.ask(here.principal, ["ledger"], question, source="rest")
-    assert answer.markdown.startswith("Nothing that was found is similar enough to this question")
-    assert "ledger (commits: 4; files: 4; pull requests, issues: 0)" in answer.markdown
 
 
 async def test_several_repositories_of_several_workspaces_are_asked_at_once(
@@ -133,10 +133,11 @@ async def test_what_is_gone_from_the_store_is_not_quoted(world: RepositoryWorld)
     assert "left out: not confirmed in the repositories" in answer.markdown
 
 
-async def test_lines_that_the_file_no_longer_has_are_not_quoted(here: RepositoryWorld, tmp_path: Path) -> None:
-    (tmp_path / "ledger" / ".git").rename(tmp_path / "moved")
-    answer = await here.services.ask.ask(here.principal, ["ledger"], "Where is open_session?", source="rest")
-    assert "def open_session" not in answer.markdown
+async def test_lines_that_can_no_longer_be_read_are_not_quoted(here: RepositoryWorld, tmp_path: Path) -> None:
+    await here.add(client(tmp_path / "web"), slug="web")
+    (tmp_path / "web" / ".git").rename(tmp_path / "moved")
+    answer = await here.services.ask.ask(here.principal, ["web"], "Where is headers?", source="rest")
+    assert "export function" not in answer.markdown
     assert answer.dropped >= 1
 
 

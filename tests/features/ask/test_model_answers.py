@@ -16,7 +16,7 @@ from holdfast.features.repositories.model import NewRepository
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database
 from tests.fakes.model import FakeModel, Turn, calls, model, says
-from tests.features.ask.asking import add_to, asking, client, connect, ledger
+from tests.features.ask.asking import add_to, asking, client, connect
 from tests.support.clock import MovableClock
 from tests.support.git import GitRepo
 from tests.support.repositories import RepositoryWorld, repository_world
@@ -66,22 +66,21 @@ class Told:
 
 
 @pytest.fixture
-async def asked(database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[Asked]:
-    async with on(database, clock, tmp_path) as made:
+async def asked(database: Database, clock: MovableClock, tmp_path: Path, source: GitRepo) -> AsyncIterator[Asked]:
+    async with on(database, clock, tmp_path, source) as made:
         yield made
 
 
 @pytest.fixture
-async def here(sqlite_database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[Asked]:
+async def here(sqlite_database: Database, clock: MovableClock, tmp_path: Path, source: GitRepo) -> AsyncIterator[Asked]:
     """The same on SQLite alone, where the store makes no difference."""
-    async with on(sqlite_database, clock, tmp_path) as made:
+    async with on(sqlite_database, clock, tmp_path, source) as made:
         yield made
 
 
 @asynccontextmanager
-async def on(database: Database, clock: MovableClock, path: Path) -> AsyncIterator[Asked]:
+async def on(database: Database, clock: MovableClock, path: Path, source: GitRepo) -> AsyncIterator[Asked]:
     async with repository_world(database, clock, path / "data") as world, model() as fake:
-        source = ledger(path / "ledger")
         await connect(world, await world.add(source, slug="ledger"), fake)
         yield Asked(world, fake, source)
 
