@@ -53,8 +53,7 @@ class Publishing:
             else:
                 made[draft.key], changed = self._refresh(tx, principal, repository, finding, draft)
                 written += changed
-        for finding in known.values():
-            written += self._drop(tx, principal, repository, finding)
+        written += self._drop(tx, principal, repository, list(known.values()))
         for draft in drafts:
             if draft.superseded_by is not None:
                 self._supersede(tx, principal, repository, made[draft.key], made.get(draft.superseded_by))
@@ -62,9 +61,7 @@ class Publishing:
 
     def forget(self, tx: Tx, principal: Principal, repository: Repository) -> None:
         """Take away what was derived from a repository and is still as it was written."""
-        for finding in store.findings(tx, repository.id):
-            if finding.state == "derived" and self._present(tx, repository, finding) == finding.written:
-                self._remove(tx, principal, repository, finding)
+        self._drop(tx, principal, repository, store.findings(tx, repository.id))
         self._intelligence.forget(tx, repository.workspace_id, REPOSITORY, repository.slug)
 
     def _create(self, tx: Tx, principal: Principal, repository: Repository, draft: Draft) -> Finding:
@@ -130,14 +127,17 @@ class Publishing:
         )
         return self._keep(tx, replace(fresh, written=self._present(tx, repository, fresh) or "")), True
 
-    def _drop(self, tx: Tx, principal: Principal, repository: Repository, finding: Finding) -> bool:
-        """The history no longer says it: what is still ours goes."""
-        if not self._is_ours(tx, repository, finding):
-            self._noted(tx, repository, finding)
-            return False
-        self._remove(tx, principal, repository, finding)
-        store.delete_finding(tx, finding)
-        return True
+    def _drop(self, tx: Tx, principal: Principal, repository: Repository, findings: Sequence[Finding]) -> int:
+        """The history no longer says it: what is still ours goes; how many."""
+        # Told before any goes: taking one decision back changes the one that it had superseded.
+        ours = [finding for finding in findings if self._is_ours(tx, repository, finding)]
+        for finding in findings:
+            if finding not in ours:
+                self._noted(tx, repository, finding)
+        for finding in ours:
+            self._remove(tx, principal, repository, finding)
+            store.delete_finding(tx, finding)
+        return len(ours)
 
     def _supersede(
         self, tx: Tx, principal: Principal, repository: Repository, finding: Finding, successor: Finding | None
