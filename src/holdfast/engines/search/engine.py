@@ -108,12 +108,11 @@ class SearchEngine:
         return 0 if shelf is None else self._store.count(tx, shelf, collection)
 
     def parts(self, tx: Tx, workspace_id: str, type: str, id: str, *, limit: int = 200) -> list[Hit]:
-        """An entity's parts in order, as hits of the highest score: for callers that know what they look for."""
+        """An entity's parts in order, as hits of the highest score without snippets: for callers that know its name."""
         shelf = self._store.shelf(tx, workspace_id)
         if shelf is None:
             return []
-        nothing = ranking.Question({}, 0.0, moments("", self._clock.now()))
-        return [_hit(row, 1.0, nothing) for row in self._store.parts(tx, shelf, type, id, limit)]
+        return [_hit(row, 1.0, None) for row in self._store.parts(tx, shelf, type, id, limit)]
 
     async def has_collections(self, workspace_id: str) -> bool:
         """Whether anything in the workspace belongs to a collection."""
@@ -236,13 +235,13 @@ class SearchEngine:
         near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
         if len(near) > len(places):
             pool = view.pool(near, words, vector, named)
-        return self._hits(tx, ranking.rank(pool, question, query.limit), question)
+        return self._hits(tx, ranking.rank(pool, question, query.limit), question if query.snippets else None)
 
     def _view(self, tx: Tx, filter: Filter) -> View:
         embedder = self._store.embedder_number(tx, self._embedder.id)
         return self._store.view(tx, filter, embedder, self._embedder.dimensions)
 
-    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question) -> list[Hit]:
+    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])
         # What another transaction removed or added just now may be missing.
         return [_hit(shown[one.number], one.score, question) for one in ranked if one.number in shown]
@@ -262,13 +261,13 @@ class SearchEngine:
         return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-def _hit(row: Row, score: float, question: ranking.Question) -> Hit:
+def _hit(row: Row, score: float, question: ranking.Question | None) -> Hit:
     return Hit(
         type=row["type"],
         id=row["id"],
         part=row["part"],
         title=row["title"],
-        snippet=snippet(row["text"], question.weights),
+        snippet="" if question is None else snippet(row["text"], question.weights),
         score=score,
         learned_at=row["learned_at"],
         occurred_at=row["occurred_at"],

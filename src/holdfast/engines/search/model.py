@@ -50,6 +50,8 @@ class Query:
     """Only entries of these entities."""
     collections: frozenset[str] | None = None
     """Only entries of these collections."""
+    snippets: bool = True
+    """Whether hits show the passage that matched; callers that show the whole text spare the work."""
 
 
 @dataclass(frozen=True, slots=True)

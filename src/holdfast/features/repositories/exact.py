@@ -12,6 +12,8 @@ from holdfast.features.repositories.names import Name, Names, Numbered, Symbol
 from holdfast.storage.database import Tx
 
 MOST_OF_KIND = 5
+MOST_AMONG_OTHERS = 2
+"""Definitions of a symbol that is named among other words."""
 MOST_DEFINITIONS = 200
 """Looked at for one name; `__init__` has thousands."""
 NAMED = 0.9
@@ -67,7 +69,7 @@ class Exact:
     def symbols(self, names: Names) -> Iterator[Match]:
         """The passages that define a symbol."""
         for name in names.symbols:
-            for symbol in self._definitions(name)[:MOST_OF_KIND]:
+            for symbol in self._definitions(name)[: MOST_OF_KIND if name.whole else MOST_AMONG_OTHERS]:
                 match = self._passage(symbol.path, symbol.start_line, _similarity(name))
                 if match is not None:
                     facts = {"symbol": symbol.name, "kind": symbol.kind, "line": symbol.start_line}

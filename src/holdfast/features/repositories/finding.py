@@ -127,7 +127,7 @@ def queries_for(repositories: Sequence[Repository], text: str, types: frozenset[
         by_workspace.setdefault(repository.workspace_id, set()).add(repository.id)
     wanted = frozenset(ENTRY_TYPES) if types is None else types & frozenset(ENTRY_TYPES)
     return [
-        Query(workspace_id, text, types=wanted, limit=limit, collections=frozenset(ids))
+        Query(workspace_id, text, types=wanted, limit=limit, collections=frozenset(ids), snippets=False)
         for workspace_id, ids in sorted(by_workspace.items())
     ]
 
