@@ -91,8 +91,7 @@ def _defined(node: tree_sitter.Node, kind: str, path: tuple[str, ...], owner: st
 
 
 def _named(node: tree_sitter.Node, kind: str, path: tuple[str, ...]) -> tuple[str, tuple[str, ...], str]:
-    name = name_of(node)
-    *outer, name = name.split("::")
+    *outer, name = (_qualified(node) or name_of(node)).split("::")
     receiver = node.child_by_field_name("receiver")
     if receiver is not None and (words := _CALLED.findall((receiver.text or b"").decode(errors="replace"))):
         outer = [words[-1]]
@@ -101,6 +100,14 @@ def _named(node: tree_sitter.Node, kind: str, path: tuple[str, ...]) -> tuple[st
     if told is not None:
         kind = (told.text or b"").decode(errors="replace")
     return name, (*path, *outer), kind
+
+
+def _qualified(node: tree_sitter.Node) -> str:
+    """The whole of a C++ name like `Shop::sell`, whose class stands elsewhere."""
+    current = node.child_by_field_name("declarator")
+    while current is not None and current.type != "qualified_identifier":
+        current = current.child_by_field_name("declarator")
+    return "" if current is None else (current.text or b"").decode(errors="replace")[:200]
 
 
 def _assigned(node: tree_sitter.Node, path: tuple[str, ...], owner: str) -> Iterator[Definition]:

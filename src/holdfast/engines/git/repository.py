@@ -10,9 +10,9 @@ from pygit2.enums import ConfigLevel, RepositoryOpenFlag
 from holdfast.engines.extract.text import clean
 from holdfast.engines.git.address import BadLocation, parse_location
 
-_WINDOW_BYTES = 32 * 1024 * 1024
-_MAPPED_BYTES = 256 * 1024 * 1024
-_CACHED_BYTES = 48 * 1024 * 1024
+_WINDOW_BYTES = 16 * 1024 * 1024
+_MAPPED_BYTES = 96 * 1024 * 1024
+_CACHED_BYTES = 24 * 1024 * 1024
 _OPEN_PACKS = 100
 _COMMON_BRANCHES = ("main", "master", "trunk", "develop")
 _MAX_NAMED = 10

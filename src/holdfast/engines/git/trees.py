@@ -9,7 +9,7 @@ import pygit2
 _ENTRY = re.compile(rb"[0-7]+ [^\0]+\0.{20}", re.DOTALL)
 _DIRECTORY = b"40000"
 _SUBMODULE = b"160000"
-_MOST_KEPT = 400_000
+_MOST_KEPT = 150_000
 _MOST_DEPTH = 200
 
 
