@@ -54,7 +54,7 @@ from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.items import HostItems, OperatorAccess
-from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND, SYNTHESIS_KIND
+from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND, SYNTHESIS_KIND, Repository
 from holdfast.features.repositories.overview import overview
 from holdfast.features.repositories.polling import Polling
 from holdfast.features.repositories.reading import LiveFiles
@@ -175,7 +175,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         clock,
         allowed_paths=settings.repository_paths,
         host_urls=host_urls,
-        forgotten=lambda tx, repository: synthesis.forget(tx, repository),
+        forgotten=lambda tx, repository: forget_repository(tx, repository),
     )
     repository_access = Access(database, secrets, host_urls=host_urls, host_tokens=host_tokens)
     host_items = HostItems(
@@ -199,6 +199,11 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     synthesis = Synthesis(
         database, audit, repositories, live_files, artifacts, intelligence, models, usage, jobs, clock
     )
+
+    def forget_repository(tx: Tx, repository: Repository) -> None:
+        synthesis.forget(tx, repository)
+        intelligence.forget(tx, repository.workspace_id, "repository", repository.slug)
+
     jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
     jobs.handle(SYNTHESIS_KIND, synthesis.run, concurrency=SYNTHESES_AT_ONCE, ended=synthesis.ended)
     jobs.handle(POLL_KIND, polling.run, concurrency=1, every_seconds=polling.turn_seconds)

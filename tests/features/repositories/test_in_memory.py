@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.search.model import Hit
-from holdfast.features.intelligence.model import NewDecision
+from holdfast.features.intelligence.model import NewDecision, NewRelation, Ref
 from holdfast.features.memory.finding import KNOWLEDGE, REPOSITORY, TYPES, known_types, merged
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.repositories.model import ENTRY_TYPES
@@ -49,7 +49,8 @@ def test_the_words_for_what_repositories_hold_are_the_same_everywhere() -> None:
 
 
 async def test_search_finds_repositories_beside_what_people_wrote(here: RepositoryWorld, project: GitRepo) -> None:
-    await here.add(project)
+    repository = await here.add(project)
+    assert (repository.state, repository.reason) == ("ready", None)
     memories = here.services.memory
     for content in ("The lamp turns at dusk because ships pass then", "Kim repairs the lamp when it turns too slowly"):
         await memories.save(here.principal, here.workspace_id, NewMemory(content))
@@ -95,8 +96,10 @@ def test_repositories_take_half_of_the_places_at_most_while_memories_are_about_i
 
 async def test_the_brief_shows_how_repositories_stand(here: RepositoryWorld, project: GitRepo) -> None:
     intelligence = here.services.intelligence
-    await intelligence.decisions.track(here.principal, here.workspace_id, NewDecision("Keep the lamp"))
+    decision = await intelligence.decisions.track(here.principal, here.workspace_id, NewDecision("Keep the lamp"))
     repository = await here.add(project)
+    tie = NewRelation(Ref("decision", decision.id), Ref("repository", repository.slug), "affects")
+    await intelligence.relations.relate(here.principal, here.workspace_id, tie)
 
     brief = await intelligence.brief(here.principal, here.workspace_id, focus="lamp at dusk")
 
@@ -104,11 +107,16 @@ async def test_the_brief_shows_how_repositories_stand(here: RepositoryWorld, pro
     assert (item.id, item.type, item.title, item.status) == (repository.slug, "repository", "lighthouse", "ready")
     assert item.at == repository.last_synced_at
     assert "12 commits" in item.detail and "Turn the lamp at dusk, step 11 (Ada Lovelace, 2023-11-14)" in item.detail
-    assert "## Repositories" in brief.markdown and "Keep the lamp" in brief.markdown
+    assert "## Repositories" in brief.markdown and "Keep the lamp — affects → lighthouse" in brief.markdown
     project.path.rename(project.path.with_name("gone"))
     await here.sync(repository.slug)
     (item,) = (await intelligence.brief(here.principal, here.workspace_id)).sections["repositories"]
     assert item.status == "failed" and item.detail.startswith("Not up to date:")
+
+    await here.services.repositories.remove(here.principal, repository.slug)
+
+    brief = await intelligence.brief(here.principal, here.workspace_id)
+    assert brief.sections["repositories"] == () and brief.sections["connections"] == ()
 
 
 async def test_an_analysis_cites_repositories_beside_decisions(here: RepositoryWorld, project: GitRepo) -> None:

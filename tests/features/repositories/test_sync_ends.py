@@ -28,7 +28,6 @@ TABLES = (
     "repository_file",
     "repository_symbol",
     "repository_tag",
-    "search_entry",
 )
 
 
@@ -63,6 +62,7 @@ class Held:
 async def left(here: RepositoryWorld) -> int:
     """How many rows there are of anything that belongs to repositories."""
     counts = [f"(SELECT COUNT(*) FROM {table})" for table in TABLES]
+    counts.append("(SELECT COUNT(*) FROM search_entry WHERE collection <> '')")
     found = await here.services.database.read(lambda tx: tx.one(f"SELECT {' + '.join(counts)} AS n"))
     assert found is not None
     return int(found["n"])
