@@ -90,12 +90,14 @@ def test_a_repository_is_searched_and_asked(holdfast: Cli, shop: GitRepo) -> Non
     named = holdfast.json("repos", "search", "invoice_total")
     worded = holdfast.json("repos", "search", "floating point lost a cent", "--repo", "shop", "--type", "commit")
     for_people = holdfast.run("repos", "search", "invoice_total", "--limit", "1")
+    files = holdfast.json("repos", "files", "sum the cents of an invoice")
     answer = holdfast.json("repos", "ask", "Why are totals kept in cents?")
     markdown = holdfast.run("repos", "ask", "Why are totals kept in cents?", "--repo", "shop")
 
     assert (named[0]["path"], named[0]["exact"]) == ("src/billing.py", True)
     assert (worded[0]["type"], worded[0]["commit"]) == ("commit", shop.head)
     assert "shop file:src/billing.py" in for_people.output
+    assert (files[0]["path"], files[0]["repository"]) == ("src/billing.py", "shop")
     assert "floating point" in answer["markdown"] and "[1]" in answer["markdown"]
     assert f"shop@{shop.head[:7]}" in {each["address"] for each in answer["citations"]}
     assert "floating point" in markdown.stdout and "shop@" in markdown.stdout

@@ -56,6 +56,7 @@ QUERIES = {
     "SearchQuery": {"q": "secret"},
     "DocumentSearchQuery": {"q": "secret"},
     "RepositorySearchQuery": {"q": "secret"},
+    "RepositoryFilesQuery": {"q": "secret"},
     "FileQuery": {"path": "README.md"},
     "BlameQuery": {"path": "README.md"},
 }

@@ -143,12 +143,14 @@ async def test_repositories_are_searched_and_asked(server: TestServer, project: 
         named = (await client.get(search, params={"q": "Invoice", "slugs": "shop"})).json()["results"]
         commits = (await client.get(search, params={"q": "accountants asked for totals", "types": "commit"})).json()
         one = (await client.get(search, params={"q": "totals", "limit": 1, "least": 0})).json()["results"]
+        files = (await client.get(f"{_base(server)}/files", params={"q": "round the totals of invoices"})).json()
         asked = await client.post(f"{_base(server)}/ask", json={"question": "Why were invoices added?"})
 
         assert (named[0]["path"], named[0]["exact"], named[0]["repository"]) == ("src/billing.py", True, "shop")
         assert commits["results"][0]["title"] == "Add invoices"
         assert {each["type"] for each in commits["results"]} == {"commit"}
         assert len(one) == 1
+        assert (files["results"][0]["path"], files["results"][0]["repository"]) == ("src/billing.py", "shop")
         assert asked.status_code == 200, asked.text
         answer = asked.json()
         assert "accountants" in answer["markdown"] and "[1]" in answer["markdown"]

@@ -38,7 +38,7 @@ MAX_NAME = 120
 MAX_REPOSITORIES_ASKED = 20
 
 Forgotten = Callable[[Tx, Repository], None]
-RESERVED_SLUGS = frozenset({"search", "ask"})
+RESERVED_SLUGS = frozenset({"search", "ask", "files"})
 """Paths below `…/repositories` that are no repository."""
 
 

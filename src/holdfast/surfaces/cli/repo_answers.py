@@ -48,6 +48,31 @@ async def search(session: Session, query: str, repos: tuple[str, ...], limit: in
 
 @command(
     _group,
+    "files",
+    click.argument("work"),
+    _repo,
+    click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True),
+    help="Find the files that a piece of work is likely to touch: by what they say and by what similar work changed.",
+)
+async def files(session: Session, work: str, repos: tuple[str, ...], limit: int) -> None:
+    found = await session.services.repository_finding.files(
+        session.principal, await _slugs(session, repos), work, limit=limit
+    )
+    rows = [
+        {
+            "repository": each.repository.slug,
+            "path": each.path if session.out.as_json else tame(each.path),
+            "score": round(each.score, 4),
+            "reasons": list(each.reasons),
+            "past": [name[:12] for name in each.past] if not session.out.as_json else list(each.past),
+        }
+        for each in found
+    ]
+    session.out.table(rows, ["repository", "path", "score", "reasons", "past"], "No file there has to do with it.")
+
+
+@command(
+    _group,
     "ask",
     click.argument("question"),
     _repo,

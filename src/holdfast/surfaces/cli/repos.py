@@ -9,11 +9,11 @@ from holdfast.core.clock import iso, iso_or_none
 from holdfast.features.repositories.model import NewRepository, Repository, Sync
 from holdfast.features.repositories.tools import status_output
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
-from holdfast.surfaces.cli.repo_answers import ask, findings, search, tame
+from holdfast.surfaces.cli.repo_answers import ask, files, findings, search, tame
 from holdfast.surfaces.cli.repo_waiting import embedded, settled
 
 group = click.Group("repos", help="Repositories: their whole history, remembered, searched and asked.")
-for _answers in (search, ask, findings):
+for _answers in (search, files, ask, findings):
     group.add_command(_answers)
 
 _slug = click.argument("slug")

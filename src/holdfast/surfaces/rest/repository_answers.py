@@ -9,6 +9,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.ask.model import MAX_QUESTION, Answer, Citation
 from holdfast.features.ask.service import Ask
 from holdfast.features.repositories.finding import RepositoryFinding
+from holdfast.features.repositories.matches import FileMatch
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 from holdfast.surfaces.rest.api import Call, Model, Operation
@@ -18,13 +19,26 @@ MAX_MATCHES = 50
 _SOURCE = "rest"
 
 
-class RepositorySearchQuery(Model):
-    q: Text = Field(min_length=1, max_length=MAX_QUESTION, description="Words, a symbol, a path, a commit or #number")
+def _split(value: object) -> object:
+    """Words that were repeated or separated by commas."""
+    values = value if isinstance(value, list) else [value]
+    return [word.strip() for item in values if isinstance(item, str) for word in item.split(",") if word.strip()]
+
+
+class RepositoryFilesQuery(Model):
+    q: Text = Field(min_length=1, max_length=MAX_QUESTION, description="What is to be done, in plain words")
     slugs: list[str] = Field(
         default_factory=list,
         max_length=MAX_REPOSITORIES_ASKED,
         description="Only these repositories, repeated or separated by commas; all of the workspace's when left out",
     )
+    limit: int = Field(default=10, ge=1, le=MAX_MATCHES, description="How many files at most")
+
+    _split_slugs = field_validator("slugs", mode="before")(_split)
+
+
+class RepositorySearchQuery(RepositoryFilesQuery):
+    q: Text = Field(min_length=1, max_length=MAX_QUESTION, description="Words, a symbol, a path, a commit or #number")
     types: list[str] = Field(
         default_factory=list,
         description=f"Only these, repeated or separated by commas: {', '.join(ENTRY_TYPES)}",
@@ -32,11 +46,7 @@ class RepositorySearchQuery(Model):
     limit: int = Field(default=12, ge=1, le=MAX_MATCHES, description="How many matches at most")
     least: float = Field(default=0.3, ge=0, le=1, description="The least similarity of what is not named exactly")
 
-    @field_validator("slugs", "types", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        values = value if isinstance(value, list) else [value]
-        return [word.strip() for item in values if isinstance(item, str) for word in item.split(",") if word.strip()]
+    _split_types = field_validator("types", mode="before")(_split)
 
     @field_validator("types")
     @classmethod
@@ -78,6 +88,18 @@ class MatchesAnswer(Model):
     results: list[MatchAnswer]
 
 
+class FileMatchAnswer(Model):
+    repository: str
+    path: str
+    score: float = Field(description="0 to 1; compares the files of one answer")
+    reasons: list[str] = Field(description="What spoke for it, strongest first: named, passages, past, activity")
+    past: list[str] = Field(description="Similar commits, and pull requests as `pr:12`, that changed it")
+
+
+class FileMatchesAnswer(Model):
+    results: list[FileMatchAnswer]
+
+
 class CitationAnswer(Model):
     number: int = Field(description="As it stands in the answer, `[1]`")
     kind: str
@@ -116,6 +138,12 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
         )
         return MatchesAnswer(results=[_match_answer(each) for each in found])
 
+    async def files(call: Call) -> FileMatchesAnswer:
+        asked: RepositoryFilesQuery = call.query
+        slugs = await _slugs(call, asked.slugs)
+        found = await finding.files(call.principal, slugs, asked.q, limit=asked.limit) if slugs else []
+        return FileMatchesAnswer(results=[_file_match_answer(each) for each in found])
+
     async def question(call: Call) -> QuestionAnswer:
         body: QuestionBody = call.body
         # A model may take its time; it has limits of its own.
@@ -149,6 +177,16 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
             answer=MatchesAnswer,
         ),
         Operation(
+            method="GET",
+            path=BASE + "/files",
+            handler=files,
+            summary="Find the files that a piece of work is likely to touch, likeliest first",
+            tag=TAG,
+            scope=READ,
+            query=RepositoryFilesQuery,
+            answer=FileMatchesAnswer,
+        ),
+        Operation(
             method="POST",
             path=BASE + "/ask",
             handler=question,
@@ -178,6 +216,16 @@ def _match_answer(match: Match) -> MatchAnswer:
         commit=match.commit,
         number=match.number,
         url=match.url,
+    )
+
+
+def _file_match_answer(match: FileMatch) -> FileMatchAnswer:
+    return FileMatchAnswer(
+        repository=match.repository.slug,
+        path=match.path,
+        score=round(match.score, 4),
+        reasons=list(match.reasons),
+        past=list(match.past),
     )
 
 
