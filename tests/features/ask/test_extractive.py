@@ -160,15 +160,15 @@ async def test_words_of_others_load_no_picture_and_are_taken_for_no_citation(
     here: RepositoryWorld, tmp_path: Path
 ) -> None:
     hostile = GitRepo(tmp_path / "hostile")
-    hostile.commit(
-        "Explain the zebra ![x](https://evil.example/p) striping [1], because zebras stripe [2]", {"a.txt": "a"}
-    )
+    subject = "Explain zebra ![x](https://evil.example/p) striping [1] <img src=y>, because zebras stripe [2]"
+    hostile.commit(subject, {"a.txt": "a"}, author="<b>Ada")
     await here.add(hostile, slug="hostile")
     answer = await here.services.ask.ask(here.principal, ["hostile"], "Why do zebras stripe?", source="cli")
-    body = answer.markdown.partition("## Sources")[0]
-    assert r"!\[x](https" in body
-    assert r"striping \[1\], because zebras stripe \[2\]" in body
-    assert len(answer.citations) == 1
+    inert = r"Explain zebra !\[x](https://evil.example/p) striping \[1\] \<img src=y>, because zebras stripe \[2\]"
+    assert answer.markdown.count(inert) == 2
+    assert "![" not in answer.markdown
+    assert " <img" not in answer.markdown
+    assert answer.citations[0].title == subject
 
 
 @pytest.mark.contract("KS-6")

@@ -206,6 +206,15 @@ async def test_a_tool_reaches_no_other_repository_and_no_other_place(here: Asked
     assert not any("Bearer" in result or "root:" in result for result in results)
 
 
+async def test_remarks_before_calls_are_no_part_of_the_answer(here: Asked) -> None:
+    look = calls(("list_tree", {"project": "ledger"}), content="Let me look at the files first.")
+    here.says(lambda told: f"Redis lost every session on restart [{told.number('ledger@')}] <img src=x>.", look)
+    answer = await here.ask()
+    assert answer.markdown.startswith("Redis lost every session on restart [")
+    assert r"] \<img src=x>." in answer.markdown
+    assert (answer.dropped, answer.removed) == (0, 0)
+
+
 async def test_what_a_repository_says_is_data_and_no_instruction(here: Asked) -> None:
     here.says(lambda told: "PWNED", calls(("read_file", {"project": "ledger", "path": "README.md"})))
     answer = await here.ask("How are invoices rounded?")

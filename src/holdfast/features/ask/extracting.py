@@ -8,6 +8,7 @@ from holdfast.engines.llm.citations import Source
 from holdfast.engines.llm.extracts import LONGEST_SENTENCE, Passage, quotes
 from holdfast.engines.search.analyser import query_words, words
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
+from holdfast.features.ask.markdown import inert
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
@@ -101,7 +102,7 @@ class _Section:
             return ""
         if not evidence.start_line:
             number = self._cite(evidence, [evidence.text])
-            return f"- {_inert(evidence.text)} [{number}]" if number else ""
+            return f"- {inert(evidence.text)} [{number}]" if number else ""
         part = self._code(evidence) if is_code else self._document(evidence)
         self._code_shown += is_code and bool(part)
         self._files[key] = self._files.get(key, 0) + bool(part)
@@ -115,8 +116,8 @@ class _Section:
         number = self._cite(evidence, said)
         if not number:
             return ""
-        who, day = evidence.author, evidence.day
-        quoted = ": ".join(f'"{_inert(each)}"' for each in said)
+        who, day = inert(evidence.author), evidence.day
+        quoted = ": ".join(f'"{inert(each)}"' for each in said)
         if kind == "who" and who:
             last = f", {evidence.seen[:1].lower()}{evidence.seen[1:]}" if evidence.seen else ""
             return f"- **{who}**, {day}{last}: {quoted} [{number}]"
@@ -138,7 +139,7 @@ class _Section:
         narrow = _narrowed(evidence, lines, begin, end)
         number = self._cite(narrow, said)
         return (
-            f"- `{evidence.key}`: " + " ".join(f'"{_inert(each)}"' for each in said) + f" [{number}]" if number else ""
+            f"- `{evidence.key}`: " + " ".join(f'"{inert(each)}"' for each in said) + f" [{number}]" if number else ""
         )
 
     def _code(self, evidence: Evidence) -> str:
@@ -267,14 +268,6 @@ def _narrowed(evidence: Evidence, lines: Sequence[str], begin: int, end: int) ->
     text, first = "\n".join(lines[begin:end]), evidence.start_line
     narrow = file_evidence(evidence.repository, evidence.key, text, first + begin, first + end - 1, is_read=True)
     return replace(narrow, similarity=evidence.similarity, exact=evidence.exact)
-
-
-def _inert(text: str) -> str:
-    """Words of others, so that no picture is loaded for them and no number of theirs is taken for ours."""
-    if text.count("**") % 2:
-        # Half of an emphasis that began before the sentence, or ends behind it.
-        text = text.replace("**", "", 1)
-    return re.sub(r"!\[", r"!\\[", re.sub(r"\[(\d+)\]", r"\\[\1\\]", text))
 
 
 def _language(path: str) -> str:

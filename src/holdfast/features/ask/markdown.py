@@ -35,6 +35,7 @@ _OTHER = re.compile(
 )
 _ADDRESS = re.compile(r"\[([a-z0-9][a-z0-9-]{0,99}[@#!:][^\[\]\s`]{1,999})\]")
 _QUOTED_ADDRESS = re.compile(r"\[`([a-z0-9][a-z0-9-]{0,99}[@#!:][^\[\]\s`]{1,999})`\]")
+_TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])(?!https?://)")
 _MOST_IN_RANGE = 20
 
 
@@ -118,19 +119,43 @@ def tidied(text: str, numbers: Mapping[str, int], urls: frozenset[str]) -> str:
         part = _OTHER.sub(lambda other: f"[{(other[1] or other[2] or other[3]).replace(';', ',')}]", part)
         return _ADDRESS.sub(lambda address: f"[{numbers.get(address[1], 0)}]", part)
 
-    kept, in_list, fence = list[str](), False, ""
-    for line in _PRIVATE.sub("", text).split("\n"):
+    kept, in_list = list[str](), False
+    for line, is_code in _lines(_PRIVATE.sub("", text)):
+        if not is_code and _OWN_LIST.match(line):
+            in_list = True
+            continue
+        if not is_code and in_list and _HEADING.match(line):
+            in_list = False
+        if not in_list:
+            kept.append(line if is_code else _replaced(line, plain))
+    return "\n".join(kept)
+
+
+def without_html(text: str) -> str:
+    """An answer in which nothing is HTML: an element of somebody else's may load a picture or hide words."""
+    return "\n".join(line if is_code else _replaced(line, _no_tags) for line, is_code in _lines(text))
+
+
+def inert(words: str) -> str:
+    """Words of others for a line of ours: no picture, no element, and no number that could be taken for our own."""
+    if words.count("**") % 2:
+        # Half of an emphasis that began before the words, or ends behind them.
+        words = words.replace("**", "", 1)
+    return _no_tags(re.sub(r"!\[", r"!\\[", re.sub(r"\[(\d+)\]", r"\\[\1\\]", words)))
+
+
+def _no_tags(text: str) -> str:
+    return _TAG.sub(r"\\<", text)
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is part of a block of code."""
+    fence = ""
+    for line in text.split("\n"):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
-        elif not fence and _OWN_LIST.match(line):
-            in_list = True
-            continue
-        elif not fence and in_list and _HEADING.match(line):
-            in_list = False
-        if not in_list:
-            kept.append(line if fence or mark else _replaced(line, plain))
-    return "\n".join(kept)
+        yield line, bool(fence or mark)
 
 
 def _kind(line: str) -> BlockKind:

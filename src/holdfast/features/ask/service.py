@@ -15,7 +15,7 @@ from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation
 from holdfast.features.ask.extracting import MOST_PASSAGES, extract
 from holdfast.features.ask.live_tools import LiveTools
-from holdfast.features.ask.markdown import cited_in, tidied
+from holdfast.features.ask.markdown import cited_in, tidied, without_html
 from holdfast.features.ask.metering import Metered
 from holdfast.features.ask.model import OPERATION, Answer, checked_question
 from holdfast.features.ask.people import people_behind
@@ -182,8 +182,7 @@ class Ask:
         async with aclosing(self._loop.run(model, request)) as events:
             async for event in events:
                 if isinstance(event, Done):
-                    content = event.message.get("content")
-                    return content if isinstance(content, str) else ""
+                    return _last_words(event)
         return ""
 
     async def _hints(self, inquiry: _Inquiry, ledger: Ledger) -> list[str]:
@@ -203,7 +202,9 @@ class Ask:
         said = " ".join([*(source.text for source in sources.values()), *urls, inquiry.question])
         strange = [name for name in names_in(tidy) if name not in said]
         unknown = await self._confirmation.unknown([each.id for each in inquiry.repositories], strange)
-        return await asyncio.to_thread(review, tidy, inquiry.question, sources, unknown), confirmed
+        reviewed = await asyncio.to_thread(review, tidy, inquiry.question, sources, unknown)
+        reviewed.markdown = without_html(reviewed.markdown)
+        return reviewed, confirmed
 
     # Without a model.
 
@@ -228,7 +229,7 @@ class Ask:
             reviewed.dropped += before.dropped
             reviewed.removed += before.removed
         if not len(made.ledger):
-            return await self._nothing(inquiry, reviewed, notes)
+            return replace(await self._nothing(inquiry, reviewed, notes), note=note)
         reviewed.cited = [number for number, _ in made.ledger]
         answer = _finished(inquiry, reviewed, dict(made.ledger), EMBEDDED_MODEL, notes)
         return replace(answer, note=note)
@@ -260,6 +261,16 @@ class Ask:
             workspace_id=inquiry.repositories[0].workspace_id,
             project_id=inquiry.repositories[0].project_id,
         )
+
+
+def _last_words(done: Done) -> str:
+    """The answer without what the model remarked before its calls."""
+    said = str(done.message.get("content") or "").strip()
+    for message in done.added:
+        remark = message.get("content") if message.get("role") == "assistant" else None
+        if isinstance(remark, str) and remark.strip():
+            said = said.removeprefix(remark.strip()).strip()
+    return said
 
 
 def _numbered(inquiry: _Inquiry) -> Ledger:

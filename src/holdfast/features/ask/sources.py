@@ -8,6 +8,7 @@ from urllib.parse import quote
 from holdfast.core.clock import iso
 from holdfast.engines.git.model import BlameLine, Change, Commit, Tag
 from holdfast.engines.llm.citations import Source
+from holdfast.features.ask.markdown import inert
 from holdfast.features.ask.model import Citation
 from holdfast.features.repositories.model import COMMIT, FILE, TAG, Item, Match, Repository
 
@@ -253,17 +254,13 @@ def source_list(cited: Sequence[tuple[int, Evidence]], several: bool) -> str:
     for number, evidence in cited:
         place = f"{evidence.repository.slug}: " if several else ""
         link = f" – <{evidence.url}>" if evidence.url else f" – `{evidence.address}`"
-        lines.append(f"- [{number}] {place}{_one_line(evidence.described())}{link}")
+        lines.append(f"- [{number}] {place}{inert(' '.join(evidence.described().split()))}{link}")
     return "## Sources\n\n" + "\n".join(lines)
 
 
 def _changed(change: Change) -> str:
     before = f"{change.old_path} → " if change.old_path else ""
     return f"{change.status} {before}{change.path} +{change.insertions} -{change.deletions}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _web(repository: Repository) -> str:
