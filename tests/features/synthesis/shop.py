@@ -100,7 +100,6 @@ dependencies = ["orjson>=3"]
 [project.scripts]
 shop = "shop.main:main"
 """
-GRACE = {"author": "Grace Hopper", "email": "grace@example.org"}
 
 
 def shop(path: Path) -> GitRepo:
@@ -118,11 +117,14 @@ def shop(path: Path) -> GitRepo:
         },
     )
     repo.tag("v0.1.0", "The first branch uses it")
-    repo.commit("Record how sums are kept", {"docs/adr/0002-cents.md": SECOND}, **GRACE)
+    repo.commit(
+        "Record how sums are kept", {"docs/adr/0002-cents.md": SECOND}, author="Grace Hopper", email="grace@example.org"
+    )
     repo.commit(
         "Use SQLite instead of PostgreSQL (#7)\n\nBecause a branch has one machine and nobody to run a server.",
         {"src/shop/api/__init__.py": "", "src/shop/api/orders.py": API},
-        **GRACE,
+        author="Grace Hopper",
+        email="grace@example.org",
     )
     cached = repo.commit(
         "Switch sums to a cache\n\nWe decided to keep the sum in memory because adding is slow.",
@@ -138,7 +140,8 @@ def shop(path: Path) -> GitRepo:
             "src/shop/ledger/book.py": BOOK.replace("return 0", "return sum([])"),
             "CODEOWNERS": "* @shop/all\n/src/ @ada\n",
         },
-        **GRACE,
+        author="Grace Hopper",
+        email="grace@example.org",
     )
     repo.tag("v0.2.0", "Ready for all branches")
     return repo

@@ -82,7 +82,8 @@ def _relations(tx: Tx, workspace_id: str, names: Names) -> _Files:
     found = []
     after: tuple[int, str] | None = None
     while rows := relations.newest(tx, workspace_id, PAGE, after=after):
-        found += rows
+        # Where something was derived from is known only where the repository is.
+        found += [row for row in rows if row.author != "system" or row.end.type != "repository"]
         after = rows[-1].created_at, rows[-1].id
     # Ids here may differ from those of the origin; the files must not.
     found.sort(key=lambda row: (row.created_at, names(row.id)))

@@ -51,7 +51,7 @@ class Rewriting:
         return connected if connected.upstreams is not None else None
 
     async def rewrite(self, principal: Principal, repository: Repository, draft: Draft, connected: Connected) -> Draft:
-        """The page with a summary on top; as it was when the model fails or cites nothing that is there."""
+        """The page with a summary on top, if its citations hold; without `made_of` when the model failed."""
         sources = {
             number: Source(number, label, label, words) for number, (label, words) in enumerate(draft.sources, 1)
         }
@@ -62,12 +62,14 @@ class Rewriting:
             _log.warning("%s of %s is summed up without its model: %s", draft.kind, repository.slug, problem)
             return draft
         summary, dropped = checked(written, sources)
+        asked = replace(draft, made_of=by_model(draft, connected.model_name))
         if not summary or not is_fit(summary):
-            return draft
+            # Its answer was of no use; the same facts would bring no other.
+            return asked
         note = "" if not dropped else f"\n\n*{dropped} citations that did not hold were left out.*"
         head, mark, rest = draft.body.partition(YOURS)
         body = f"{head}{mark}\n## In short\n\n{summary}{note}\n{rest}"
-        return replace(draft, body=body, made_of=by_model(draft, connected.model_name))
+        return replace(asked, body=body)
 
     async def _ask(self, principal: Principal, repository: Repository, draft: Draft, connected: Connected) -> str:
         assert connected.upstreams is not None
