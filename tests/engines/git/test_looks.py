@@ -213,3 +213,18 @@ def _children() -> list[int]:
             except OSError:
                 continue
     return found
+
+
+async def test_a_reader_that_is_dropped_finishes_what_it_was_asked(git: GitEngine, repo: GitRepo) -> None:
+    sha = repo.commit("Begin", {"a.txt": "x\n"})
+    location = parse_location(str(repo.path))
+
+    async def look() -> str:
+        return (await git.read("repo_1", location, sha, "a.txt")).text
+
+    await look()
+    for _ in range(3):
+        looks = [asyncio.create_task(look()) for _ in range(6)]
+        await asyncio.sleep(0)
+        await git._readers.drop(location.path)
+        assert await asyncio.gather(*looks) == ["x"] * 6

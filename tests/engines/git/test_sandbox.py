@@ -54,6 +54,43 @@ def test_a_bound_process_has_no_network_no_files_and_little_memory(tmp_path: Pat
     assert told["reached"] is not told["alone"]
 
 
+_CONFINED = """
+import ctypes, json, os, subprocess, sys
+from pathlib import Path
+from holdfast.engines.git.landlock import restrict
+own, precious = Path(sys.argv[1]), Path(sys.argv[2])
+ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+told = {"restricted": restrict(str(own))}
+for name, work in {
+    "write own": lambda: (own / "file").write_text("x"),
+    "rename own": lambda: (own / "file").rename(own / "other"),
+    "read": lambda: precious.read_text(),
+    "write": lambda: precious.write_text("changed"),
+    "remove": lambda: precious.unlink(),
+    "run": lambda: subprocess.run(["/bin/true"], check=True),
+}.items():
+    try:
+        work()
+        told[name] = True
+    except OSError:
+        told[name] = False
+print(json.dumps(told))
+"""
+
+
+def test_a_confined_process_changes_nothing_but_its_own_directory(tmp_path: Path) -> None:
+    own, precious = tmp_path / "own", tmp_path / "precious"
+    own.mkdir()
+    precious.write_text("kept")
+    command = [sys.executable, "-c", _CONFINED, str(own), str(precious)]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+    if not told.pop("restricted"):
+        pytest.skip("this kernel has no Landlock")
+    allowed = {name for name, worked in told.items() if worked}
+    assert allowed == {"write own", "rename own", "read"}
+    assert precious.read_text() == "kept"
+
+
 @pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
 async def test_the_servers_environment_is_not_given_to_a_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

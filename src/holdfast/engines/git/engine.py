@@ -55,8 +55,6 @@ class GitEngine:
         """Bring what a URL has now into the mirror; where it stands then. A local path is only looked at."""
         if not location.is_local:
             await self._mirrors.update(repository_id, location, credentials, progress)
-            # A warm reader may know only the packs that were there before.
-            await self._readers.drop(self._path(repository_id, location))
         return rows.understood(rows.head, await self._look(repository_id, location, "head", branch=branch))
 
     async def history(

@@ -59,6 +59,7 @@ class Mirrors:
                 return
             await asyncio.to_thread(self._remove_beginnings, repository_id)
             beginning = self._directory / f".{repository_id}.{secrets.token_hex(4)}.cloning"
+            beginning.mkdir(mode=0o700)
             try:
                 await self._run(beginning, target, credentials, progress)
                 beginning.rename(path)
@@ -106,7 +107,7 @@ class Mirrors:
     async def _run(self, path: Path, target: Target, credentials: Credentials | None, progress: Tell | None) -> None:
         limits = self._limits
         cpu_seconds = max(_LEAST_CPU_SECONDS, int(limits.clone_seconds))
-        bounds = Bounds(limits.memory_bytes, cpu_seconds, written_bytes=limits.clone_bytes)
+        bounds = Bounds(limits.memory_bytes, cpu_seconds, written_bytes=limits.clone_bytes, writable=str(path))
         ours, theirs = socket.socketpair()
         tunnel = Tunnel(target, self._rules)
         child: Child | None = None

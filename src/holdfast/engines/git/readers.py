@@ -19,6 +19,8 @@ _SECONDS = 60.0
 class _Warm:
     child: Child
     jobs: int = 0
+    is_retired: bool = False
+    """Whether it ends after the job it has."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -32,19 +34,24 @@ class Readers:
 
     async def ask(self, path: str, job: dict[str, Any]) -> Any:
         """A job's answer; GitFailed when it fails or takes too long."""
-        for attempt in (1, 2):
+        may_retry = True
+        while True:
             warm = await self._reader(path)
             async with warm.lock:
+                if warm.is_retired or not warm.child.is_alive:
+                    # It ended while we waited for our turn.
+                    continue
                 was_used = warm.jobs > 0
                 try:
                     return await self._ask(warm, {**job, "path": path})
                 except GitFailed as problem:
-                    if warm.child.is_alive or not was_used or attempt == 2 or problem.code != "crashed":
+                    # A process that had worked before may have died for another reason than this job.
+                    if problem.code != "crashed" or not was_used or not may_retry:
                         raise
+                    may_retry = False
                 finally:
-                    if not warm.child.is_alive or warm.jobs >= _JOBS_PER_PROCESS:
+                    if warm.is_retired or warm.jobs >= _JOBS_PER_PROCESS or not warm.child.is_alive:
                         await self._retire(path, warm)
-        raise AssertionError("the second attempt returns or raises")
 
     async def _ask(self, warm: _Warm, job: dict[str, Any]) -> Any:
         finished = False
@@ -83,17 +90,22 @@ class Readers:
             oldest = next((key for key, each in self._warm.items() if not each.lock.locked() and key != path), None)
             if oldest is None:
                 break
-            await self._warm.pop(oldest).child.end()
+            await self.drop(oldest)
         return made
 
     async def _retire(self, path: str, warm: _Warm) -> None:
+        warm.is_retired = True
         if self._warm.get(path) is warm:
             del self._warm[path]
         await warm.child.end()
 
     async def drop(self, path: str) -> None:
-        """End the process of one repository."""
-        if (warm := self._warm.pop(path, None)) is not None:
+        """End the process of one repository, after the job it may have."""
+        warm = self._warm.pop(path, None)
+        if warm is None:
+            return
+        warm.is_retired = True
+        if not warm.lock.locked():
             await warm.child.end()
 
     async def close(self) -> None:

@@ -7,6 +7,8 @@ import signal
 import sys
 from dataclasses import dataclass
 
+from holdfast.engines.git.landlock import restrict
+
 _DEATH_SIGNAL = 1
 _NOT_DUMPABLE = 4
 _NO_NEW_PRIVILEGES = 38
@@ -25,6 +27,8 @@ class Bounds:
     written_bytes: int = 0
     """The largest file it may write; a reader writes none."""
     open_files: int = 256
+    writable: str = ""
+    """The directory below which it may change anything; a reader changes nothing."""
 
 
 def bind(bounds: Bounds) -> bool:
@@ -37,6 +41,8 @@ def bind(bounds: Bounds) -> bool:
         libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         libc.prctl(_NOT_DUMPABLE, 0)
+        # Where the kernel has it; the limits below hold everywhere.
+        restrict(bounds.writable)
     for kind, most in (
         (resource.RLIMIT_AS, bounds.memory_bytes),
         (resource.RLIMIT_CPU, bounds.cpu_seconds),
