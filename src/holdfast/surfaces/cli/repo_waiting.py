@@ -69,8 +69,9 @@ async def embedded(session: Session, *, whole: bool) -> int:
 async def _embed(session: Session, at_first: int, until: float | None) -> None:
     """Embed what waits, until a moment at most."""
     search = session.services.search
-    # A running server is at it already; a second process would only do the same work again.
-    elsewhere = await is_serving()
+    # A running server comes to it within a quarter of a minute: too late for a little, while for much of it a second
+    # process would only do the same work again.
+    elsewhere = until is None and await is_serving()
     tending = asyncio.create_task(_nothing() if elsewhere else search.tend())
     try:
         with Shown() as shown:
