@@ -190,12 +190,12 @@ async def test_an_export_edited_by_hand_edits_the_memory(world: InterchangeWorld
     await world.base.memory.save(world.person, world.base.ws, NewMemory("The limit is 45 calls", tags=("limits",)))
     files = await world.export(world.base.ws)
     (path,) = files
-    edited = files[path].replace(b"45", b"60").replace(b'tags: ["limits"]', b"tags: [limits, api]")
+    edited = files[path].replace(b"45 calls", b"60 calls").replace(b'tags: ["limits"]', b"tags: [limits, api]")
     report = await world.bring(world.base.ws, {path: edited})
     assert (report.updated, report.problems) == (1, [])
     memory = await world.base.memory.get(world.person, world.base.ws, "the-limit-is-45-calls")
     assert (memory.content, memory.tags, memory.revision) == ("The limit is 60 calls", ("limits", "api"), 2)
-    stale = await world.bring(world.base.ws, {path: files[path].replace(b"45", b"99")})
+    stale = await world.bring(world.base.ws, {path: files[path].replace(b"45 calls", b"99 calls")})
     assert "changed since" in stale.problems[0].reason
 
 

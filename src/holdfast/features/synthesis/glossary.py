@@ -9,7 +9,7 @@ from math import log2
 from holdfast.features.synthesis.facts import Facts
 from holdfast.features.synthesis.model import Citation, Draft, in_file
 from holdfast.features.synthesis.page import Page
-from holdfast.features.synthesis.quoting import Block, blocks, first_sentence, is_fit
+from holdfast.features.synthesis.quoting import Block, blocks, first_sentence, is_fit, plain
 
 MOST = 40
 _DOCUMENT = re.compile(r"\.(?:md|markdown|rst|txt|adoc)$|(?:^|/)readme$", re.IGNORECASE)
@@ -17,7 +17,7 @@ _MEANS = re.compile(
     r"^(?:(?:A|An|The|In \w+, an?) )?[`\"'*]*([A-Za-z][\w .-]{1,38}?)[`\"'*]* "
     r"(?:is|are|means|denotes|describes|stands for|refers to) (?:an?|the|one|how|what|where|every|any|our)\b"
 )
-_LED = re.compile(r"^\s*(?:[-*+]\s+)?\*\*([^*\n]{2,40}?)[:.]?\*\*[:.]?\s*(?:[-–—:]\s*)?(\S.{10,})$")
+_LED = re.compile(r"^\s*(?:[-*+]\s+)?\*\*([^*\n]{2,40}?)(?:[:.]\*\*|\*\*\s*[-–—:.])\s+(\S.{10,})$")
 _EXPANDED = re.compile(r"\b((?:[A-Za-z][\w-]*[ -]){1,6}[A-Za-z][\w-]*) \(([A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
 _ACRONYM = re.compile(r"\b([A-Z][A-Z0-9]{1,6}) \(((?:[A-Za-z][\w-]*[ -]){1,6}[A-Za-z][\w-]*)\)")
 _COMMON = re.compile(
@@ -85,7 +85,7 @@ def _in_document(path: str, lines: Sequence[str], used: Counter[str]) -> Iterato
         led = _LED.match(raw)
         said = _MEANS.match(block.text)
         if led is not None and _is_term(led[1]):
-            text = first_sentence(re.sub(r"[`*]", "", led[2]))
+            text = first_sentence(plain(led[2]))
             yield _meaning(led[1], text, path, block, 2.0 + bonus, used)
         elif said is not None and _is_term(said[1]):
             yield _meaning(said[1], first_sentence(block.text), path, block, 3.0 + bonus, used)
@@ -119,8 +119,10 @@ def _expansion(short: str, words: str) -> str:
 
 
 def _is_term(text: str) -> bool:
-    words = _DETERMINER.sub("", text.strip(" `'\"")).split()
-    return 0 < len(words) <= 4 and _COMMON.fullmatch(words[0]) is None and not text.strip().isdigit()
+    bare = _DETERMINER.sub("", text.strip(" `'\""))
+    words = bare.split()
+    plain_words = re.fullmatch(r"[A-Za-z][\w .+/-]*", bare) is not None and "and" not in words
+    return 0 < len(words) <= 4 and plain_words and _COMMON.fullmatch(words[0]) is None
 
 
 def _words_in_names(facts: Facts) -> Counter[str]:
