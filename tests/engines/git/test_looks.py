@@ -184,6 +184,20 @@ async def test_where_a_repository_stands(git: GitEngine, repo: GitRepo, tmp_path
         await _head(git, repo.path / "sub")
 
 
+async def test_a_repository_of_another_owner_is_read_and_one_with_other_hashes_is_told(
+    git: GitEngine, repo: GitRepo, tmp_path: Path
+) -> None:
+    commit = repo.commit("Begin", {"a": "1"})
+    other = tmp_path / "other"
+    repo.run("init", "-q", "--object-format=sha256", str(other))
+    if os.getuid() == 0:
+        for path in (repo.path, *repo.path.rglob("*")):
+            os.chown(path, 12_345, 12_345)
+    assert (await _head(git, repo.path)).commit == commit
+    with pytest.raises(GitFailed, match="can't be read yet"):
+        await _head(git, other)
+
+
 async def test_looks_at_the_same_time_all_get_their_own_answer(git: GitEngine, repo: GitRepo) -> None:
     sha = repo.commit("Begin", {f"{number}.txt": f"text {number}\n" for number in range(20)})
     location = parse_location(str(repo.path))

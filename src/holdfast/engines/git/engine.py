@@ -1,5 +1,6 @@
 """Owns reading git repositories: fetched behind a guard, walked and read in processes that can be ended."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -146,6 +147,10 @@ class GitEngine:
         """A commit with its patch; NotFound unless the hash begins exactly one commit's."""
         found = await self._look(repository_id, location, "show", sha_prefix=sha_prefix)
         return rows.understood(rows.shown, found)
+
+    async def mirrored(self) -> set[str]:
+        """The repositories that have a mirror here."""
+        return await asyncio.to_thread(self._mirrors.ids)
 
     async def forget(self, repository_id: str) -> None:
         """Remove a mirror; nothing happens without one."""

@@ -66,6 +66,11 @@ class Mirrors:
             finally:
                 await asyncio.to_thread(shutil.rmtree, beginning, ignore_errors=True)
 
+    def ids(self) -> set[str]:
+        """The repositories of which there is something here, be it the beginning of a clone."""
+        beginnings = {path.name.split(".")[1] for path in self._directory.glob(".*.cloning")}
+        return beginnings | {path.name.removesuffix(".git") for path in self._directory.glob("*.git")}
+
     async def remove(self, repository_id: str) -> None:
         """Remove a mirror, once nobody is fetching into it; nothing happens without one."""
         path = self.path(repository_id)

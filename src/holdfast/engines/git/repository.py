@@ -49,7 +49,10 @@ def open_repository(path: str) -> pygit2.Repository:
         pass
     try:
         return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
-    except (pygit2.GitError, KeyError):
+    except (pygit2.GitError, KeyError) as error:
+        if "object format" in str(error) or "extension" in str(error):
+            why = f"The repository at {path} is of a kind that can't be read yet: {error}."
+            raise Problem("unsupported", why) from None
         raise Problem("not_a_repository", f"There is no git repository at {path}.") from None
 
 
