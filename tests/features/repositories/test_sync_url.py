@@ -96,6 +96,24 @@ async def test_a_private_repository_is_read_with_the_workspaces_secret(
     assert without.state == "failed" and "FORGE" in str(without.reason)
 
 
+async def test_a_mirror_goes_with_its_workspace_at_the_next_clone(
+    here: RepositoryWorld, server: GitServer, work: GitRepo, tmp_path: Path
+) -> None:
+    push(tmp_path, work)
+    workspaces = here.services.workspaces
+    own = await workspaces.get(here.principal, here.workspace_id)
+    other = await workspaces.create(here.principal, own.project_id, "Other")
+    new = NewRepository(server.url("project.git"), slug="other")
+    added = await here.services.repositories.add(here.principal, other.id, new)
+    await here.job(str(added.job_id))
+    assert mirrors(tmp_path) == [f"{added.id}.git"]
+    await workspaces.delete(here.principal, other.id)
+
+    repository = await here.add(server.url("project.git"))
+
+    assert mirrors(tmp_path) == [f"{repository.id}.git"]
+
+
 async def test_a_place_that_is_not_allowed_is_not_reached(
     database: Database, clock: MovableClock, tmp_path: Path, server: GitServer, work: GitRepo
 ) -> None:

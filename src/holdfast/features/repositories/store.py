@@ -130,6 +130,11 @@ def stale(tx: Tx, synced_before: int, limit: int) -> list[Repository]:
     return [_repository(row) for row in rows]
 
 
+def ids(tx: Tx) -> set[str]:
+    """Every repository there is."""
+    return {str(row["id"]) for row in tx.all("SELECT id FROM repository")}
+
+
 def slugs(tx: Tx, organization_id: str) -> set[str]:
     """Every slug that the organization has given."""
     rows = tx.all("SELECT slug FROM repository WHERE organization_id = :o", {"o": organization_id})

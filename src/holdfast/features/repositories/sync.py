@@ -18,6 +18,7 @@ from holdfast.engines.git.address import Location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import File, GitFailed, Head, Progress
 from holdfast.engines.jobs import Job, JobEngine, JobFailed, JobRun
+from holdfast.engines.jobs.model import LeaseLost
 from holdfast.engines.search import SearchEngine
 from holdfast.features.repositories import history_store, store
 from holdfast.features.repositories.access import Access
@@ -93,8 +94,9 @@ class RepositorySync:
             return "removed"
         except GitFailed as problem:
             raise JobFailed(problem.message) from problem
-        except asyncio.CancelledError:
-            if run.cancel_requested and await self._is_gone(repository_id):
+        except (asyncio.CancelledError, LeaseLost):
+            # A workspace takes its jobs with it, so its repositories may be gone without a word.
+            if await self._database.read(lambda tx: store.by_id(tx, repository_id)) is None:
                 await self._git.forget(repository_id)
             raise
 
@@ -113,9 +115,18 @@ class RepositorySync:
         store.end_sync(tx, _sync_id(job), "FAILED" if failed else "CANCELLED", now, reason if failed else None)
         self._repositories.tell(tx, repository, job.state, job_id=job.id, reason=reason)
 
+    async def sweep(self) -> None:
+        """Remove mirrors of repositories that went while nobody could say so: with their workspace, or by a kill."""
+        mirrored = await self._git.mirrored()
+        known = await self._database.read(lambda tx: store.ids(tx)) if mirrored else set()
+        for repository_id in mirrored - known:
+            await self._git.forget(repository_id)
+
     async def _sync(self, run: JobRun, repository_id: str) -> object:
         keeping = Keeping(self._search, self._clock, repository_id, _sync_id(run.job))
         repository, dirty = await run.write(lambda tx: self._begin(tx, run, keeping))
+        if not repository.is_local and not repository.ingested:
+            await self.sweep()
         location, credentials = await self._access.of(repository)
         visit = _Visit(run, keeping, repository, location, dirty)
         await run.progress(0, None, "Fetching")
@@ -242,9 +253,6 @@ class RepositorySync:
         store.end_sync(tx, _sync_id(visit.run.job), "COMPLETED", now, trouble)
         self._repositories.tell(tx, repository, "synced", job_id=visit.run.job.id, head=head.commit, changed=changed)
         return {"head": head.commit, "changed": changed, "reason": trouble}
-
-    async def _is_gone(self, repository_id: str) -> bool:
-        return await self._database.read(lambda tx: store.by_id(tx, repository_id)) is None
 
 
 def _sync_id(job: Job) -> str:
