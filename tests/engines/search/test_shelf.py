@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.search import analyser
+from holdfast.engines.search import analyser, segments
 from holdfast.engines.search import shelf_view as module
 from holdfast.engines.search.embedder import unit
 from holdfast.engines.search.shelf import Kept, Shelf, Shelves
@@ -159,3 +159,30 @@ def test_a_shelf_filled_in_batches_is_the_same_as_at_once_and_can_be_written_to(
         assert view.totals == (90, 2 * 89 + 1)
         assert sorted(view.numbers(view.around(np.array([40])))) == [39, 40, 41]
     assert _nearest(at_once, vectors[41], 20) == _nearest(in_batches, vectors[41], 20)
+
+
+def test_every_word_of_a_big_shelf_is_found_as_entries_come_change_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "LEAST_WORDS", 100)
+    monkeypatch.setattr(segments, "MOST_WORDS", 250)
+    random = np.random.default_rng(5)
+    vocabulary = [f"word{number}" for number in range(40)]
+    present = {number: list(random.choice(vocabulary, random.integers(0, 9))) for number in range(300)}
+    shelf = Shelf(64)
+    shelf.fill(300, [[Kept(number, "memory", 0, codes=_words(*words)) for number, words in present.items()]])
+    filled = shelf.segments
+    assert len(filled) > 2
+
+    for turn in range(4):
+        for word in (*vocabulary[turn % 2 :: 2], "missing"):
+            expected = [number for number, words in present.items() if word in words]
+            assert _holding(shelf, word) == (sorted(expected), len(expected)), word
+        changed = {
+            number: list(random.choice(vocabulary, 5)) for number in (turn, *range(300 + 30 * turn, 330 + 30 * turn))
+        }
+        for number, words in changed.items():
+            shelf.put(Kept(number, "memory", 0, codes=_words(*words)))
+        shelf.drop(50 + turn)
+        present |= changed
+        del present[50 + turn]
+
+    assert len(shelf.segments) > len(filled)

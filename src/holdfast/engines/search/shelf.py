@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.search import segments
 from holdfast.engines.search.pool import NO_SOURCE, neighbour_key, neighbour_keys
+from holdfast.engines.search.segments import Segment
 
 FOREVER = np.iinfo(np.int64).max
 SHELVES_BYTES = 1 << 30
@@ -98,6 +100,7 @@ class Shelf:
         self.bits = np.zeros(((self.dimensions + 63) // 64, 0), np.uint64)
         self.bytes = np.zeros((0, self.dimensions), np.int8)
         self.codes = np.zeros(0, np.uint32)
+        self.segments: tuple[Segment, ...] = ()
         self.lookups = Lookups()
         self.arranged = np.zeros(0, np.int64)
         self.arranged_rows = np.zeros(0, np.intp)
@@ -106,7 +109,8 @@ class Shelf:
     def size(self) -> int:
         """Bytes held, roughly."""
         row = self.dimensions + len(self.bits) * 8 + BYTES_IN_COLUMNS
-        return len(self.bytes) * row + self.count * 100 + len(self.codes) * 4 + self.lookups.rows * 12
+        words = len(self.codes) * 4 + sum(segment.size for segment in self.segments)
+        return len(self.bytes) * row + self.count * 100 + words + self.lookups.rows * 12
 
     @property
     def _rows(self) -> dict[int, int]:
@@ -144,6 +148,7 @@ class Shelf:
         for batch in batches:
             self._fill(batch, codes)
         self.codes = np.frombuffer(bytearray().join(codes), np.uint32)
+        self._segment(len(self.codes))
         self._arrange()
 
     def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
@@ -238,9 +243,16 @@ class Shelf:
         column["numbers"][row] = entry.number
         rows[entry.number] = row
         self.count += 1
+        self._segment(used + len(codes))
         if self.count - len(self.arranged) > max(1024, len(self.arranged) // 8):
             self._arrange()
         return row
+
+    def _segment(self, used: int) -> None:
+        """Order the words that came since, where they are many."""
+        done = self.segments[-1].stop if self.segments else 0
+        if used - done >= segments.LEAST_WORDS:
+            self.segments += tuple(segments.segments_of(self.codes, done, used))
 
     def _arrange(self) -> None:
         """Sort the neighbours; those added later are looked through one by one until the next time."""

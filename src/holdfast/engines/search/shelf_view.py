@@ -36,6 +36,7 @@ class ShelfView:
             self._count = shelf.count
             self._columns = {name: column[: shelf.count] for name, column in shelf.columns.items()}
             self._bits, self._bytes, self._codes = shelf.bits, shelf.bytes, shelf.codes
+            self._segments = shelf.segments
             self._arranged, self._arranged_rows = shelf.arranged, shelf.arranged_rows
             self._dropped, self._lookups, self._authors = shelf.dropped, shelf.lookups, shelf.authors
             used = int(shelf.columns["ends"][shelf.count - 1]) if shelf.count else 0
@@ -158,7 +159,7 @@ class ShelfView:
         ends = self._columns["ends"]
         start = int(ends[looked_up - 1]) if looked_up else 0
         stop = int(ends[-1]) if self._count else 0
-        hits = np.flatnonzero(self._codes[start:stop] == np.uint32(number)) + start
+        hits = self._places(number, start, stop)
         owners = np.searchsorted(ends, hits, side="right")
         first = np.flatnonzero(np.diff(owners, prepend=-1))
         rows = owners[first].astype(np.int64)
@@ -168,6 +169,17 @@ class ShelfView:
         found = Postings(rows, counts, self._count)
         self._lookups.remember(number, found)
         return found
+
+    def _places(self, number: int, start: int, stop: int) -> NDArray[np.int64]:
+        """Where a word stands among those from `start` to `stop`, ascending."""
+        pieces = []
+        for segment in self._segments:
+            if segment.stop > start:
+                found = segment.find(self._codes, number)
+                pieces.append(found if segment.start >= start else found[found >= start])
+                start = segment.stop
+        pieces.append(np.flatnonzero(self._codes[start:stop] == np.uint32(number)) + start)
+        return np.concatenate(pieces)
 
 
 def _numbers_of(known: Mapping[str, int], names: frozenset[str] | None) -> list[int] | None:

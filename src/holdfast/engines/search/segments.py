@@ -1,0 +1,55 @@
+"""Owns where words stand among the many words of a big shelf: stretches of it, sorted enough to find a word at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_WORDS = 1 << 20
+"""Fewer are looked through as they are, which takes less than a millisecond."""
+MOST_WORDS = 1 << 22
+"""So many at once, so that sorting takes little memory."""
+_BUCKETS = 1 << 16
+
+
+class Segment(NamedTuple):
+    """The words from `start` to `stop`, their places ordered by the upper half of their codes, then as they stand."""
+
+    start: int
+    stop: int
+    places: NDArray[np.uint32]
+    """Counted from `start`."""
+    bounds: NDArray[np.uint32]
+    """Where each bucket begins among the places."""
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self.places.nbytes + self.bounds.nbytes
+
+    def find(self, codes: NDArray[np.uint32], code: int) -> NDArray[np.int64]:
+        """Where the word stands, ascending."""
+        bucket = code >> 16
+        near: NDArray[np.int64] = self.places[self.bounds[bucket] : self.bounds[bucket + 1]].astype(np.int64)
+        near += self.start
+        found: NDArray[np.int64] = near[codes[near] == np.uint32(code)]
+        return found
+
+
+def segments_of(codes: NDArray[np.uint32], start: int, stop: int) -> list[Segment]:
+    """Segments of the words from `start` on; too few words at the end are left over."""
+    found = []
+    while stop - start >= LEAST_WORDS:
+        end = min(stop, start + MOST_WORDS)
+        found.append(_segment(codes[start:end], start))
+        start = end
+    return found
+
+
+def _segment(codes: NDArray[np.uint32], start: int) -> Segment:
+    # Numbers of sixteen bits are sorted without comparing them, in time that grows with their count only.
+    buckets = (codes >> np.uint32(16)).astype(np.uint16)
+    places = np.argsort(buckets, kind="stable").astype(np.uint32)
+    bounds = np.zeros(_BUCKETS + 1, np.uint32)
+    np.cumsum(np.bincount(buckets, minlength=_BUCKETS), out=bounds[1:])
+    return Segment(start, start + len(codes), places, bounds)
