@@ -50,6 +50,7 @@ REASON = re.compile(
 _MENDED = re.compile(r"\b(?:fix\w*|revert\w*|regress\w*|bugs?|broke\w*|crash\w*|hotfix|repair\w*|fail\w*)\b", re.I)
 _DECISION = re.compile(r"(?:^|/)(?:adrs?|decisions?)/|(?:^|/)adr-?\d", re.I)
 _TEST = re.compile(r"(?:^|/)(?:tests?|spec|__tests__|fixtures?)/|(?:^|/)test_|_test\.|\.(?:spec|test)\.", re.I)
+_DATA = re.compile(r"\.(?:lock|csv|tsv|svg|json|map|snap|sum)$|\.min\.|(?:^|/)(?:vendor|node_modules|dist)/", re.I)
 _DOCUMENT = re.compile(
     r"\.(?:md|markdown|rst|txt|adoc|org)$|(?:^|/)(?:readme|changelog|contributing|codeowners)[^/]*$", re.I
 )
@@ -105,7 +106,7 @@ def fitness(kind: Kind, evidence: Evidence) -> float:
     is_file = evidence.kind == FILE
     path = evidence.key if is_file else ""
     better = 0.3 if evidence.exact else 0.0
-    if _TEST.search(path):
+    if _TEST.search(path) or _DATA.search(path):
         better -= 0.2
     if kind == "why":
         better += 0.25 if REASON.search(evidence.prose) and (not is_file or is_document(path)) else 0.0

@@ -138,6 +138,7 @@ def without_html(text: str) -> str:
 
 def inert(words: str) -> str:
     """Words of others for a line of ours: no picture, no element, and no number that could be taken for our own."""
+    words = words.strip("| ")
     if words.count("**") % 2:
         # Half of an emphasis that began before the words, or ends behind them.
         words = words.replace("**", "", 1)
