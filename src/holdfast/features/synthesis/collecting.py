@@ -33,6 +33,7 @@ MOST_SOURCES = 4_000
 MOST_DOCUMENTS = 250
 MOST_RECORDS = 300
 KEPT_AT_ONCE = 100
+MOST_OF_A_LINE = 1_000
 SYMBOLS = 8_000
 
 _DOCUMENT = re.compile(r"^(?:docs?/.+|[^/]+)\.(?:md|markdown|rst|adoc|txt)$", re.IGNORECASE)
@@ -78,7 +79,7 @@ class Collecting:
         facts = await asyncio.to_thread(
             facts_of, repository, files, components, outlines, texts, symbols, history, tags, releases
         )
-        records = [made for path in sorted(texts) if is_adr(path) and (made := parse_adr(path, texts[path]))]
+        records = await asyncio.to_thread(_records, texts)
         return Collected(facts, records, found, changes_since(ends, history.spans))
 
     async def _tags(self, repository: Repository) -> tuple[list[Tag], dict[str, int]]:
@@ -121,20 +122,16 @@ class Collecting:
         best: list[tuple[float, str, Told]] = []
         kinds: tuple[ItemKind, ...] = ("pull_request", "issue", "discussion")
         for kind in kinds:
-            async for item in self._each(repository, kind):
-                found = told(item)
-                if found is not None:
-                    heapq.heappush(best, (found.telling.score, found.key, found))
-                    if len(best) > MOST_TOLD:
-                        heapq.heappop(best)
+            async for page in self._pages(repository, kind):
+                best = heapq.nlargest(MOST_TOLD, [*best, *await asyncio.to_thread(_telling, page)])
         releases: dict[str, Item] = {}
-        async for item in self._each(repository, "release"):
-            releases.setdefault(item.number, item)
+        async for page in self._pages(repository, "release"):
+            releases |= {item.number: item for item in page}
             if len(releases) >= MOST_RELEASES:
                 break
         return [each for _, _, each in sorted(best, key=lambda each: (-each[0], each[1]))], releases
 
-    async def _each(self, repository: Repository, kind: ItemKind) -> AsyncGenerator[Item, None]:
+    async def _pages(self, repository: Repository, kind: ItemKind) -> AsyncGenerator[Sequence[Item], None]:
         before: tuple[int, str] | None = None
         while True:
             start = before
@@ -143,8 +140,7 @@ class Collecting:
                     tx, repository.id, kind, before=start, limit=PAGE_ITEMS
                 )
             )
-            for item in page:
-                yield item
+            yield page
             if len(page) < PAGE_ITEMS:
                 return
             before = (page[-1].updated_at, page[-1].number)
@@ -185,7 +181,8 @@ class Collecting:
             some: dict[str, tuple[str, str]] = {}
             for file in missing[start : start + KEPT_AT_ONCE]:
                 lines = await self._read(principal, repository, file.path)
-                some[file.path] = file.blob, outline(file.language, lines or ()).to_json()
+                made = await asyncio.to_thread(outline, file.language, lines or ())
+                some[file.path] = file.blob, made.to_json()
             await self._database.write(lambda tx, some=some: store.put_outlines(tx, repository.id, some))  # type: ignore[misc]
             found |= some
             await tell(0.6 + 0.4 * min(1.0, (start + KEPT_AT_ONCE) / len(missing)), "Reading files")
@@ -201,7 +198,15 @@ class Collecting:
             if problem.code in _SKIPPED:
                 return None
             raise
-        return excerpt.text.split("\n")
+        return [line[:MOST_OF_A_LINE] for line in excerpt.text.split("\n")]
+
+
+def _telling(items: Sequence[Item]) -> list[tuple[float, str, Told]]:
+    return [(found.telling.score, found.key, found) for item in items if (found := told(item)) is not None]
+
+
+def _records(texts: Mapping[str, Sequence[str]]) -> list[Adr]:
+    return [made for path in sorted(texts) if is_adr(path) and (made := parse_adr(path, texts[path]))]
 
 
 def _fold(history: History, commits: Sequence[Commit]) -> None:

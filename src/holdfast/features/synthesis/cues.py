@@ -88,7 +88,9 @@ def tell(subject: str, body: str, *, weight: float = 0.0) -> Telling:
     if _SMALL.match(kind) or _SMALL.match(title):
         score -= 14.0
     said = [quote for _, _, quote in sorted(best, key=lambda quote: quote[1])]
-    return Telling(title, score, tuple(said), alternatives(f"{title}. {' '.join(said)}"))
+    return Telling(
+        title or shortened(next(iter(said), ""), 200), score, tuple(said), alternatives(f"{title}. {' '.join(said)}")
+    )
 
 
 def title_of(subject: str) -> str:

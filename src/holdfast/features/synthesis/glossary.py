@@ -18,8 +18,8 @@ _MEANS = re.compile(
     r"(?:is|are|means|denotes|describes|stands for|refers to) (?:an?|the|one|how|what|where|every|any|our)\b"
 )
 _LED = re.compile(r"^\s*(?:[-*+]\s+)?\*\*([^*\n]{2,40}?)(?:[:.]\*\*|\*\*\s*[-–—:.])\s+(\S.{10,})$")
-_EXPANDED = re.compile(r"\b((?:[A-Za-z][\w-]*[ -]){1,6}[A-Za-z][\w-]*) \(([A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
-_ACRONYM = re.compile(r"\b([A-Z][A-Z0-9]{1,6}) \(((?:[A-Za-z][\w-]*[ -]){1,6}[A-Za-z][\w-]*)\)")
+_EXPANDED = re.compile(r"\b((?:[A-Za-z]\w*[ -]){1,6}[A-Za-z]\w*) \(([A-Z][A-Za-z]?[A-Z0-9]{1,6})s?\)")
+_ACRONYM = re.compile(r"\b([A-Z][A-Z0-9]{1,6}) \(((?:[A-Za-z]\w*[ -]){1,6}[A-Za-z]\w*)\)")
 _COMMON = re.compile(
     r"(?:this|that|it|these|there|here|note|they|we|you|he|she|what|which|if|when|where|who|example|usage|"
     r"default|warning|tip|result|output|input|file|files|name|value|type|option|options|following|first|"

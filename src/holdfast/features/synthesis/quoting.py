@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from holdfast.core.secrets_scan import first_secret_kind
 
 MAX_QUOTE = 400
+_MOST_PLAIN = 6_000
 
 _TRAILER = re.compile(
     r"^(signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|change-id|cc|reported-by|fixes|closes|refs|"
@@ -100,7 +101,8 @@ def _text(held: Sequence[str], first: int, last: int, heading: str) -> Block:
 
 
 def plain(text: str) -> str:
-    """Words without the marks of Markdown, on one line."""
+    """Words without the marks of Markdown, on one line; only the beginning of a very long text."""
+    text = text[:_MOST_PLAIN]
     words = _TAG.sub(" ", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", text)))
     words = re.sub(r"(?<![A-Za-z0-9])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![A-Za-z0-9])", "", words)
     return " ".join(_BULLET.sub("", words).split())

@@ -120,7 +120,9 @@ class Synthesis:
         on_record = commits_on_record(finding.key for finding in kept if finding.kind == "decision")
 
         async def tell(share: float, message: str) -> None:
-            await self._tell(run, repository, 1 + round((_COLLECTED - 1) * share), message)
+            percent = 1 + round((_COLLECTED - 1) * share)
+            if run.unsaved is None or run.unsaved.done != percent:
+                await self._tell(run, repository, percent, message)
 
         collected = await self._collecting.collect(principal, repository, on_record, tell)
         drafts = await asyncio.to_thread(_drafted, collected, [each.key for each in kept if each.kind == "decision"])
