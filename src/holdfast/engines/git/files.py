@@ -14,13 +14,13 @@ from holdfast.engines.extract.lines import Numbered, number, number_markdown, nu
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.symbols import Definition, definitions
 from holdfast.engines.extract.text import clean, decode
+from holdfast.engines.git.attributes import Attributes
 from holdfast.engines.git.repository import find_commit, spell
-from holdfast.engines.git.sorts import is_data, is_generated, language_of
+from holdfast.engines.git.sorts import is_generated, language_of, passages_of_data
 
 _BATCH = 50
 _BATCH_CHARACTERS = 2_000_000
 _MOST_PASSAGES = 600
-_MOST_OF_DATA = 12
 _MOST_CHARACTERS = 8_000
 _MOST_DEPTH = 200
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -35,16 +35,9 @@ def walk(
     repo: pygit2.Repository, head: str, limits: dict[str, Any], known: dict[str, str], send: Callable[[object], None]
 ) -> None:
     """Send the files that differ from what is known, in batches, then the paths that went."""
-    tree = find_commit(repo, head).tree if head else None
-    if tree is not None:
-        send({"total": sum(known.get(spell(path)) != blob for path, blob, _ in leaves(tree))})
     held: list[list[Any]] = []
     size = 0
-    for path, blob, mode in leaves(tree) if tree is not None else ():
-        name = spell(path)
-        if known.pop(name, None) == blob:
-            continue
-        row = _file(repo, name, blob, mode, limits["file_bytes"])
+    for row in _rows(repo, find_commit(repo, head), limits["file_bytes"], known, send) if head else ():
         held.append(row)
         size += sum(len(passage[0]) for passage in row[6])
         if len(held) == _BATCH or size > _BATCH_CHARACTERS:
@@ -54,6 +47,19 @@ def walk(
         send({"files": held})
     if known:
         send({"removed": list(known)})
+
+
+def _rows(
+    repo: pygit2.Repository, commit: pygit2.Commit, most: int, known: dict[str, str], send: Callable[[object], None]
+) -> Iterator[list[Any]]:
+    """The files that differ; what is left in `known` afterwards is gone."""
+    found = list(leaves(commit.tree))
+    send({"total": sum(known.get(spell(path)) != blob for path, blob, _ in found)})
+    attributes = Attributes(repo, commit, (path for path, _, _ in found))
+    for path, blob, mode in found:
+        name = spell(path)
+        if known.pop(name, None) != blob:
+            yield _file(repo, name, blob, mode, most, is_foreign=attributes.is_foreign(path))
 
 
 def leaves(tree: pygit2.Tree, prefix: bytes = b"", depth: int = 0) -> Iterator[Entry]:
@@ -66,7 +72,7 @@ def leaves(tree: pygit2.Tree, prefix: bytes = b"", depth: int = 0) -> Iterator[E
             yield from leaves(entry, path + b"/", depth + 1)
 
 
-def _file(repo: pygit2.Repository, path: str, blob: str, mode: int, most: int) -> list[Any]:
+def _file(repo: pygit2.Repository, path: str, blob: str, mode: int, most: int, *, is_foreign: bool) -> list[Any]:
     """A file in the order of the model's fields."""
     if mode == FileMode.COMMIT:
         return _row(path, blob, "submodule", 0)
@@ -92,10 +98,10 @@ def _file(repo: pygit2.Repository, path: str, blob: str, mode: int, most: int) -
         return _row(path, blob, "binary", size)
     kind, language = language_of(path)
     lines = text.count("\n") + (not text.endswith("\n") and text != "")
-    if is_generated(path, data):
+    if is_foreign or is_generated(path, data):
         return _row(path, blob, kind, size, language, lines, truncated=True)
     passages, symbols = read(text, kind, language)
-    bounded, cut = _bounded(passages, _MOST_OF_DATA if is_data(path) else _MOST_PASSAGES)
+    bounded, cut = _bounded(passages, passages_of_data(path, size) or _MOST_PASSAGES)
     return _row(path, blob, kind, size, language, lines, bounded, symbols, truncated=cut)
 
 
