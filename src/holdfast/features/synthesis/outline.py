@@ -13,7 +13,7 @@ MAX_TERMS = 12
 _SCRIPTS = ("javascript", "typescript", "tsx")
 LANGUAGES = frozenset({"python", "go", "java", "kotlin", "rust", "ruby", "csharp", "php", "swift", *_SCRIPTS})
 
-_PYTHON = re.compile(r"^\s*(?:from\s+(\.*[\w.]*)\s+import\s+\(?([^#\n]*)|import\s+([\w., ]+))")
+_PYTHON = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+\(?([^#\n]*)|import\s+([\w., ]+))")
 _SCRIPT = re.compile(r"(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['\"]([^'\"\n]+)['\"]")
 _GO_ONE = re.compile(r'^\s*import\s+(?:[\w.]+\s+)?"([^"]+)"')
 _GO_LINE = re.compile(r'^\s*(?:[\w.]+\s+)?"([^"]+)"\s*$')
