@@ -39,18 +39,24 @@ def main() -> None:
 
 
 def _answer(job: dict[str, Any]) -> object:
-    from holdfast.engines.git import files, history, looks
     from holdfast.engines.git.repository import find_head, open_repository
 
     repo = open_repository(job["path"])
+    # Each loads only what it needs: all the grammars take as long to load as a thousand commits to read.
     match job["job"]:
         case "head":
             return find_head(repo, job["arguments"]["branch"])
         case "history":
+            from holdfast.engines.git import history
+
             history.walk(repo, job["head"], job["limits"], job["known_head"], _ask_known, send)
         case "snapshot":
+            from holdfast.engines.git import files
+
             files.walk(repo, job["head"], job["limits"], job["known"], send)
         case name:
+            from holdfast.engines.git import looks
+
             look: Callable[..., object] = looks.LOOKS[name]
             return look(repo, job["limits"], **job["arguments"])
     return None

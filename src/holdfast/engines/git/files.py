@@ -16,7 +16,7 @@ from holdfast.engines.extract.symbols import Definition, definitions
 from holdfast.engines.extract.text import clean, decode
 from holdfast.engines.git.attributes import Attributes
 from holdfast.engines.git.repository import find_commit, spell
-from holdfast.engines.git.sorts import is_generated, language_of, passages_of_data
+from holdfast.engines.git.sorts import is_binary, is_generated, language_of, passages_of_data
 
 _BATCH = 50
 _BATCH_CHARACTERS = 2_000_000
@@ -119,11 +119,6 @@ def _row(
 ) -> list[Any]:
     defined = [[each.name, each.kind, each.start_line, each.end_line, each.container] for each in symbols]
     return [path, blob, kind, size, language, lines, list(passages), defined, truncated]
-
-
-def is_binary(data: bytes) -> bool:
-    """As git tells it: a zero byte near the beginning; text in UTF-16 says so by its mark."""
-    return b"\0" in data[:8000] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def read(text: str, kind: str, language: str) -> tuple[Iterator[Numbered], list[Definition]]:

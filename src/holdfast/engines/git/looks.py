@@ -9,8 +9,8 @@ from pygit2.enums import FileMode, SortMode
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
 from holdfast.engines.git.commits import CommitReader, millis
-from holdfast.engines.git.files import is_binary
 from holdfast.engines.git.repository import Problem, find_commit, spell, words
+from holdfast.engines.git.sorts import is_binary
 
 _MOST_LINES = 400
 _MOST_CHARACTERS = 60_000

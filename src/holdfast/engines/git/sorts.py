@@ -64,6 +64,11 @@ def language_of(path: str) -> tuple[str, str]:
     return "text", ""
 
 
+def is_binary(data: bytes) -> bool:
+    """As git tells it: a zero byte near the beginning; text in UTF-16 says so by its mark."""
+    return b"\0" in data[:8000] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
 def passages_of_data(path: str, size: int) -> int | None:
     """How many passages of a file show what it holds, where it is values rather than words; None for all of it."""
     if PurePosixPath(path.lower()).suffix not in _DATA:
