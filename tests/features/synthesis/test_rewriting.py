@@ -28,9 +28,9 @@ async def upstream() -> AsyncIterator[FakeModel]:
 
 @pytest.fixture
 async def here(
-    database: Database, clock: MovableClock, tmp_path: Path, upstream: FakeModel
+    sqlite_database: Database, clock: MovableClock, tmp_path: Path, upstream: FakeModel
 ) -> AsyncIterator[RepositoryWorld]:
-    async with repository_world(database, clock, tmp_path / "data", synthesis=True) as world:
+    async with repository_world(sqlite_database, clock, tmp_path / "data", synthesis=True) as world:
         workspace = await world.services.workspaces.get(world.principal, world.workspace_id)
         await world.services.secrets.set(world.principal, world.workspace_id, "MODEL_KEY", KEY)
         spec = EndpointUpstream(base_url=upstream.url, model="fake-model", key_secret="MODEL_KEY")

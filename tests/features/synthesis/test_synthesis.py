@@ -23,6 +23,13 @@ async def here(database: Database, clock: MovableClock, tmp_path: Path) -> Async
 
 
 @pytest.fixture
+async def on_sqlite(sqlite_database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[RepositoryWorld]:
+    """For what has nothing to do with the store."""
+    async with repository_world(sqlite_database, clock, tmp_path / "data", synthesis=True) as world:
+        yield world
+
+
+@pytest.fixture
 def repo(tmp_path: Path) -> GitRepo:
     return shop(tmp_path / "shop")
 
@@ -60,9 +67,9 @@ async def page(here: RepositoryWorld, name: str) -> str:
 
 
 @pytest.mark.contract("KS-8")
-async def test_the_architecture_is_told_in_the_projects_own_words(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    text = await page(here, "architecture")
+async def test_the_architecture_is_told_in_the_projects_own_words(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "architecture")
     assert "Shop sells tea to restaurants and keeps the books of every branch. [1]" in text
     assert "- [1] README.md#L3-L3" in text
     assert "`docs/` (2 files" in text and "what operators read" in text
@@ -74,9 +81,9 @@ async def test_the_architecture_is_told_in_the_projects_own_words(here: Reposito
 
 
 @pytest.mark.contract("KS-8")
-async def test_components_import_each_other_in_a_graph(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    text = await page(here, "components")
+async def test_components_import_each_other_in_a_graph(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "components")
     assert "```mermaid\ngraph LR\n" in text
     assert "`src/shop/ledger` → `src/shop/core` in 1 file" in text
     assert "`src/shop/api` → `src/shop/ledger` in 1 file" in text
@@ -85,18 +92,18 @@ async def test_components_import_each_other_in_a_graph(here: RepositoryWorld, re
 
 
 @pytest.mark.contract("KS-8")
-async def test_hot_spots_are_what_changes_often_and_is_long(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    text = await page(here, "hot_spots")
+async def test_hot_spots_are_what_changes_often_and_is_long(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "hot_spots")
     assert f"| 1 | `src/shop/ledger/book.py` [1] | 100 | 4.0 | 4 | {BOOK.count(chr(10))} |" in text
     assert "`src/shop/ledger/book.py`: Fix the sum of an empty book" in text
     assert f"{repo.head[:7]} [2]" in text
 
 
 @pytest.mark.contract("KS-8")
-async def test_owners_are_told_by_file_and_by_history(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    text = await page(here, "owners")
+async def test_owners_are_told_by_file_and_by_history(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "owners")
     assert "`src/shop/ledger`: @ada (2 files)" in text
     assert "- [" in text and "CODEOWNERS#L2-L2" in text
     row = next(line for line in text.splitlines() if line.startswith("| `src/shop/ledger`"))
@@ -105,9 +112,9 @@ async def test_owners_are_told_by_file_and_by_history(here: RepositoryWorld, rep
 
 
 @pytest.mark.contract("KS-8")
-async def test_the_glossary_quotes_what_words_mean(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    text = await page(here, "glossary")
+async def test_the_glossary_quotes_what_words_mean(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "glossary")
     assert "**ledger**: A ledger is the list of everything that was paid." in text
     assert "**POS**: Point of Sale." in text
     assert "**Orders**: What a restaurant asks for, until it is delivered." in text
@@ -156,20 +163,20 @@ async def test_milestones_are_the_tags_with_what_changed(here: RepositoryWorld, 
     assert oldest.occurred_at < newest.occurred_at
 
 
-async def test_findings_are_for_those_who_see_the_repository(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
+async def test_findings_are_for_those_who_see_the_repository(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
     stranger = person("org_other")
     with pytest.raises(RepositoryNotFound):
-        await here.services.synthesis.findings(stranger, "shop")
+        await on_sqlite.services.synthesis.findings(stranger, "shop")
     with pytest.raises(RepositoryNotFound):
-        await here.services.synthesis.start(stranger, "shop")
-    mine = await here.services.synthesis.findings(here.principal, "shop", "owners")
+        await on_sqlite.services.synthesis.start(stranger, "shop")
+    mine = await on_sqlite.services.synthesis.findings(on_sqlite.principal, "shop", "owners")
     assert [finding.kind for finding in mine] == ["owners"]
 
 
-async def test_the_audit_names_the_author_of_what_is_derived(here: RepositoryWorld, repo: GitRepo) -> None:
-    await synthesised(here, repo)
-    rows = await here.services.database.read(
+async def test_the_audit_names_the_author_of_what_is_derived(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    await synthesised(on_sqlite, repo)
+    rows = await on_sqlite.services.database.read(
         lambda tx: tx.all("SELECT DISTINCT action, actor, actor_name FROM audit_event WHERE actor = 'system'")
     )
     assert {row["action"] for row in rows} >= {"decision.track", "milestone.track", "artifact.create"}
