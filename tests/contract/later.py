@@ -1,6 +1,5 @@
 """Owns the rows that need no proof yet, each with the work that will bring it; a row leaves when it is built."""
 
-REPOSITORIES = "issue 6: repository memory"
 EXECUTION = "a later issue: governed execution"
 DASHBOARD = "a later issue: the dashboard"
 CASES = "a later issue: work items"
@@ -9,7 +8,6 @@ AGENTS = "a later issue: agents"
 LATER: dict[str, str] = {
     **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
     "XM-21": DASHBOARD,
-    **{f"KS-{number}": REPOSITORIES for number in (3, 4)},
     **{f"ZE-{number}": CASES for number in range(1, 6)},
     **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
 }
