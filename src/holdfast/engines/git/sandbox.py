@@ -29,6 +29,8 @@ class Bounds:
     open_files: int = 256
     writable: str = ""
     """The directory below which it may change anything; a reader changes nothing."""
+    niceness: int = 5
+    """How much it gives way to those that somebody waits for."""
 
 
 def bind(bounds: Bounds) -> bool:
@@ -55,5 +57,5 @@ def bind(bounds: Bounds) -> bool:
         limited = hard != resource.RLIM_INFINITY
         value = min(most, hard) if limited else most
         resource.setrlimit(kind, (value, min(value + spare, hard) if limited else value + spare))
-    os.nice(5)
+    os.nice(bounds.niceness)
     return alone
