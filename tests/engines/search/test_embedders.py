@@ -9,9 +9,9 @@ from aiohttp import web
 from numpy.typing import NDArray
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.engines.search import Query
+from holdfast.engines.search import Query, minilm
 from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.minilm import LONGEST_CHARACTERS, MiniLmEmbedder
 from holdfast.engines.search.upstream import UpstreamEmbedder
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
@@ -183,3 +183,21 @@ async def test_the_shipped_model_finds_by_meaning(sqlite_database: SqliteDatabas
     assert hits[0].id == "m1" and hits[0].score >= 0.3
     assert all(hit.score < 0.3 for hit in hits[1:])
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4)
+
+
+@pytest.mark.slow
+async def test_texts_of_all_lengths_get_their_own_vectors_and_long_ones_go_two_at_a_time() -> None:
+    texts = ["one two", "parse the reply " * 80, "", "three", "write the ledger " * 200, "four " * 30] * 3
+    lengths = [min(len(text), LONGEST_CHARACTERS) for text in texts]
+    batches = list(minilm.batches(lengths))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(texts)))
+    assert all(
+        len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= minilm.BATCH_CHARACTERS
+        for batch in batches
+    )
+    embedder = MiniLmEmbedder(threads=1)
+    together = await embedder.embed(texts)
+    alone = await embedder.embed(texts[1:2])
+    await embedder.close()
+    assert np.allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-3)
+    assert together[1] @ alone[0] > 0.98

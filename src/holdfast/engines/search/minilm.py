@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -21,6 +21,8 @@ MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 LONGEST_TOKENS = 256
 BATCH = 16
+BATCH_CHARACTERS = 2_400
+"""Of a batch, padding included: two long texts. More at once take three times the memory and half as long again."""
 UNKNOWN, PADDING = "[UNK]", "[PAD]"
 THREADS = 2
 # A token is rarely longer than this, and a character never is more than one: no need to tokenise the rest.
@@ -43,13 +45,10 @@ class MiniLmEmbedder:
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors. Long lists go in small turns, so that a short query never waits for a long one."""
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        # Padding is computed like text: batches of equal lengths waste none.
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         loop = asyncio.get_running_loop()
-        for start in range(0, len(order), BATCH):
+        for chosen in batches([min(len(text), LONGEST_CHARACTERS) for text in texts]):
             if self._closed:
                 raise Unavailable("The embedder is closed; the server is shutting down.")
-            chosen = order[start : start + BATCH]
             batch = [texts[index][:LONGEST_CHARACTERS] for index in chosen]
             vectors[chosen] = await loop.run_in_executor(self._executor, self._run, batch)
         return vectors
@@ -94,6 +93,18 @@ class _Model:
         weights = mask[:, :, None].astype(np.float32)
         pooled = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
         return unit(pooled)
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Texts by their numbers in batches; padding is computed like text, and batches of equal lengths waste none."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if batch and (len(batch) == BATCH or (len(batch) + 1) * lengths[index] > BATCH_CHARACTERS):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
 
 
 def _tokenizer(vocabulary: dict[str, int]) -> "tokenizers.Tokenizer":
