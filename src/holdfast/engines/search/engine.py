@@ -230,7 +230,8 @@ class SearchEngine:
         if vector is not None:
             places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, query.limit))))
         places = np.unique(places)
-        question = ranking.Question(weights, statistics.mean_length, moments(text, now))
+        unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
+        question = ranking.Question(weights, statistics.mean_length, moments(text, now), statistics.within, unknown)
         pool = view.pool(places, words, vector, named)
         near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
         if len(near) > len(places):

@@ -85,7 +85,7 @@ class PostgresStore(Store):
     among = "= ANY(:numbers)"
 
     def __init__(self) -> None:
-        self._statistics: dict[int, tuple[float, int, float]] = {}
+        self._totals_known: dict[int, tuple[float, Totals]] = {}
         self._frequencies: dict[tuple[int, str], tuple[float, int]] = {}
 
     def numbers(self, numbers: Sequence[int]) -> object:
@@ -142,9 +142,10 @@ class PostgresStore(Store):
     def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
         return PostgresView(self, tx, filter, embedder)
 
-    def statistics(self, tx: Tx, shelf: int, words: Sequence[str]) -> Statistics:
+    def statistics(self, tx: Tx, filter: Filter, words: Sequence[str]) -> Statistics:
         """Word frequencies of the workspace."""
-        entries, mean_length = self._totals(tx, shelf)
+        shelf, totals = filter.shelf, self._totals(tx, filter.shelf)
+        entries = totals.entries
         oldest = time.monotonic() - STATISTICS_SECONDS if entries > EXACT_STATISTICS else float("inf")
         missing = [word for word in words if self._frequencies.get((shelf, word), (float("-inf"), 0))[0] <= oldest]
         if missing:
@@ -153,21 +154,23 @@ class PostgresStore(Store):
             rows = tx.all(_FREQUENCIES, {"words": missing, "queries": [_quoted(shelf, word) for word in missing]})
             now = time.monotonic()
             self._frequencies.update({(shelf, row["word"]): (now, int(row["entries"])) for row in rows})
-        return Statistics(entries, mean_length, {word: self._frequencies[shelf, word][1] for word in words})
+        frequencies = {word: self._frequencies[shelf, word][1] for word in words}
+        return Statistics(entries, totals.within(filter), totals.mean_length, frequencies)
 
-    def _totals(self, tx: Tx, shelf: int) -> tuple[int, float]:
+    def _totals(self, tx: Tx, shelf: int) -> "Totals":
         """How many entries and how long; in big workspaces as of the last minute, since ranking hardly notices."""
-        known = self._statistics.get(shelf)
-        if known and known[1] > EXACT_STATISTICS and known[0] > time.monotonic() - STATISTICS_SECONDS:
-            return known[1], known[2]
-        row = tx.one(
-            "SELECT COUNT(*) AS entries, COALESCE(AVG(length), 0)::float8 AS mean "
-            "FROM search_entry WHERE shelf = :shelf",
+        known = self._totals_known.get(shelf)
+        if known and known[1].entries > EXACT_STATISTICS and known[0] > time.monotonic() - STATISTICS_SECONDS:
+            return known[1]
+        rows = tx.all(
+            "SELECT type, collection, COUNT(*) AS entries, SUM(length)::bigint AS length "
+            "FROM search_entry WHERE shelf = :shelf GROUP BY type, collection",
             {"shelf": shelf},
         )
-        entries, mean = (int(row["entries"]), float(row["mean"])) if row else (0, 0.0)
-        self._statistics[shelf] = (time.monotonic(), entries, mean)
-        return entries, mean
+        entries = {(str(row["type"]), str(row["collection"])): int(row["entries"]) for row in rows}
+        totals = Totals(entries, sum(int(row["length"]) for row in rows))
+        self._totals_known[shelf] = (time.monotonic(), totals)
+        return totals
 
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         return tx.execute(
@@ -184,6 +187,24 @@ class PostgresStore(Store):
 
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
         return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
+
+
+class Totals:
+    """How much a workspace has, by type and collection."""
+
+    def __init__(self, counts: Mapping[tuple[str, str], int], length: int) -> None:
+        self._counts = counts
+        self.entries = sum(counts.values())
+        self.mean_length = length / max(self.entries, 1)
+
+    def within(self, filter: Filter) -> int:
+        """How many entries are of the filter's types and collections."""
+        return sum(
+            count
+            for (type, collection), count in self._counts.items()
+            if (filter.types is None or type in filter.types)
+            and (filter.collections is None or collection in filter.collections)
+        )
 
 
 @dataclass(slots=True)
@@ -209,7 +230,7 @@ class PostgresView(View):
         self._candidates: dict[int, Candidate] = {}
 
     def statistics(self, words: Sequence[str]) -> Statistics:
-        return self._store.statistics(self._tx, self._filter.shelf, words)
+        return self._store.statistics(self._tx, self._filter, words)
 
     def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
         if not weights:

@@ -28,8 +28,14 @@ class Recipe:
     length_weight: float = 0.4
     unrelated_cosine: float = 0.05
     """What two texts about nothing in common have; a score starts to count above it."""
+    few_entries: int = 500
+    """Among more of them some are nearer to anything: what counts as unrelated grows, up to a bound."""
+    unrelated_growth: float = 0.24
+    most_unrelated_cosine: float = 0.3
     same_cosine: float = 0.75
     """What two ways of saying the same have."""
+    unknown_word: float = 2.0
+    """How many times a word counts that no entry has: what is asked for is probably not here."""
 
 
 RECIPE = Recipe()
@@ -51,6 +57,10 @@ class Question:
     """How much each word tells: its inverse document frequency."""
     mean_length: float
     moments: Moments
+    entries: int
+    """How many there are to choose from."""
+    unknown: frozenset[str]
+    """The words that nothing in the workspace has."""
 
 
 def weight(frequency: int, entries: int) -> float:
@@ -110,13 +120,27 @@ def _fused(pool: Pool, question: Question, recipe: Recipe) -> Scores:
     return fused
 
 
+def unrelated_cosine(entries: int, recipe: Recipe = RECIPE) -> float:
+    """The cosine that some of so many entries have with a query that none is about.
+
+    The greatest of n random values stands about √(2 ln n) deviations above their mean.
+    """
+    few, many = (math.sqrt(2 * math.log(count)) for count in (recipe.few_entries, max(entries, recipe.few_entries)))
+    return min(recipe.unrelated_cosine + recipe.unrelated_growth * (many - few), recipe.most_unrelated_cosine)
+
+
 def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Recipe) -> Scores:
     """How much a candidate has to do with the query, whatever the other candidates are."""
-    weights = np.array(list(question.weights.values()))
+    weights = np.array(
+        [
+            weight * (recipe.unknown_word if word in question.unknown else 1.0)
+            for word, weight in question.weights.items()
+        ]
+    )
     total = float(weights.sum())
     covered = 0.9 * ((counts > 0) @ weights) / total if total > 0 else np.zeros(len(cosines))
-    span = recipe.same_cosine - recipe.unrelated_cosine
-    alike = np.clip((cosines - recipe.unrelated_cosine) / span, 0.0, 1.0)
+    unrelated = unrelated_cosine(question.entries, recipe)
+    alike = np.clip((cosines - unrelated) / (recipe.same_cosine - unrelated), 0.0, 1.0)
     alike = np.where(np.isnan(cosines), covered, alike)
     result: Scores = np.clip(0.8 * np.maximum(alike, covered) + 0.2 * (alike + covered) / 2, 0.0, 1.0)
     return result

@@ -46,20 +46,29 @@ class ShelfView:
         self._at, self._known_by, self._allowed = at, known_by, allowed
 
     @cached_property
-    def _mask(self) -> Mask:
-        """The rows within the filter."""
+    def _of_kind(self) -> Mask:
+        """The rows of the filter's types and collections."""
         column = self._columns
-        mask: Mask = column["until"] > self._at
-        if self._dropped:
-            mask &= column["numbers"] >= 0
-        if self._known_by is not None:
-            mask &= column["learned"] <= self._known_by
+        mask: Mask = column["numbers"] >= 0 if self._dropped else np.ones(self._count, np.bool_)
         for name, wanted in (("types", self._types), ("collections", self._collections)):
             if wanted is not None:
                 mask &= column[name] == wanted[0] if len(wanted) == 1 else np.isin(column[name], wanted)
+        return mask
+
+    @cached_property
+    def _mask(self) -> Mask:
+        """The rows within the filter."""
+        column = self._columns
+        mask: Mask = self._of_kind & (column["until"] > self._at)
+        if self._known_by is not None:
+            mask &= column["learned"] <= self._known_by
         if self._allowed is not None:
             mask &= np.isin(column["numbers"], self._allowed)
         return mask
+
+    def within(self) -> int:
+        """How many entries are of the filter's types and collections."""
+        return int(np.count_nonzero(self._of_kind))
 
     def numbers(self, places: Places) -> Places:
         """The numbers of the entries in these places."""

@@ -196,7 +196,7 @@ class SqliteView(View):
 
     def statistics(self, words: Sequence[str]) -> Statistics:
         entries, length = self._shelf.totals
-        return Statistics(entries, length / max(entries, 1), self._shelf.frequencies(words))
+        return Statistics(entries, self._shelf.within(), length / max(entries, 1), self._shelf.frequencies(words))
 
     def lexical(self, weights: Mapping[str, float], mean_length: float, limit: int) -> Places:
         return self._shelf.lexical(weights, mean_length, limit)

@@ -84,6 +84,8 @@ class Statistics:
     """How often words occur in a workspace."""
 
     entries: int
+    within: int
+    """How many of the entries are of the filter's types and collections."""
     mean_length: float
     frequencies: Mapping[str, int]
 
