@@ -9,6 +9,7 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
+from holdfast.features.repositories.webhooks import PATH as WEBHOOKS
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.home import Home
@@ -31,6 +32,7 @@ from holdfast.surfaces.rest import (
     decisions,
     documents,
     endpoints,
+    events,
     graph,
     interchange,
     jobs,
@@ -51,7 +53,6 @@ from holdfast.surfaces.rest import (
 from holdfast.surfaces.rest.api import Api, Operation
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
-from holdfast.surfaces.rest.webhooks import PREFIX as WEBHOOKS
 from holdfast.surfaces.rest.webhooks import WebhookDoor
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ if TYPE_CHECKING:
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
 
-def rest_operations(services: Services, public_url: str | None = None) -> Sequence[Operation]:
+def rest_operations(
+    services: Services, public_url: str | None = None, streams: events.EventStreams | None = None
+) -> Sequence[Operation]:
     """The whole management API."""
     repository_gate = repositories.Gate(services.repositories, services.workspaces)
     return [
@@ -73,6 +76,7 @@ def rest_operations(services: Services, public_url: str | None = None) -> Sequen
         *audit.operations(services.audit),
         *usage.operations(services.usage),
         *jobs.operations(services.workspace_jobs),
+        *events.operations(streams or events.EventStreams(services.events, services.workspaces)),
         *secrets.operations(services.secrets),
         *endpoints.operations(services.endpoints),
         *memory.operations(services.memory),
@@ -108,7 +112,8 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         settings.requests_per_minute,
         usage=services.usage,
     )
-    operations = rest_operations(services, public_url)
+    streams = events.EventStreams(services.events, services.workspaces)
+    operations = rest_operations(services, public_url, streams)
     api = Api(operations, authenticator, services.idempotency, max_body_bytes=settings.max_body_bytes)
     secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
     sign_in = SignInPages(
@@ -149,7 +154,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         request_timeout_seconds=settings.request_timeout_seconds,
     )
     gate.on_ready += [openai.load, mcp.load, keystone.load]
-    gate.on_stop.append(mcp.stop)
+    gate.on_stop += [streams.stop, mcp.stop]
     if traced is not None:
         gate.on_stop.append(traced.stop)
     return gate

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from holdfast.core.errors import Invalid
+from holdfast.core.errors import Invalid, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.llm.embedded import Extractive, Knowledge
@@ -168,13 +168,17 @@ def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
         path = {**request.path, "workspace_id": await workspace_of(request)}
         incoming = Request(request.scope, request.receive)
         body = body_of(operation, raw)
-        answer = await operation.handler(
-            Call(request.principal, path, query_of(operation, request.scope), body, incoming)
-        )
+        query = query_of(operation, request.scope)
+        answer = await operation.handler(Call(request.principal, path, query, body, incoming, _not_again))
         assert isinstance(answer, BaseModel)
         await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
 
     return carry_out
+
+
+async def _not_again() -> Principal:
+    """These operations answer at once: nothing goes on for which somebody would have to prove themselves twice."""
+    raise Unauthenticated
 
 
 def _is_own_word(hit: Hit, chat_id: str | None) -> bool:

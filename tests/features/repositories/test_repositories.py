@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.principal import Principal
+from holdfast.features.intelligence.model import NewDecision, NewRelation, Ref
 from holdfast.features.repositories.model import NewRepository, RepositoryNotFound, SlugTaken
 from holdfast.features.workspaces.model import WorkspaceNotFound
 from holdfast.storage.database import Database
@@ -51,9 +52,9 @@ async def test_a_repository_is_added_queued_and_audited(here: RepositoryWorld, p
     assert found.items[0].action == "repository.add"
 
 
-async def test_slugs_are_made_unique_or_refused(here: RepositoryWorld, project: GitRepo) -> None:
+async def test_slugs_are_made_unique_or_refused(here: RepositoryWorld, project: GitRepo, tmp_path: Path) -> None:
     assert await add(here, str(project.path)) == "my-project"
-    assert await add(here, str(project.path)) == "my-project-2"
+    assert await add(here, str(GitRepo(tmp_path / "other" / "My Project").path)) == "my-project-2"
     assert await add(here, str(project.path), slug="mine", name="Mine") == "mine"
     with pytest.raises(SlugTaken):
         await add(here, str(project.path), slug="mine")
@@ -124,7 +125,7 @@ async def test_only_who_sees_the_workspace_sees_the_repository(here: RepositoryW
 
 
 async def test_repositories_are_listed_in_pages(here: RepositoryWorld, project: GitRepo) -> None:
-    slugs = sorted([await add(here, str(project.path)) for _ in range(5)])
+    slugs = sorted([await add(here, str(project.path), slug=f"page-{number}") for number in range(5)])
     first = await here.services.repositories.list(here.principal, limit=3)
     second = await here.services.repositories.list(here.principal, limit=3, cursor=first.next_cursor)
     assert [row.slug for row in (*first.items, *second.items)] == slugs
@@ -137,7 +138,14 @@ async def test_removing_forgets_jobs_and_relations(here: RepositoryWorld, projec
     repository = await here.services.repositories.add(
         here.principal, here.workspace_id, NewRepository(str(project.path))
     )
+    intelligence = here.services.intelligence
+    decision = await intelligence.decisions.track(
+        here.principal, here.workspace_id, NewDecision("Keep it in one place")
+    )
+    about = NewRelation(Ref("decision", decision.id), Ref("repository", repository.slug), "about")
+    await intelligence.relations.relate(here.principal, here.workspace_id, about)
     await here.services.repositories.remove(here.principal, repository.slug)
+    assert (await intelligence.relations.page(here.principal, here.workspace_id)).items == []
     assert (await here.services.jobs.get(str(repository.job_id))).state == "cancelled"
     with pytest.raises(RepositoryNotFound):
         await here.get(repository.slug)

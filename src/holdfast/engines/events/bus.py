@@ -4,8 +4,9 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core.clock import Clock, SystemClock
@@ -50,10 +51,10 @@ class EventBus:
 
     def publish(self, tx: Tx, topic: str, payload: Mapping[str, Any] = {}, *, workspace_id: str | None = None) -> None:
         """Tell subscribers once `tx` is committed: ids and small facts, not contents."""
-        event = Event(topic, dict(payload), workspace_id, self._clock.now())
+        told = Event(topic, dict(payload), workspace_id, self._clock.now())
         if len(store.encode(payload)) > MAX_PAYLOAD:
             raise ValueError(f"The payload of {topic!r} is over {MAX_PAYLOAD} characters; publish an id instead.")
-        store.insert(tx, event, self._origin)
+        event = replace(told, number=store.insert(tx, told, self._origin))
         tx.after_commit(lambda: self._after_commit(event))
 
     def subscribe(
@@ -69,6 +70,19 @@ class EventBus:
         subscription = Subscription(topics, workspace_ids, predicate, capacity, self._subscriptions.discard)
         self._subscriptions.add(subscription)
         return subscription
+
+    async def newest(self) -> int:
+        """The number of the newest event."""
+        return await self._database.glance(store.newest)
+
+    async def keeps(self, number: int) -> bool:
+        """Whether the event of this number is still there, and with it everything that came after."""
+        return bool(await self._database.glance(lambda tx: store.among(tx, [number])))
+
+    async def kept(self, workspace_id: str, after: int) -> Sequence[Event]:
+        """A workspace's events after a number, oldest first: a page of what the last minutes left."""
+        rows = await self._database.read(lambda tx: store.after_in(tx, workspace_id, after))
+        return [store.decode(row) for row in rows]
 
     async def ready(self) -> None:
         """Wait until `run` sees what other processes publish from now on."""

@@ -17,6 +17,8 @@ class Event:
     payload: Mapping[str, Any] = field(default_factory=dict)
     workspace_id: str | None = None
     at: int = 0
+    number: int = field(default=0, compare=False)
+    """Its place among all events; a later one mostly has a higher number, unless transactions overtook each other."""
 
 
 class Subscription:
@@ -43,7 +45,7 @@ class Subscription:
 
     def offer(self, event: Event) -> None:
         """Queue the event if it is wanted and there is room; never waits."""
-        if self._closed or not self._wants(event):
+        if self._closed or not self.wants(event):
             return
         if len(self._waiting) >= self._capacity:
             self._missed += 1
@@ -83,14 +85,15 @@ class Subscription:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def _mark_gap(self) -> None:
-        if self._missed:
-            self._waiting.append(Event(LAGGED, {"missed": self._missed}))
-            self._missed = 0
-
-    def _wants(self, event: Event) -> bool:
+    def wants(self, event: Event) -> bool:
+        """Whether the event is of the topics and workspaces that were asked for."""
         if self._exact is not None and event.topic not in self._exact and not event.topic.startswith(self._prefixes):
             return False
         if self._workspace_ids is not None and event.workspace_id not in self._workspace_ids:
             return False
         return self._predicate is None or self._predicate(event)
+
+    def _mark_gap(self) -> None:
+        if self._missed:
+            self._waiting.append(Event(LAGGED, {"missed": self._missed}))
+            self._missed = 0

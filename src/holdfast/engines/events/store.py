@@ -12,11 +12,11 @@ PAGE = 1000
 _COLUMNS = "number, at, origin, topic, workspace_id, payload"
 
 
-def insert(tx: Tx, event: Event, origin: str) -> None:
-    """Leave an event for other processes."""
-    tx.execute(
+def insert(tx: Tx, event: Event, origin: str) -> int:
+    """Leave an event for other processes; its number."""
+    row = tx.one(
         "INSERT INTO event (at, origin, topic, workspace_id, payload) "
-        "VALUES (:at, :origin, :topic, :workspace_id, :payload)",
+        "VALUES (:at, :origin, :topic, :workspace_id, :payload) RETURNING number",
         {
             "at": event.at,
             "origin": origin,
@@ -25,6 +25,8 @@ def insert(tx: Tx, event: Event, origin: str) -> None:
             "payload": encode(event.payload),
         },
     )
+    assert row is not None
+    return int(row["number"])
 
 
 def encode(payload: Mapping[str, Any]) -> str:
@@ -34,7 +36,7 @@ def encode(payload: Mapping[str, Any]) -> str:
 
 def decode(row: Row) -> Event:
     """The event in a row."""
-    return Event(row["topic"], json.loads(row["payload"]), row["workspace_id"], int(row["at"]))
+    return Event(row["topic"], json.loads(row["payload"]), row["workspace_id"], int(row["at"]), int(row["number"]))
 
 
 def newest(tx: Tx) -> int:
@@ -47,6 +49,14 @@ def after(tx: Tx, number: int) -> list[Row]:
     """Events that came after a number."""
     sql = f"SELECT {_COLUMNS} FROM event WHERE number > :number ORDER BY number LIMIT :page"
     return tx.all(sql, {"number": number, "page": PAGE})
+
+
+def after_in(tx: Tx, workspace_id: str, number: int) -> list[Row]:
+    """Events of one workspace that came after a number."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM event WHERE number > :number AND workspace_id = :workspace ORDER BY number LIMIT :page"
+    )
+    return tx.all(sql, {"number": number, "workspace": workspace_id, "page": PAGE})
 
 
 def among(tx: Tx, numbers: Collection[int]) -> list[Row]:

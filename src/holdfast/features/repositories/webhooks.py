@@ -19,6 +19,8 @@ from holdfast.features.secrets.model import SecretNotSet
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx
 
+PATH = "/api/webhooks/"
+"""Where hosts send them, followed by the repository's id."""
 MAX_BODY = 5_000_000
 """Bytes; what is larger comes with the next poll."""
 KEEP_DELIVERIES_MILLIS = 7 * 86_400_000

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
@@ -52,6 +53,8 @@ class Call:
     query: Any
     body: Any
     request: Request
+    again: Callable[[], Awaitable[Principal]]
+    """Who asks, as the store knows them now: Unauthenticated once their credential stopped working."""
 
 
 Handler = Callable[[Call], Awaitable[BaseModel | Page[Any] | Response | None]]
@@ -159,7 +162,8 @@ class Api:
     ) -> tuple[int, bytes, Mapping[str, str]]:
         query = query_of(operation, scope)
         raw = b"" if operation.upload else await read_body(scope, receive, self._max_body_bytes)
-        call = Call(principal, path, query, body_of(operation, raw), Request(scope, receive))
+        again = partial(self._admission.authenticate, scope)
+        call = Call(principal, path, query, body_of(operation, raw), Request(scope, receive), again)
         key = header(scope, b"idempotency-key") if operation.status == 201 and not operation.upload else None
         if key is None:
             return await _run(operation, call, scope, receive, send)

@@ -23,9 +23,9 @@ from holdfast.features.repositories.model import (
     Trigger,
 )
 from holdfast.features.repositories.service import Repositories
+from holdfast.features.repositories.webhooks import PATH
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
-from holdfast.surfaces.rest.webhooks import PREFIX
 
 BASE = "/api/workspaces/{workspace_id}/repositories"
 ONE = BASE + "/{slug}"
@@ -208,7 +208,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
         body: WebhookBody = call.body
         slug = (await gate.find(call)).slug
         signed = await repositories.sign_webhooks(call.principal, slug, body.secret)
-        return WebhookAnswer(slug=signed.slug, url=f"{public_url}{PREFIX}{signed.id}", secret=signed.webhook_secret)
+        return WebhookAnswer(slug=signed.slug, url=f"{public_url}{PATH}{signed.id}", secret=signed.webhook_secret)
 
     async def remove(call: Call) -> None:
         await repositories.remove(call.principal, (await gate.find(call)).slug)

@@ -5,12 +5,11 @@ import re
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.features.repositories.webhooks import MAX_BODY, WebhookRefused, Webhooks
+from holdfast.features.repositories.webhooks import MAX_BODY, PATH, WebhookRefused, Webhooks
 from holdfast.surfaces.http.asgi import ClientGone, read_body, send_json, send_problem
 from holdfast.surfaces.http.site import MethodNotAllowed
 
-PREFIX = "/api/webhooks/"
-_PATH = re.compile(re.escape(PREFIX) + r"([A-Za-z0-9_-]{1,80})")
+_PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{1,80})")
 
 
 class WebhookDoor:

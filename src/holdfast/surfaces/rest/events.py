@@ -1,0 +1,266 @@
+"""Owns following a workspace live: its events as Server-Sent Events, for as long as the caller may see it."""
+
+import asyncio
+import logging
+import re
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import orjson
+from pydantic import Field
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.clock import Clock, SystemClock, iso
+from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
+from holdfast.core.principal import Principal
+from holdfast.core.principal import Scope as KeyScope
+from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.surfaces.http.asgi import ClientGone, header
+from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.rest.api import Call, Model, Operation
+
+NOUNS = ("artifact", "chat", "decision", "document", "job", "memory", "milestone", "relation", "repository")
+PING_SECONDS = 15.0
+RECHECK_SECONDS = 5.0
+SLOW_READER_SECONDS = 15.0
+MAX_WAITING = 2_000
+MAX_STREAMS = 2_000
+MAX_STREAMS_EACH = 16
+_REMEMBERED = 1_000
+_RETRY_MILLIS = 2_000
+_READ: tuple[KeyScope, ...] = ("read", "inference")
+_TOPIC = re.compile(r"([a-z]+)\.(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)")
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+_log = logging.getLogger(__name__)
+
+
+class EventsQuery(Model):
+    topics: str | None = Field(
+        default=None,
+        max_length=1000,
+        description="Topics such as `job.progress`, or all of a noun such as `repository.*`, separated by commas; "
+        "every topic when left out",
+    )
+
+
+class EventStreams:
+    """Serves streams of events from the bus, and ends them all when the server stops."""
+
+    def __init__(self, bus: EventBus, workspaces: Workspaces, clock: Clock | None = None) -> None:
+        self._bus = bus
+        self._workspaces = workspaces
+        self._clock = clock or SystemClock()
+        self._open: set[Subscription] = set()
+        self._by_actor: Counter[str] = Counter()
+        self._stopped = False
+
+    async def follow(self, call: Call) -> Response:
+        """The events of the workspace in the path, from now on or from after the Last-Event-ID."""
+        topics = topics_of(call.query.topics)
+        after = _last_event_id(call)
+        workspace = await self._workspaces.get(call.principal, call.path["workspace_id"])
+        return _Answer(partial(self._serve, call, workspace.id, topics, after))
+
+    async def stop(self) -> None:
+        """End every stream, and begin no other."""
+        self._stopped = True
+        for subscription in list(self._open):
+            subscription.close()
+
+    async def _serve(
+        self, call: Call, workspace_id: str, topics: Sequence[str], after: int | None, receive: Receive, send: Send
+    ) -> None:
+        """Send events until the client hangs up, may no longer see them or reads too slowly, or the server stops."""
+        line = _Line(send, self._clock)
+        with self._subscribed(call.principal, workspace_id, topics) as subscription, suppress(ClientGone):
+            async with while_connected(receive):
+                try:
+                    await self._send_on(call, workspace_id, subscription, after, line)
+                except _TooSlow:
+                    # Nothing fits into this connection any more, not even a last word: it is cut.
+                    _log.info("a stream of events was cut: its reader does not read")
+
+    @contextmanager
+    def _subscribed(self, principal: Principal, workspace_id: str, topics: Sequence[str]) -> Iterator[Subscription]:
+        if self._stopped:
+            raise Unavailable("The server is shutting down.", headers={"Retry-After": "5"})
+        if self._by_actor[principal.actor] >= MAX_STREAMS_EACH:
+            raise RateLimited(
+                f"{MAX_STREAMS_EACH} streams of events are open already; close one, or follow more topics in one.",
+                code="too_many_streams",
+                headers={"Retry-After": "5"},
+            )
+        if len(self._open) >= MAX_STREAMS:
+            raise Unavailable("Too many streams of events are open; try again later.", headers={"Retry-After": "30"})
+        subscription = self._bus.subscribe(topics, workspace_ids={workspace_id}, capacity=MAX_WAITING)
+        self._open.add(subscription)
+        self._by_actor[principal.actor] += 1
+        try:
+            yield subscription
+        finally:
+            subscription.close()
+            self._open.discard(subscription)
+            self._by_actor[principal.actor] -= 1
+            if not self._by_actor[principal.actor]:
+                del self._by_actor[principal.actor]
+
+    async def _send_on(
+        self, call: Call, workspace_id: str, subscription: Subscription, after: int | None, line: "_Line"
+    ) -> None:
+        await line.start(await self._bus.newest() if after is None else None)
+        sent = () if after is None else await self._catch_up(subscription, workspace_id, after, line)
+        loop = asyncio.get_running_loop()
+        check_at = loop.time() + RECHECK_SECONDS
+        while True:
+            if loop.time() >= check_at:
+                check_at = loop.time() + RECHECK_SECONDS
+                refusal = await self._refusal(call, workspace_id)
+                if refusal is not None:
+                    return await line.end(refusal.code, refusal.message)
+            if loop.time() >= line.spoke_at + PING_SECONDS:
+                await line.ping()
+            try:
+                async with asyncio.timeout_at(min(check_at, line.spoke_at + PING_SECONDS)):
+                    event = await subscription.get()
+            except TimeoutError:
+                continue
+            except StopAsyncIteration:
+                return await line.end("shutting_down", "The server is shutting down; connect again.")
+            if event.topic == LAGGED:
+                return await line.end("too_slow", "More happened than was read in time; connect again to go on.")
+            if event.number not in sent:
+                await line.tell(event)
+
+    async def _catch_up(
+        self, subscription: Subscription, workspace_id: str, after: int, line: "_Line"
+    ) -> Collection[int]:
+        """Send what came since an event; the numbers of the newest, which the subscription may bring again."""
+        if not await self._bus.keeps(after):
+            await line.say("stream.gap", {"message": "Events before this one may be missing; read the state afresh."})
+        sent: deque[int] = deque(maxlen=_REMEMBERED)
+        while events := await self._bus.kept(workspace_id, after):
+            for event in events:
+                after = event.number
+                sent.append(after)
+                if subscription.wants(event):
+                    await line.tell(event)
+        return frozenset(sent)
+
+    async def _refusal(self, call: Call, workspace_id: str) -> HoldfastError | None:
+        """Why the stream may not go on. Looking again is no request: no limit counts it."""
+        try:
+            principal = await call.again()
+            principal.require_any(*_READ)
+            await self._workspaces.get(principal, workspace_id)
+        except HoldfastError as error:
+            return error
+        return None
+
+
+class _TooSlow(Exception):
+    """The connection takes nothing more."""
+
+
+class _Line:
+    """Writes Server-Sent Events."""
+
+    def __init__(self, send: Send, clock: Clock) -> None:
+        self._send = send
+        self._clock = clock
+        self.spoke_at = 0.0
+
+    async def start(self, newest: int | None) -> None:
+        """Begin, with the place that a client which hears nothing can go on from."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        place = "" if newest is None else f"id: {newest}\n"
+        await self._write(f": following\nretry: {_RETRY_MILLIS}\n{place}\n".encode())
+
+    async def tell(self, event: Event) -> None:
+        """One event of the bus."""
+        await self._write(b"id: %d\n" % event.number + _block(event.topic, event.at, event.payload))
+
+    async def say(self, topic: str, payload: dict[str, Any]) -> None:
+        """Something about the stream itself; it is no place to go on from."""
+        await self._write(_block(topic, self._clock.now(), payload))
+
+    async def ping(self) -> None:
+        """A comment that keeps proxies from closing a quiet stream."""
+        await self._write(b": ping\n\n")
+
+    async def end(self, reason: str, message: str) -> None:
+        """The last event, and the end."""
+        await self.say("stream.end", {"reason": reason, "message": message})
+        await self._write(b"", is_last=True)
+
+    async def _write(self, body: bytes, *, is_last: bool = False) -> None:
+        try:
+            async with asyncio.timeout(SLOW_READER_SECONDS):
+                await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
+        except TimeoutError:
+            raise _TooSlow from None
+        self.spoke_at = asyncio.get_running_loop().time()
+
+
+def _block(topic: str, at: int, payload: Any) -> bytes:
+    data = orjson.dumps({"topic": topic, "at": iso(at), "payload": payload})
+    return b"event: " + topic.encode() + b"\ndata: " + data + b"\n\n"
+
+
+class _Answer(Response):
+    """A stream that begins when it is sent."""
+
+    def __init__(self, serve: Callable[[Receive, Send], Awaitable[None]]) -> None:
+        super().__init__()
+        self._serve = serve
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._serve(receive, send)
+
+
+def topics_of(text: str | None) -> Sequence[str]:
+    """The topics that are asked for; Invalid where one can never come."""
+    if text is None:
+        return [f"{noun}.*" for noun in NOUNS]
+    topics = [topic.strip() for topic in text.split(",")]
+    for topic in topics:
+        shape = _TOPIC.fullmatch(topic)
+        if shape is None or shape[1] not in NOUNS:
+            problem = f"{topic[:100]!r} is no topic; use names such as job.progress or NOUN.*, of {', '.join(NOUNS)}"
+            raise Invalid("The topics cannot be followed.", fields=[FieldError("topics", problem)])
+    return topics
+
+
+def _last_event_id(call: Call) -> int | None:
+    text = header(call.request.scope, b"last-event-id")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        problem = "send the id of the last event that was read, or leave it out"
+        raise Invalid("The place to go on from is none.", fields=[FieldError("Last-Event-ID", problem)])
+    return int(text)
+
+
+def operations(streams: EventStreams) -> list[Operation]:
+    """Everything served here."""
+    return [
+        Operation(
+            method="GET",
+            path="/api/workspaces/{workspace_id}/events",
+            handler=streams.follow,
+            tag="events",
+            scope=_READ,
+            query=EventsQuery,
+            produces="text/event-stream",
+            summary="Follow what happens in the workspace (Server-Sent Events; Last-Event-ID goes on after a break)",
+        )
+    ]
