@@ -25,6 +25,7 @@ class Ready:
 
     url: str
     mcp_url: str
+    keystone_url: str
     project_id: str
     workspace_id: str
     api_key: str | None
@@ -53,6 +54,7 @@ async def _ready(settings: Settings, services: Services, start: Start, listener:
     return Ready(
         url=url,
         mcp_url=f"{url}/{start.project_id}/v1/mcp",
+        keystone_url=f"{url}/api/mcp",
         project_id=start.project_id,
         workspace_id=start.workspace_id,
         api_key=start.api_key,

@@ -56,9 +56,12 @@ def get(url: str, key: str) -> httpx.Response:
 
 def test_the_first_start_prints_everything_and_the_second_no_new_key(tmp_path: Path) -> None:
     with up(tmp_path) as (first, process):
-        assert set(first) == {"url", "mcp_url", "project_id", "workspace_id", "api_key", "sign_in_url"}
+        assert set(first) == {
+            *("url", "mcp_url", "keystone_url", "project_id", "workspace_id", "api_key", "sign_in_url")
+        }
         assert get(f"{first['url']}/api/me", first["api_key"]).json()["project_id"] == first["project_id"]
         assert first["mcp_url"] == f"{first['url']}/{first['project_id']}/v1/mcp"
+        assert first["keystone_url"] == f"{first['url']}/api/mcp"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
     with up(tmp_path) as (second, _):
@@ -103,6 +106,20 @@ def test_status_finds_the_server_of_a_directory_wherever_it_listens(tmp_path: Pa
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
     assert json.loads(run("status", "--json", "--data-dir", tmp_path).stdout)["running"] is False
+
+
+def test_whoever_follows_events_is_told_of_the_end(tmp_path: Path) -> None:
+    with up(tmp_path) as (ready, process):
+        path = f"{ready['url']}/api/workspaces/{ready['workspace_id']}/events"
+        key = {"Authorization": f"Bearer {ready['api_key']}"}
+        with httpx.stream("GET", path, headers=key, trust_env=False, timeout=30) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == ": following"
+            process.send_signal(signal.SIGTERM)
+            told = [line for line in lines if line.startswith(("event:", "data:"))]
+        assert told[-2] == "event: stream.end"
+        assert json.loads(told[-1].removeprefix("data: "))["payload"]["reason"] == "shutting_down"
+        assert process.wait(timeout=30) == 0
 
 
 def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:

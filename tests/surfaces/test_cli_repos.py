@@ -130,10 +130,16 @@ def test_what_a_repository_says_does_not_command_the_terminal(holdfast: Cli, sho
 
 def test_a_repository_that_cannot_be_read_fails_the_command(holdfast: Cli, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
-    result = holdfast.run("repos", "add", tmp_path / "plain", "--wait", "--json")
+    refused = holdfast.run("repos", "add", tmp_path / "plain", "--json")
+    assert (refused.exit_code, refused.stdout) == (FAILED, "")
+    assert "location: There is no git repository" in refused.stderr
+    repo = GitRepo(tmp_path / "broken")
+    holdfast.json("repos", "add", repo.path)
+    (repo.path / ".git").rename(tmp_path / "moved")
+    result = holdfast.run("repos", "sync", "broken", "--wait", "--json")
     assert (result.exit_code, result.stdout) == (FAILED, "")
     assert "could not be synced" in result.stderr
-    assert holdfast.json("repos", "status", "plain")["state"] == "failed"
+    assert holdfast.json("repos", "status", "broken")["state"] == "failed"
     missing = holdfast.run("repos", "add", tmp_path / "missing")
     assert missing.exit_code == FAILED and "no directory" in missing.output
 
@@ -183,3 +189,12 @@ def test_ctrl_c_leaves_the_work_for_later(tmp_path: Path) -> None:
     assert process.returncode == 1 and printed == ""
     assert "big stays queued" in said and "Traceback" not in said
     assert [each["state"] for each in json.loads(status.stdout)["work"]] == ["queued"]
+
+
+def test_where_to_send_webhooks_is_said(holdfast: Cli, shop: GitRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_PUBLIC_URL", "https://memory.example.org/")
+    added = holdfast.json("repos", "add", shop.path)
+    assert holdfast.run("secrets", "set", "HOOK", input="a-long-secret\n").exit_code == 0
+    signed = holdfast.json("repos", "webhook", "shop", "--secret", "HOOK")
+    url = f"https://memory.example.org/api/webhooks/{added['id']}"
+    assert signed == {"slug": "shop", "url": url, "webhook_secret": "HOOK"}

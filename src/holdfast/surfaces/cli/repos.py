@@ -8,9 +8,11 @@ import click
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.features.repositories.model import NewRepository, Repository, Sync
 from holdfast.features.repositories.tools import status_output
+from holdfast.features.repositories.webhooks import PATH
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
 from holdfast.surfaces.cli.repo_answers import ask, files, findings, search, tame
 from holdfast.surfaces.cli.repo_waiting import embedded, settled
+from holdfast.surfaces.cli.server import known_url
 
 group = click.Group("repos", help="Repositories: their whole history, remembered, searched and asked.")
 for _answers in (search, files, ask, findings):
@@ -116,7 +118,8 @@ async def cancel(session: Session, slug: str) -> None:
 )
 async def webhook(session: Session, slug: str, secret: str | None) -> None:
     found = await session.services.repositories.sign_webhooks(session.principal, slug, secret)
-    session.out.record({"slug": found.slug, "webhook_secret": found.webhook_secret})
+    url = f"{known_url().rstrip('/')}{PATH}{found.id}"
+    session.out.record({"slug": found.slug, "url": url, "webhook_secret": found.webhook_secret})
 
 
 @command(

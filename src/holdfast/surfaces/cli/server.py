@@ -39,7 +39,8 @@ def _announce(ready: Any, as_json: bool, settings: Settings) -> None:
     if ready.api_key:
         click.echo(f"  API key (shown this once):        {ready.api_key}")
     key = ready.api_key or "YOUR_KEY"
-    click.echo(f"  MCP endpoint:                     {ready.mcp_url}\n")
+    click.echo(f"  MCP endpoint:                     {ready.mcp_url}")
+    click.echo(f"  Keystone (repositories) endpoint: {ready.keystone_url}\n")
     click.echo("Connect Claude Code:\n")
     click.echo(
         f"  claude mcp add --transport http holdfast {ready.mcp_url} \\\n"
