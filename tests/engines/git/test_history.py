@@ -120,6 +120,19 @@ async def test_names_and_messages_in_other_encodings_are_readable(tmp_path: Path
     assert commits[3].author == "émile"
 
 
+@pytest.mark.parametrize("encoding", ["undefined", "punycode", "idna", "unicode_escape", "hex", "no such", "utf-16"])
+async def test_an_encoding_that_is_none_does_not_stop_a_walk(encoding: str, tmp_path: Path) -> None:
+    repo = GitRepo(tmp_path / "repo")
+    tree = repo.run("mktree", input=b"")
+    said = f"author A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding {encoding}\n\nSay \\N{{x}}-\xff"
+    content = f"tree {tree}\n{said}".encode("latin-1")
+    sha = repo.run("hash-object", "-w", "-t", "commit", "--literally", "--stdin", input=content)
+    repo.run("update-ref", "refs/heads/main", sha)
+    [commit] = (await history(repo.path, tmp_path)).commits
+    assert (commit.sha, commit.author) == (sha, "A")
+    assert commit.subject == "Say \\N{x}-\xff"
+
+
 async def test_only_what_is_newer_than_the_last_walk_is_read_again(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "repo")
     first = repo.commit("One", {"a": "1"})

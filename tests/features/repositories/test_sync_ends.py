@@ -182,8 +182,11 @@ async def test_a_failed_sync_says_why_and_keeps_what_was_known(here: RepositoryW
 async def test_a_path_that_went_and_a_branch_that_is_not_there_are_named(
     here: RepositoryWorld, project: GitRepo, tmp_path: Path
 ) -> None:
-    branch = await here.add(project, branch="nowhere")
-    assert branch.state == "failed" and "'nowhere'" in str(branch.reason) and "main" in str(branch.reason)
+    project.run("branch", "somewhere")
+    assert (await here.add(project, branch="somewhere")).state == "ready"
+    project.run("branch", "-D", "somewhere")
+    branch = await here.sync("project")
+    assert branch.state == "failed" and "'somewhere'" in str(branch.reason) and "main" in str(branch.reason)
     project.path.rename(tmp_path / "elsewhere")
 
     gone = await here.sync("project")
@@ -270,8 +273,9 @@ async def test_what_git_says_is_the_reason(
     async def failing(*arguments: Any, **named: Any) -> None:
         raise GitFailed("The server asks for a token; name a secret with --key-from.")
 
+    await here.add(project)
     monkeypatch.setattr(here.services.git, "fetch", failing)
-    repository = await here.add(project)
+    repository = await here.sync("project")
     assert (repository.state, repository.reason) == (
         "failed",
         "The server asks for a token; name a secret with --key-from.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.errors import Invalid
 from holdfast.features.repositories.model import NewRepository
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
@@ -82,7 +83,7 @@ async def test_a_private_repository_is_read_with_the_workspaces_secret(
     push(tmp_path, work)
     server.login = ("git", "s3cret-token")
     refused = await here.add(server.url("project.git"))
-    assert refused.state == "failed" and "token" in str(refused.reason)
+    assert refused.state == "failed" and "--key-from" in str(refused.reason)
     await here.services.secrets.set(here.principal, here.workspace_id, "FORGE", "s3cret-token")
     new = NewRepository(server.url("project.git"), slug="private", key_from="FORGE")
     added = await here.services.repositories.add(here.principal, here.workspace_id, new)
@@ -91,6 +92,10 @@ async def test_a_private_repository_is_read_with_the_workspaces_secret(
     repository = await here.get("private")
 
     assert (repository.state, repository.commits) == ("ready", 1)
+    server.login = ("robot", "s3cret:token")
+    assert "user:token" in str((await here.sync("private")).reason)
+    await here.services.secrets.set(here.principal, here.workspace_id, "FORGE", "robot:s3cret:token")
+    assert (await here.sync("private")).state == "ready"
     await here.services.secrets.clear(here.principal, here.workspace_id, "FORGE")
     without = await here.sync("private")
     assert without.state == "failed" and "FORGE" in str(without.reason)
@@ -119,8 +124,9 @@ async def test_a_place_that_is_not_allowed_is_not_reached(
 ) -> None:
     push(tmp_path, work)
     async with repository_world(database, clock, tmp_path / "data") as here:
-        repository = await here.add(server.url("project.git"))
-    assert repository.state == "failed" and repository.reason
+        with pytest.raises(Invalid, match="HOLDFAST_FETCH_ALLOW") as problem:
+            await here.add(server.url("project.git"))
+    assert [each.field for each in problem.value.fields] == ["location"]
     assert server.requests == []
 
 

@@ -1,6 +1,7 @@
 """Owns reading where a repository is: a path on this machine or a git URL, never anything that runs a command."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -51,6 +52,21 @@ def parse_location(text: str) -> Location:
 def is_path(text: str) -> bool:
     """Whether a text is written like a path; a bare name may be one too, where such a directory is."""
     return text.startswith(("/", "./", "../", "~")) or text in (".", "..")
+
+
+def may_be_path(text: str) -> bool:
+    """Whether only a look at the machine could tell that a text is no path."""
+    return _SCHEME.match(text) is None and _SCP.fullmatch(text) is None and _HELPER.match(text) is None
+
+
+def spellings(location: Location) -> Sequence[str]:
+    """The ways in which people write this very place."""
+    bare = location.text.rstrip("/")
+    if location.is_local:
+        bare = bare.removesuffix("/.git")
+        return bare, f"{bare}/.git"
+    bare = bare.removesuffix(".git")
+    return bare, f"{bare}/", f"{bare}.git", f"{bare}.git/"
 
 
 def split_credentials(text: str) -> tuple[Location, Credentials | None]:

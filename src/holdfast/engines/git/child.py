@@ -32,8 +32,9 @@ def main() -> None:
             send({"failed": {"code": problem.code, "message": str(problem)}})
         except (MemoryError, RecursionError):
             send({"failed": {"code": "too_large", "message": "Reading it takes more memory than allowed."}})
-        except (pygit2.GitError, KeyError, OSError) as error:
-            send({"failed": {"code": "damaged", "message": f"The repository is damaged: {error}"[:500]}})
+        except (pygit2.GitError, KeyError, OSError, ValueError) as error:
+            why = f"The repository is damaged: {str(error)[:400]}. `git fsck` tells more; a fresh clone may help."
+            send({"failed": {"code": "damaged", "message": why}})
     sys.stdout.buffer.flush()
     os._exit(0)
 

@@ -42,7 +42,12 @@ class GitEngine:
         self.limits = limits or Limits()
         self._mirrors = Mirrors(directory, rules or Rules(), self.limits)
         self._bounds = Bounds(self.limits.memory_bytes, int(self.limits.clone_seconds))
-        self._readers = Readers(Bounds(self.limits.memory_bytes, _LOOK_CPU_SECONDS))
+        # A sync can wait for others; somebody waits for a look.
+        self._readers = Readers(Bounds(self.limits.memory_bytes, _LOOK_CPU_SECONDS, niceness=0))
+
+    def check(self, location: Location) -> None:
+        """Refuse a URL that can't be cloned whatever its name leads to; GitFailed says why."""
+        self._mirrors.check(location)
 
     async def fetch(
         self,

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.git.address import Location
 from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
-from holdfast.engines.git.preflight import find_target
+from holdfast.engines.git.preflight import check, find_target
 from holdfast.engines.git.process import Child
 from holdfast.engines.git.remedies import remedied
 from holdfast.engines.git.sandbox import Bounds
@@ -45,6 +45,10 @@ class Mirrors:
             problem = "an id has letters, digits, '_', '-' and '.' only"
             raise Invalid("This is no repository id.", fields=[FieldError("repository_id", problem)])
         return self._directory / f"{repository_id}.git"
+
+    def check(self, location: Location) -> None:
+        """GitFailed for a URL that is refused as it stands."""
+        check(location, self._rules)
 
     async def update(
         self, repository_id: str, location: Location, credentials: Credentials | None, progress: Tell | None

@@ -11,26 +11,46 @@ from holdfast.engines.fetch.url import BadUrl, Url, parse_url
 from holdfast.engines.git.address import Location
 from holdfast.engines.git.model import Credentials, GitFailed
 from holdfast.engines.git.remedies import remedied
-from holdfast.engines.git.tunnel import Rules, Target
+from holdfast.engines.git.tunnel import GIT_PORTS, Rules, Target
 
 _QUESTION = "/info/refs?service=git-upload-pack"
 _ANSWER = "application/x-git-upload-pack-advertisement"
 _LIMITS = Limits(bytes=4_096, seconds=60.0, connect_seconds=15.0)
 _AGENT = "git/2.0 (Holdfast)"
-_GIT_PORT = 9418
+_PORTS = {"http": 80, "https": 443, "git": 9418}
 
 
 async def find_target(location: Location, credentials: Credentials | None, rules: Rules) -> Target:
     """Where to clone from; GitFailed when it is no repository that we may read."""
+    check(location, rules)
+    if location.scheme == "git":
+        return Target("git", location.host, location.port or _PORTS["git"], location.path)
+    return await _over_http(parse_url(location.text), credentials, rules)
+
+
+def check(location: Location, rules: Rules) -> None:
+    """Refuse a URL that could not be cloned wherever its name leads; GitFailed says why."""
+    if location.is_local:
+        return
     if location.scheme == "ssh":
         raise GitFailed(
             "Cloning over ssh needs a private key and known hosts, and Holdfast keeps neither. "
             f"Use https://{location.host}{location.path} with a token instead.",
             code="ssh_unsupported",
         )
-    if location.scheme == "git":
-        return Target("git", location.host, location.port or _GIT_PORT, location.path)
-    return await _over_http(parse_url(location.text), credentials, rules)
+    port = location.port or _PORTS[location.scheme]
+    exceptions = Exceptions(rules.allow_private)
+    if exceptions.name_known(location.host, port):
+        return
+    url = Url("http", location.host, port, "/")
+    try:
+        why = exceptions.refusal(location.host, port, [location.host])
+    except ValueError:
+        why = "a local name" if url.is_local_name and not exceptions.hold_networks else None
+    if why is not None:
+        raise GitFailed(Blocked(location.host, why).message, code="refused_address")
+    if url.port_is_closed and port not in GIT_PORTS:
+        raise GitFailed(f"Port {port} is not one that git servers use.", code="refused_address")
 
 
 async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) -> Target:

@@ -5,11 +5,11 @@ from holdfast.engines.git.model import GitFailed
 
 _TEXTS = {
     "unauthorized": "{host} asks for a login: the repository is private, or it does not exist. "
-    "Check the address; for a private repository give a token that may read it.",
+    "Check the address; for a private repository put a token that may read it into a secret and name it (--key-from).",
     "token_refused": "{host} refused the token: it is wrong, expired, or may not read this repository. "
-    "Give another one with read access to the repository.",
+    "Put another one with read access into the secret; where the server wants a user name, write user:token.",
     "not_found": "{host} has no repository at this address, or hides it. Check the address; "
-    "for a private repository give a token that may read it.",
+    "for a private repository put a token that may read it into a secret and name it (--key-from).",
     "not_a_repository": "{host} does not answer like a git server at this address. "
     "Give the address that `git clone` takes, often one that ends in .git.",
     "tls": "The certificate of {host} can't be trusted: {why} "

@@ -1,5 +1,6 @@
 """Owns opening a repository safely and saying its names, messages and moments in text. Runs in the child."""
 
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ _CACHED_BYTES = 24 * 1024 * 1024
 _OPEN_PACKS = 100
 _COMMON_BRANCHES = ("main", "master", "trunk", "develop")
 _MAX_NAMED = 10
+_NO_WORDS = frozenset({"undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"})
+"""Codecs that are no encodings of texts; some take minutes for a long one."""
+_HINT = "Give the directory that holds .git, or a bare repository."
 
 
 class Problem(Exception):
@@ -53,7 +57,7 @@ def open_repository(path: str) -> pygit2.Repository:
         if "object format" in str(error) or "extension" in str(error):
             why = f"The repository at {path} is of a kind that can't be read yet: {error}."
             raise Problem("unsupported", why) from None
-        raise Problem("not_a_repository", f"There is no git repository at {path}.") from None
+        raise Problem("not_a_repository", f"There is no git repository at {path}. {_HINT}") from None
 
 
 def branches(repo: pygit2.Repository) -> Iterator[str]:
@@ -82,7 +86,7 @@ def _named(repo: pygit2.Repository, branch: str) -> tuple[str, pygit2.Commit]:
         if commit := _commit_of(repo, prefix + branch):
             return branch, commit
     known = sorted(branches(repo))
-    there = f"there are {', '.join(known[:_MAX_NAMED])}" if known else "it has no branch yet"
+    there = f"it has {', '.join(known[:_MAX_NAMED])}" if known else "it has no branch yet"
     more = f" and {len(known) - _MAX_NAMED} more" if len(known) > _MAX_NAMED else ""
     raise Problem("no_such_branch", f"The repository has no branch {branch!r}; {there}{more}.")
 
@@ -151,8 +155,9 @@ def words(raw: bytes, encoding: str | None) -> str:
     """A message or a name: by its declared encoding, else UTF-8, else Latin-1; without what no store can hold."""
     if encoding:
         try:
-            return clean(raw.decode(encoding))
-        except (LookupError, UnicodeDecodeError):
+            if codecs.lookup(encoding).name.replace("_", "-") not in _NO_WORDS:
+                return clean(raw.decode(encoding))
+        except (LookupError, ValueError):
             pass
     try:
         return clean(raw.decode())

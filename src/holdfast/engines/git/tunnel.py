@@ -16,7 +16,7 @@ from holdfast.engines.fetch.connect import Blocked, PinnedBackend, Resolver, Sys
 from holdfast.engines.fetch.url import Url
 from holdfast.engines.git.model import GitFailed
 
-_GIT_PORTS = frozenset({22, 9418})
+GIT_PORTS = frozenset({22, 9418})
 _HEAD_BYTES = 65_536
 _PIECE_BYTES = 262_144
 _CONNECT_SECONDS = 15.0
@@ -168,7 +168,7 @@ class Tunnel:
         if not self._exceptions.name_known(host, port):
             if url.is_local_name and not self._exceptions.hold_networks:
                 raise Blocked(host, "a local name")
-            if url.port_is_closed and port not in _GIT_PORTS:
+            if url.port_is_closed and port not in GIT_PORTS:
                 raise GitFailed(f"Port {port} is not one that git servers use.", code="refused_address")
         try:
             return await self._backend.connect_tcp(host, port, _CONNECT_SECONDS)

@@ -44,7 +44,8 @@ class Access:
         token = await self._database.read(lambda tx: self.token(tx, repository, location))
         if not token:
             return location, None
-        return location, Credentials(location.username or _USERS.get(repository.host, "git"), token)
+        user, token = user_and_token(token)
+        return location, Credentials(user or location.username or _USERS.get(repository.host, "git"), token)
 
     def token(self, tx: Tx, repository: Repository, location: Location) -> str | None:
         """The token for a repository's host; the operator's own is for the hosts that the operator named, no other."""
@@ -55,3 +56,10 @@ class Access:
         if not host or location.scheme != "https" or (location.port or 443) not in (443, configured.port or 443):
             return None
         return self._tokens.get(host)
+
+
+def user_and_token(value: str) -> tuple[str, str]:
+    """What a secret holds: a token, or `user:token` where a server wants to know whose it is."""
+    # No host's token has a colon.
+    user, colon, token = value.partition(":")
+    return (user, token) if colon and user and token else ("", value)

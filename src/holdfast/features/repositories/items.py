@@ -18,6 +18,7 @@ from holdfast.engines.git.address import parse_location
 from holdfast.engines.jobs import JobRun
 from holdfast.engines.search import SearchEngine
 from holdfast.features.repositories import item_store, store
+from holdfast.features.repositories.access import user_and_token
 from holdfast.features.repositories.entries import entry_id
 from holdfast.features.repositories.item_entries import item_entries
 from holdfast.features.repositories.keeping import RepositoryGone
@@ -118,7 +119,7 @@ class HostItems:
         name = repository.key_from
         if name is not None:
             value = await self._database.read(lambda tx: self._secrets.reveal(tx, repository.workspace_id, name))
-            return Token(value, f"the secret {name}")
+            return Token(user_and_token(value)[1], f"the secret {name}")
         access = self._accesses.get(repository.host)
         if access is None or not access.token or access.url != base_url:
             return None

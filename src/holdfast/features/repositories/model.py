@@ -216,3 +216,16 @@ class SlugTaken(Conflict):
 
     def __init__(self, slug: str) -> None:
         super().__init__(f"A repository of this organization is already called {slug!r}; choose another slug.")
+
+
+class AlreadyAdded(Conflict):
+    """The workspace remembers this repository and branch; `slug` is what it is called there."""
+
+    code = "already_added"
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(
+            f"This repository is already here as {slug!r}; bring it up to date with a sync, or give another branch, "
+            "or a slug of its own to keep it twice."
+        )
+        self.slug = slug

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import FieldError, Forbidden, Invalid
+from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
-from holdfast.engines.git.address import Location, is_path, parse_location
+from holdfast.engines.git.address import Location, spellings
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
@@ -21,6 +20,7 @@ from holdfast.features.repositories.hosts import host_of
 from holdfast.features.repositories.model import (
     SYNC_KIND,
     SYNTHESIS_KIND,
+    AlreadyAdded,
     Breakdown,
     NewRepository,
     Repository,
@@ -29,6 +29,7 @@ from holdfast.features.repositories.model import (
     Sync,
     Trigger,
 )
+from holdfast.features.repositories.places import Places
 from holdfast.features.repositories.score import score
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
@@ -74,19 +75,14 @@ class Repositories:
         self._jobs = jobs
         self._git = git
         self._clock = clock
-        self._allowed_paths = tuple(Path(path).expanduser().resolve() for path in allowed_paths)
+        self._places = Places(git, allowed_paths)
         self._host_urls = dict(host_urls)
         self._forgotten = forgotten
 
     async def add(self, principal: Principal, workspace_id: str, new: NewRepository) -> Repository:
         """Remember a repository from now on; its first sync is queued."""
         principal.require("inference")
-        # Asked before a path is looked at, so that nobody else learns what there is.
-        if is_path(new.location.strip()):
-            self._check_path(principal, new.location.strip())
-        location = parse_location(new.location)
-        if location.is_local:
-            self._check_path(principal, location.path)
+        location = await self._places.admit(principal, new.location, new.branch)
         host, full_name = host_of(location, new.host, self._host_urls)
         name = _checked_name(new.name or full_name.rsplit("/", 1)[-1] or _last_part(location))
 
@@ -95,6 +91,10 @@ class Repositories:
             if new.key_from is not None and self._secrets.find(tx, workspace.id, new.key_from) is None:
                 problem = f"no secret of this workspace is called {new.key_from!r}; set it first"
                 raise Invalid("The token is not there.", fields=[FieldError("key_from", problem)])
+            # Whoever gives it a slug of its own means to have it twice.
+            there = store.at(tx, workspace.id, spellings(location), new.branch) if new.slug is None else None
+            if there is not None:
+                raise AlreadyAdded(there)
             now = self._clock.now()
             repository = Repository(
                 id=new_id("repo"),
@@ -220,7 +220,7 @@ class Repositories:
             found = self.find(tx, principal, slug)
             if secret is not None and self._secrets.find(tx, found.workspace_id, secret) is None:
                 problem = f"no secret of this workspace is called {secret!r}; set it first"
-                raise Invalid("The secret is not there.", fields=[FieldError("webhook_secret", problem)])
+                raise Invalid("The secret is not there.", fields=[FieldError("secret", problem)])
             store.update(tx, found.id, self._clock.now(), {"webhook_secret": secret})
             self._record(tx, principal, "repository.webhook", found, {"signed_with": secret})
             return replace(found, webhook_secret=secret)
@@ -300,20 +300,6 @@ class Repositories:
         base = slug_of(name, fallback="repository", max_length=60)
         taken = store.slugs(tx, organization_id) | RESERVED_SLUGS
         return next(s for n in range(1, len(taken) + 2) if (s := base if n == 1 else f"{base}-{n}") not in taken)
-
-    def _check_path(self, principal: Principal, text: str) -> None:
-        """A path names a place on the server's machine: it is for those who are on it, or whom the operator lets."""
-        if principal.proof == "local":
-            return
-        try:
-            resolved = Path(text).expanduser().resolve()
-        except (OSError, RuntimeError, ValueError):
-            resolved = Path("/")
-        if not any(resolved.is_relative_to(root) for root in self._allowed_paths):
-            raise Forbidden(
-                "A path on the server can be added there with `holdfast repos add`, or over the network when "
-                "HOLDFAST_REPOSITORY_PATHS names a directory above it; otherwise give a URL."
-            )
 
     def _record(
         self,

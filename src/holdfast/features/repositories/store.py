@@ -130,6 +130,17 @@ def stale(tx: Tx, synced_before: int, limit: int) -> list[Repository]:
     return [_repository(row) for row in rows]
 
 
+def at(tx: Tx, workspace_id: str, locations: Sequence[str], branch: str) -> str | None:
+    """The slug under which a workspace remembers a place that may be written in several ways."""
+    names = {f"place{number}": location for number, location in enumerate(locations)}
+    row = tx.one(
+        "SELECT slug FROM repository WHERE workspace_id = :workspace AND branch = :branch "
+        f"AND location IN ({', '.join(f':{name}' for name in names)}) ORDER BY created_at LIMIT 1",
+        {"workspace": workspace_id, "branch": branch, **names},
+    )
+    return None if row is None else str(row["slug"])
+
+
 def ids(tx: Tx) -> set[str]:
     """Every repository there is."""
     return {str(row["id"]) for row in tx.all("SELECT id FROM repository")}
