@@ -93,7 +93,8 @@ async def status(session: Session, slug: str) -> None:
 )
 async def syncs(session: Session, slug: str, limit: int) -> None:
     page = await session.services.repositories.syncs(session.principal, slug, limit=limit)
-    columns = ["started_at", "trigger", "status", "commits_added", "files_changed", "items_changed", "error"]
+    counts = ["commits_added", "commits_removed", "files_changed", "files_removed", "items_changed"]
+    columns = ["started_at", "trigger", "status", *counts, "error"]
     session.out.table((_sync_record(each) for each in page.items), columns)
 
 
