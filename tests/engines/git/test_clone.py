@@ -100,7 +100,7 @@ async def test_a_second_fetch_brings_what_is_new_and_drops_what_went(
         second = await git.fetch("repo_1", location)
         assert second.commit == rewritten
         assert await git.tags("repo_1", location, second) == []
-        with pytest.raises(GitFailed, match="no branch 'feature'; there are main"):
+        with pytest.raises(GitFailed, match="no branch 'feature'; it has main"):
             await git.fetch("repo_1", location, branch="feature")
         shas = repo.run("rev-list", first.commit).split()
         read = await walked(git, location, second, known_head=first.commit, known=shas)

@@ -120,7 +120,9 @@ async def test_names_and_messages_in_other_encodings_are_readable(tmp_path: Path
     assert commits[3].author == "émile"
 
 
-@pytest.mark.parametrize("encoding", ["undefined", "punycode", "idna", "unicode_escape", "hex", "no such", "utf-16"])
+@pytest.mark.parametrize(
+    "encoding", ["undefined", "punycode", "idna", "unicode_escape", "hex", "no such", "utf-16", "\xff"]
+)
 async def test_an_encoding_that_is_none_does_not_stop_a_walk(encoding: str, tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "repo")
     tree = repo.run("mktree", input=b"")

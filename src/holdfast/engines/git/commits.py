@@ -8,7 +8,7 @@ from pygit2.enums import ObjectType
 
 from holdfast.engines.extract.text import clean
 from holdfast.engines.git.renames import paired
-from holdfast.engines.git.repository import shallow_roots, spell, words
+from holdfast.engines.git.repository import declared_encoding, shallow_roots, spell, words
 from holdfast.engines.git.trees import Difference, Side, Trees
 
 _LAST_SECOND = 253_402_300_799
@@ -34,7 +34,7 @@ class CommitReader:
 
     def row(self, commit: pygit2.Commit) -> list[Any]:
         """A commit in the order of the model's fields."""
-        author, encoding = commit.author, commit.message_encoding
+        author, encoding = commit.author, declared_encoding(commit)
         subject, body = _parts(words(commit.raw_message, encoding))
         differences = self.differences(commit)
         return [

@@ -9,7 +9,7 @@ from pygit2.enums import FileMode, SortMode
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
 from holdfast.engines.git.commits import CommitReader, millis
-from holdfast.engines.git.repository import Problem, find_commit, spell, words
+from holdfast.engines.git.repository import Problem, declared_encoding, find_commit, spell, words
 from holdfast.engines.git.sorts import is_binary
 
 _MOST_LINES = 400
@@ -220,7 +220,7 @@ def blame(
 
 def _who(repo: pygit2.Repository, sha: str) -> list[Any]:
     commit = find_commit(repo, sha)
-    encoding = commit.message_encoding
+    encoding = declared_encoding(commit)
     subject = " ".join(words(commit.raw_message, encoding).strip().partition("\n\n")[0].split())
     return [sha, words(commit.author.raw_name, encoding), millis(commit.commit_time), subject[:1_000]]
 

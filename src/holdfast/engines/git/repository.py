@@ -151,6 +151,14 @@ def spell(raw: bytes) -> str:
         return raw.decode("utf-8", "backslashreplace")
 
 
+def declared_encoding(commit: pygit2.Commit) -> str | None:
+    """The encoding that a commit names for its words, where that is a name at all."""
+    try:
+        return commit.message_encoding
+    except UnicodeDecodeError:
+        return None
+
+
 def words(raw: bytes, encoding: str | None) -> str:
     """A message or a name: by its declared encoding, else UTF-8, else Latin-1; without what no store can hold."""
     if encoding:
