@@ -3,14 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.engines.code_hosts.apis import GITHUB_URL, GITLAB_URL
 from holdfast.engines.code_hosts.github_history import GitHubHistory
 from holdfast.engines.code_hosts.gitlab_history import GitLabHistory
-from holdfast.engines.code_hosts.history import HostHistory, HostItem, Token
+from holdfast.engines.code_hosts.history import HostHistory, Token
 from holdfast.engines.code_hosts.patience import PATIENCE, Patience
 from holdfast.engines.fetch.guard import Guard
 from holdfast.engines.fetch.url import parse_url
@@ -22,7 +22,7 @@ from holdfast.features.repositories.access import user_and_token
 from holdfast.features.repositories.entries import entry_id
 from holdfast.features.repositories.item_entries import item_entries
 from holdfast.features.repositories.keeping import RepositoryGone
-from holdfast.features.repositories.model import ITEM_KINDS, Host, Item, ItemKind, Remark, Repository
+from holdfast.features.repositories.model import ITEM_KINDS, Host, Item, ItemKind, Repository
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx
 
@@ -141,7 +141,7 @@ class HostItems:
         async with aclosing(items):
             try:
                 async for found in items:
-                    batch.append(_item(found))
+                    batch.append(found)
                     seen += 1
                     await run.progress(seen, None, f"{seen} {_WORDS[kind]} from {_NAMES[repository.host]}")
                     if len(batch) >= BATCH:
@@ -201,8 +201,3 @@ def _count(tx: Tx, run: JobRun, repository: Repository, changed: int) -> None:
     running = [sync for sync in store.syncs(tx, repository.id, limit=5) if sync.job_id == run.job.id] if changed else []
     for sync in running:
         store.count_sync(tx, sync.id, items_changed=changed)
-
-
-def _item(found: HostItem) -> Item:
-    plain = {name: getattr(found, name) for name in Item.__dataclass_fields__ if name != "remarks"}
-    return Item(**plain, remarks=tuple(Remark(**asdict(remark)) for remark in found.remarks))

@@ -4,13 +4,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from holdfast.core.errors import Conflict, NotFound
+from holdfast.engines.code_hosts.history import HostItem, HostItemKind, HostRemark
 
 State = Literal["queued", "syncing", "ready", "failed"]
 Trigger = Literal["add", "manual", "webhook", "poll"]
 SyncStatus = Literal["RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
 SynthesisStatus = Literal["pending", "running", "completed", "failed"]
 Host = Literal["", "github", "gitlab"]
-ItemKind = Literal["pull_request", "issue", "release", "discussion"]
+# Kept just as the host's reader gives them.
+Item = HostItem
+Remark = HostRemark
+ItemKind = HostItemKind
 
 SYNC_KIND = "repository.sync"
 SYNTHESIS_KIND = "repository.synthesis"
@@ -22,7 +26,7 @@ ENTRY_TYPES = (COMMIT, FILE, TAG, *ITEM_KINDS)
 """What search calls the entries of repositories; each entry's `collection` is the repository's id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     """A repository of a workspace; its slug is its name in the whole organization."""
 
@@ -35,33 +39,33 @@ class Repository:
     location: str
     """Where it is cloned from: an absolute path on the server's machine or a URL, never with credentials."""
     is_local: bool
-    host: Host
-    full_name: str
+    host: Host = ""
+    full_name: str = ""
     """`owner/name` at its host; empty for one that has none."""
-    key_from: str | None
+    key_from: str | None = None
     """The workspace secret that holds the token for its host."""
-    webhook_secret: str | None
+    webhook_secret: str | None = None
     """The workspace secret that its webhooks are signed with."""
-    branch: str
+    branch: str = ""
     """The branch that was asked for; empty for the default one."""
-    head: str
+    head: str = ""
     """The commit that the last completed sync saw."""
-    state: State
-    reason: str | None
-    job_id: str | None
-    ingested: bool
+    state: State = "queued"
+    reason: str | None = None
+    job_id: str | None = None
+    ingested: bool = False
     """Whether a sync has completed."""
-    last_synced_at: int | None
-    synthesis_status: SynthesisStatus
-    synthesis_progress: int
-    synthesised_at: int | None
-    synthesised_head: str
-    keystone_files: int
+    last_synced_at: int | None = None
+    synthesis_status: SynthesisStatus = "pending"
+    synthesis_progress: int = 0
+    synthesised_at: int | None = None
+    synthesised_head: str = ""
+    keystone_files: int = 0
     """Files below `.keystone/` at the head."""
-    commits: int
-    files: int
-    items: int
-    entries: int
+    commits: int = 0
+    files: int = 0
+    items: int = 0
+    entries: int = 0
     """Entries in the search index."""
     created_by: str
     created_by_name: str
@@ -99,41 +103,6 @@ class Sync:
     files_removed: int = 0
     items_changed: int = 0
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A comment or a review below an item."""
-
-    author: str
-    at: int
-    body: str
-    kind: Literal["comment", "review"] = "comment"
-    path: str = ""
-    line: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A pull request, issue, release or discussion of the repository's host."""
-
-    kind: ItemKind
-    number: str
-    """Its number; of a release, its tag."""
-    title: str
-    body: str
-    state: str
-    author: str
-    url: str
-    created_at: int
-    updated_at: int
-    closed_at: int | None = None
-    merged_at: int | None = None
-    commit: str = ""
-    """The commit that a pull request was merged as, or that a release stands on."""
-    labels: tuple[str, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
