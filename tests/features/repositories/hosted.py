@@ -13,6 +13,7 @@ from holdfast.engines.code_hosts.patience import Patience
 from holdfast.engines.events import EventBus
 from holdfast.engines.fetch.guard import Guard
 from holdfast.engines.git.engine import GitEngine
+from holdfast.engines.git.tunnel import Rules
 from holdfast.engines.jobs import Job, JobEngine, JobRun
 from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.engines.search.hashing import WordEmbedder
@@ -123,7 +124,7 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)
     jobs = JobEngine(database, events)
-    git = GitEngine(directory / "repositories")
+    git = GitEngine(directory / "repositories", Rules(allow_private=("127.0.0.0/8",)))
     urls = {host: access.url for host, access in accesses.items()}
     made = Hosted(
         database=database,
