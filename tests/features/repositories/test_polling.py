@@ -16,6 +16,7 @@ from holdfast.features.repositories.webhooks import KEEP_DELIVERIES_MILLIS
 from holdfast.storage.database import Database, Tx
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock
+from tests.support.git import GitRepo
 
 URL = "https://git.example.org/sea/tides.git"
 
@@ -80,7 +81,7 @@ async def test_a_failed_one_is_tried_again_but_not_at_every_turn(world: Hosted) 
 
 
 async def test_paths_are_not_polled(world: Hosted, tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
+    GitRepo(tmp_path / "work")
     local = replace(world.principal, proof="local")
     world.principal = local
     repository = await world.add(str(tmp_path / "work"))
