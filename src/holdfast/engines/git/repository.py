@@ -11,9 +11,10 @@ from pygit2.enums import ConfigLevel, RepositoryOpenFlag
 from holdfast.engines.extract.text import clean
 from holdfast.engines.git.address import BadLocation, parse_location
 
-_WINDOW_BYTES = 16 * 1024 * 1024
-_MAPPED_BYTES = 96 * 1024 * 1024
-_CACHED_BYTES = 24 * 1024 * 1024
+_WINDOW_BYTES = 8 * 1024 * 1024
+_MAPPED_BYTES = 64 * 1024 * 1024
+_CACHED_BYTES = 4 * 1024 * 1024
+"""Of objects as they are stored; parsed they take three times that, and a walk asks for most of them once."""
 _OPEN_PACKS = 100
 _COMMON_BRANCHES = ("main", "master", "trunk", "develop")
 _MAX_NAMED = 10
