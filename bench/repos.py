@@ -1,6 +1,7 @@
 """Measures repository memory: how fast a history is taken in, whether the right files are found, how fast a query is.
 
-python -m bench.repos ingest [--path CLONE]        commits and files a second, and the memory that takes
+python -m bench.repos ingest [--path CLONE] [--commits N]   commits and files a second, and the memory that takes
+python -m bench.repos clone [--commits N]          the memory of cloning a history over HTTP
 python -m bench.repos retrieval --path CLONE       from a commit's subject to the files it changed
 python -m bench.repos search                       search_memory over 100,000 passages, the query's vector included
 """
@@ -10,6 +11,7 @@ import asyncio
 import math
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -28,6 +30,9 @@ from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
+from holdfast.engines.git.address import parse_location
+from holdfast.engines.git.engine import GitEngine
+from holdfast.engines.git.tunnel import Rules
 from holdfast.engines.search import Entry
 from holdfast.engines.search.analyser import query_words, words
 from holdfast.engines.search.embedder import Embedder, unit
@@ -40,6 +45,7 @@ from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.wiring import build_services
 from tests.support.git import GitRepo
+from tests.support.git_server import git_server
 
 COMMITS = 10_000
 HELD_OUT = 200
@@ -88,10 +94,11 @@ async def opened(embedder: Embedder, *, embedding: bool) -> AsyncIterator[Opened
 
 
 class Weighing:
-    """The most memory that this process and its children had together, looked at often."""
+    """The most memory that this process and its children had together, looked at often; or only children called so."""
 
-    def __init__(self) -> None:
+    def __init__(self, child: str = "") -> None:
         self._process = psutil.Process()
+        self._child = child
         self.before = self._now()
         self.most = self.before
         self._over = threading.Event()
@@ -107,10 +114,12 @@ class Weighing:
 
     def _now(self) -> int:
         total = 0
-        for process in (self._process, *self._process.children(recursive=True)):
+        children = self._process.children(recursive=True)
+        for process in children if self._child else (self._process, *children):
             try:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
+                if not self._child or self._child in " ".join(process.cmdline()):
+                    total += process.memory_info().rss
+            except (psutil.NoSuchProcess, psutil.ZombieProcess):
                 continue
         return total
 
@@ -123,13 +132,11 @@ class Weighing:
 # Taking a history in
 
 
-async def ingest(path: Path | None) -> list[Figure]:
+async def ingest(path: Path | None, commits: int) -> list[Figure]:
     """Read a generated history, or a clone."""
+    is_generated = path is None
     with tempfile.TemporaryDirectory() as directory:
-        if path is None:
-            made = GitRepo(Path(directory) / "generated")
-            made.grow(COMMITS, files=400)
-            path = made.path
+        path = path or _grown(Path(directory) / "generated", commits)
         floor = _log_seconds(path)
         async with opened(WordEmbedder(), embedding=False) as product:
             with Weighing() as weighing:
@@ -138,13 +145,36 @@ async def ingest(path: Path | None) -> list[Figure]:
             again = await product.services.repositories.sync(product.owner, found.slug)
             await product.services.jobs.wait(again.job_id or "", timeout_seconds=600)
             second = time.perf_counter() - began
-    name = "generated" if found.commits == COMMITS else found.name
+    name = "generated" if is_generated else found.name
     return [
         Figure(f"{name}: commits taken in ({found.commits:,}, files too)", found.commits / seconds, "/s", 2000),
         Figure(f"{name}: files taken in ({found.files:,})", found.files / seconds, "/s"),
         Figure(f"{name}: share of `git log --numstat`'s own speed", floor / seconds, "×"),
         Figure(f"{name}: most memory, server and readers", weighing.most / 1e6, "MB", 500, "lower"),
         Figure(f"{name}: a second sync without a change", second * 1000, "ms"),
+    ]
+
+
+def _grown(path: Path, commits: int, *, bare: bool = False) -> Path:
+    """A repository of many commits, made in a process whose memory is not ours."""
+    script = f"from tests.support.git import *; GitRepo(Path({str(path)!r}), bare={bare}).grow({commits}, files=400)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    return path
+
+
+async def clone(commits: int) -> list[Figure]:
+    """Fetch a generated history from git's own HTTP server, into a mirror."""
+    with tempfile.TemporaryDirectory() as directory:
+        _grown(Path(directory) / "served" / "big.git", commits, bare=True)
+        with git_server(Path(directory) / "served") as server, Weighing("holdfast.engines.git.cloning") as weighing:
+            git = GitEngine(Path(directory) / "mirrors", Rules(allow_private=(server.place,)))
+            began = time.perf_counter()
+            await git.fetch("repo_1", parse_location(server.url("big.git")))
+            seconds = time.perf_counter() - began
+            await git.close()
+    return [
+        Figure(f"{commits:,} commits cloned over HTTP", commits / seconds, "/s"),
+        Figure("most memory of the cloning process", weighing.most / 1e6, "MB", 500, "lower"),
     ]
 
 
@@ -318,13 +348,16 @@ def main() -> None:
     """Measure as the arguments say."""
     parser = options((__doc__ or "").splitlines()[0])
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("what", choices=("ingest", "retrieval", "search"))
+    parser.add_argument("what", choices=("ingest", "clone", "retrieval", "search"))
     parser.add_argument("--path", type=Path, help="a clone to measure with")
+    parser.add_argument("--commits", type=int, default=COMMITS, help="how many the generated history has")
     parser.add_argument("--held-out", type=int, default=HELD_OUT, help="newest commits that the index does not know")
     parser.add_argument("--chunks", type=int, default=CHUNKS)
     chosen = parser.parse_args()
     if chosen.what == "ingest":
-        figures = asyncio.run(ingest(chosen.path))
+        figures = asyncio.run(ingest(chosen.path, chosen.commits))
+    elif chosen.what == "clone":
+        figures = asyncio.run(clone(chosen.commits))
     elif chosen.what == "retrieval":
         figures = asyncio.run(retrieval(chosen.path or Path(), chosen.held_out))
     else:
