@@ -99,26 +99,9 @@ def _repository(world: World, slug: str, workspace_id: str) -> Repository:
         name=slug,
         location=f"/srv/{slug}",
         is_local=True,
-        host="",
-        full_name="",
-        key_from=None,
-        webhook_secret=None,
-        branch="",
-        head="",
         state="ready",
-        reason=None,
-        job_id=None,
         ingested=True,
         last_synced_at=NOW,
-        synthesis_status="pending",
-        synthesis_progress=0,
-        synthesised_at=None,
-        synthesised_head="",
-        keystone_files=0,
-        commits=0,
-        files=0,
-        items=0,
-        entries=0,
         created_by="system",
         created_by_name="system",
         created_at=NOW,
@@ -162,6 +145,8 @@ async def api(world: World, database: Database) -> Kept:
         symbols=[Symbol("fetch", "function", 1, 1)],
     )
     await kept.file("Makefile", "test:\n\tpytest", kind="text")
+    await kept.file("README.md", "# Api\n\nAnswers calls.", kind="text")
+    await kept.file("tests/readme.py", "README = 1", symbols=[Symbol("README", "constant", 1, 1)])
     await kept.file("logo.png", kind="binary")
     await kept.commit("a1b2c3d4" + "0" * 32, "Refuse credentials in a location", "src/net/address.py")
     await kept.commit(
@@ -196,6 +181,15 @@ async def _search(finding: RepositoryFinding, world: World, query: str, **more: 
         ("what is in address.py?", "file:src/net/address.py#L1-L10"),
         ("Makefile", "file:Makefile#L1-L10"),
         ("logo.png", "file:logo.png"),
+        ("README", "file:README.md#L1-L10"),
+        ("what is in README?", "file:README.md#L1-L10"),
+        ("address", "file:src/net/address.py#L1-L10"),
+        ("net/address", "file:src/net/address.py#L1-L10"),
+        ("net.address", "file:src/net/address.py#L1-L10"),
+        ("net.address.parse_location", "file:src/net/address.py#L11-L20"),
+        ("src/net", "file:src/net/address.py#L1-L10"),
+        ("/srv/api/src/net/address.py", "file:src/net/address.py#L1-L10"),
+        ("https://github.com/o/r/blob/main/src/net/address.py#L25", "file:src/net/address.py#L21-L30"),
         ("a1b2c3d", "commit:a1b2c3d4" + "0" * 32),
         ("why was A1B2C3D4 made, and the store", "commit:a1b2c3d4" + "0" * 32),
         ("#31", "pr:31"),

@@ -1,6 +1,6 @@
 """Owns the look-up of what a query names: commits by hash, items by number, files by path, symbols and tags by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.engines.search import Hit, SearchEngine
 from holdfast.features.repositories import history_store, item_store
@@ -8,7 +8,7 @@ from holdfast.features.repositories.entries import commit_entry, entry_id, tag_e
 from holdfast.features.repositories.item_entries import item_entries
 from holdfast.features.repositories.matches import file_source, match_of
 from holdfast.features.repositories.model import FILE, FoundSymbol, KnownFile, Match, Repository
-from holdfast.features.repositories.names import Name, Names, Numbered, Symbol
+from holdfast.features.repositories.names import Name, Names, Numbered, Path, Symbol
 from holdfast.storage.database import Tx
 
 MOST_OF_KIND = 5
@@ -29,6 +29,7 @@ def matches(tx: Tx, search: SearchEngine, repository: Repository, names: Names) 
         *looked_up.items(names),
         *looked_up.files(names),
         *looked_up.symbols(names),
+        *looked_up.shortened(names),
         *looked_up.tags(names),
     ]
     return sorted(found, key=lambda match: -match.similarity)
@@ -63,8 +64,32 @@ class Exact:
     def files(self, names: Names) -> Iterator[Match]:
         """The files of a path or the end of one, each by the passage that has the line."""
         for name in names.paths:
-            for file in history_store.files_named(self._tx, self._repository.id, name.text, MOST_OF_KIND):
-                yield self._passage(file.path, name.line or 1, _similarity(name)) or self._bare(file, name)
+            path = self._within(name)
+            found = history_store.files_named(self._tx, self._repository.id, path, MOST_OF_KIND)
+            if not found and name.text.isupper():
+                # README and CHANGELOG are files, whatever constants are called so too.
+                found = history_store.files_stemmed(self._tx, self._repository.id, path, MOST_OF_KIND)
+            yield from self._shown(found, name)
+
+    def shortened(self, names: Names) -> Iterator[Match]:
+        """Files without their extension, modules as code names them, and what is in a directory."""
+        for name in names.paths:
+            if not name.whole or name.text.isupper():
+                continue
+            path = self._within(name)
+            spelled = path if "/" in path else path.replace(".", "/")
+            found = history_store.files_stemmed(self._tx, self._repository.id, spelled, MOST_OF_KIND)
+            if not found and "/" in spelled:
+                found = history_store.files_below(self._tx, self._repository.id, spelled, MOST_OF_KIND)
+            yield from self._shown(found, name)
+
+    def _within(self, name: Path) -> str:
+        """The path in the repository, where the whole one on the server's machine is named."""
+        return name.text.removeprefix(f"{self._repository.location.strip('/')}/")
+
+    def _shown(self, files: Sequence[KnownFile], name: Path) -> Iterator[Match]:
+        for file in files:
+            yield self._passage(file.path, name.line or 1, _similarity(name)) or self._bare(file, name)
 
     def symbols(self, names: Names) -> Iterator[Match]:
         """The passages that define a symbol."""

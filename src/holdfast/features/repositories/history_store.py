@@ -16,6 +16,8 @@ _SYMBOL = "repository_id, name, kind, container, path, start_line, end_line FROM
 _FILE = "path, blob, kind, language, size, lines, passages FROM repository_file"
 _AT_ONCE = 500
 """Parameters in one statement."""
+_INTRODUCTIONS = ("readme", "index.", "__init__.", "mod.rs", "main.", "doc.go", "package-info.")
+"""What names of files that introduce their directory begin with."""
 
 T = TypeVar("T")
 
@@ -229,6 +231,37 @@ def files_named(tx: Tx, repository_id: str, path: str, limit: int = 10) -> list[
     )
     found = [KnownFile(**row) for row in rows]
     return [file for file in found if f"/{file.path}".lower().endswith(f"/{wanted}".lower())][:limit]
+
+
+def files_stemmed(tx: Tx, repository_id: str, path: str, limit: int = 10) -> list[KnownFile]:
+    """The files whose path without extension is this, or ends with it as whole parts, shortest path first."""
+    folder, _, stem = path.strip("/").lower().rpartition("/")
+    rows = tx.all(
+        f"SELECT {_FILE} WHERE repository_id = :repository AND name LIKE :named ESCAPE '\\' "
+        "ORDER BY LENGTH(path), path LIMIT 1000",
+        {"repository": repository_id, "named": f"{_literal(stem)}.%"},
+    )
+    found = [KnownFile(**row) for row in rows]
+    within = f"/{folder}" if folder else ""
+    return [file for file in found if f"/{file.path.lower().rpartition('/')[0]}".endswith(within)][:limit]
+
+
+def files_below(tx: Tx, repository_id: str, directory: str, limit: int = 10) -> list[KnownFile]:
+    """The files right in a directory of this path or end of one, what introduces it first."""
+    wanted = f"/{directory.strip('/').lower()}"
+    rows = tx.all(
+        f"SELECT {_FILE} WHERE repository_id = :repository AND lower(path) LIKE :below ESCAPE '\\' "
+        "ORDER BY LENGTH(path), path LIMIT 1000",
+        {"repository": repository_id, "below": f"%{_literal(wanted[1:])}/%"},
+    )
+    found = [KnownFile(**row) for row in rows]
+    inside = [file for file in found if f"/{file.path.lower().rpartition('/')[0]}".endswith(wanted)]
+    return sorted(inside, key=lambda file: not file.path.lower().rpartition("/")[2].startswith(_INTRODUCTIONS))[:limit]
+
+
+def _literal(text: str) -> str:
+    """Words for LIKE that stand for themselves."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def count_files(tx: Tx, repository_id: str) -> int:

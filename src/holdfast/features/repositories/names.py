@@ -17,6 +17,7 @@ _NUMBER = re.compile(
 )
 _URL_NUMBER = re.compile(r"/(?P<kind>issues|pull|merge_requests|discussions)/(?P<number>\d{1,9})\b")
 _LINES = re.compile(r"(?:#L(\d+)(?:-L?\d+)?|:(\d+)(?:[-:]\d+)?)$")
+_BLOB_URL = re.compile(r"://[^/]+/.+?/(?:blob|blame|raw)/[^/]+/(?P<path>[^?#]+)(?:\?[^#]*)?(?P<lines>#.*)?$")
 _FILE_NAME = re.compile(r"\.?[\w+@~-][\w+@~.-]*\.[A-Za-z_][\w+-]{0,15}|\.[A-Za-z][\w.-]+")
 _VERSION = re.compile(r"[A-Za-z_-]{0,40}\d+(?:\.\d+)+[\w.+-]*")
 _SYMBOL = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)*")
@@ -134,10 +135,12 @@ def _numbers(query: str, alone: bool) -> list[Numbered]:
 
 def _paths(telling: list[str], alone: bool) -> list[Path]:
     found = []
-    for token in telling:
+    for written in telling:
+        pasted = _BLOB_URL.search(written)
+        token = f"{pasted['path']}{pasted['lines'] or ''}" if pasted else written
         lines = _LINES.search(token)
         text = token[: lines.start()] if lines else token
-        if "://" in token or not (alone or _FILE_NAME.fullmatch(text) or "/" in text.strip("/")):
+        if "://" in token or not (alone or pasted or _FILE_NAME.fullmatch(text) or "/" in text.strip("/")):
             continue
         line = int(lines.group(1) or lines.group(2)) if lines else None
         found.append(Path(text.removeprefix("./").strip("/"), alone, line))
