@@ -46,20 +46,23 @@ class ShelfView:
         self._at, self._known_by, self._allowed = at, known_by, allowed
 
     @cached_property
-    def _of_kind(self) -> Mask:
-        """The rows of the filter's types and collections."""
+    def _of_kind(self) -> Mask | None:
+        """The rows of the filter's types and collections; None for all."""
         column = self._columns
-        mask: Mask = column["numbers"] >= 0 if self._dropped else np.ones(self._count, np.bool_)
+        mask: Mask | None = column["numbers"] >= 0 if self._dropped else None
         for name, wanted in (("types", self._types), ("collections", self._collections)):
             if wanted is not None:
-                mask &= column[name] == wanted[0] if len(wanted) == 1 else np.isin(column[name], wanted)
+                right = column[name] == wanted[0] if len(wanted) == 1 else np.isin(column[name], wanted)
+                mask = right if mask is None else mask & right
         return mask
 
     @cached_property
     def _mask(self) -> Mask:
         """The rows within the filter."""
         column = self._columns
-        mask: Mask = self._of_kind & (column["until"] > self._at)
+        mask: Mask = column["until"] > self._at
+        if self._of_kind is not None:
+            mask &= self._of_kind
         if self._known_by is not None:
             mask &= column["learned"] <= self._known_by
         if self._allowed is not None:
@@ -68,7 +71,7 @@ class ShelfView:
 
     def within(self) -> int:
         """How many entries are of the filter's types and collections."""
-        return int(np.count_nonzero(self._of_kind))
+        return self._count if self._of_kind is None else int(np.count_nonzero(self._of_kind))
 
     def numbers(self, places: Places) -> Places:
         """The numbers of the entries in these places."""
