@@ -125,7 +125,7 @@ async def test_a_private_repository_needs_the_right_token(tmp_path: Path, repo: 
     async with cloner(tmp_path, server.place) as git:
         nobody = await _fails(git, url)
         assert nobody.code == "unauthorized"
-        assert "give a token" in nobody.message
+        assert "--key-from" in nobody.message
         wrong = await _fails(git, url, credentials=Credentials("robot", "wrong-token"))
         assert wrong.code == "token_refused"
         assert "wrong-token" not in wrong.message
@@ -451,3 +451,17 @@ async def test_the_git_protocol_goes_through_the_same_guard(tmp_path: Path, repo
     daemon.close()
     assert head.commit == repo.run("rev-parse", "main")
     assert asked[0].startswith(f"git-upload-pack /project.git\0host=127.0.0.1:{port}\0".encode())
+
+
+async def test_a_git_daemon_that_has_no_such_repository_is_understood(tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(int(await reader.readexactly(4), 16) - 4)
+        said = b"ERR access denied or repository not exported: /none.git"
+        writer.write(f"{len(said) + 4:04x}".encode() + said)
+        writer.close()
+
+    daemon = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    place = f"127.0.0.1:{daemon.sockets[0].getsockname()[1]}"
+    async with cloner(tmp_path, place) as git:
+        assert (await _fails(git, f"git://{place}/none.git")).code == "not_found"
+    daemon.close()

@@ -23,6 +23,7 @@ _SIGNS = (
     ("status code: 401", "token_refused"),
     ("status code: 403", "token_refused"),
     ("status code: 404", "not_found"),
+    ("not exported", "not_found"),
     ("certificate", "tls"),
     ("ssl", "tls"),
     ("file too large", "too_large"),
