@@ -47,7 +47,7 @@ class Word(NamedTuple):
     end: int
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """The stem of a lower-case word; words with digits stay as they are."""
     if len(word) < 3 or not word.isalpha():
@@ -72,7 +72,7 @@ def words(text: str) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def code(word: str) -> int:
     """A word's number, to count words by: four bytes, the same on every machine."""
     return zlib.crc32(word.encode(errors="replace"))
@@ -122,18 +122,19 @@ def located(text: str, wanted: Container[str]) -> list[Word]:
     return found
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=20_000)
 def _texts_of_run(run: str) -> tuple[str, ...]:
     return tuple(word.text for word in _of_run(run))
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=50_000)
 def _codes_of_run(run: str) -> bytes:
     return codes(_texts_of_run(run))
 
 
-# People repeat their words, so most of a text is looked up rather than taken apart.
-@lru_cache(maxsize=100_000)
+# People repeat their words, so most of a text is looked up rather than taken apart; numbers and hashes never come
+# again, so that more room would only be more memory.
+@lru_cache(maxsize=10_000)
 def _of_run(run: str) -> tuple[Word, ...]:
     """The words of a run of characters, their places counted from its start."""
     if _IS_CJK.match(run):
@@ -176,7 +177,7 @@ def _bigrams(run: str) -> Iterator[Word]:
         yield Word(run[offset : offset + 2], offset, offset + 2)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _fold(word: str) -> str:
     """Lower case without accents."""
     lower = word.lower()
