@@ -161,7 +161,7 @@ async def test_where_a_repository_stands(git: GitEngine, repo: GitRepo, tmp_path
     second = repo.commit("Next", {"a": "2"})
     assert (await _head(git, repo.path)) == Head("feature/x", second)
     assert (await _head(git, repo.path, "main")) == Head("main", first)
-    with pytest.raises(GitFailed, match="no branch 'nope'; there are feature/x, main"):
+    with pytest.raises(GitFailed, match="no branch 'nope'; it has feature/x, main"):
         await _head(git, repo.path, "nope")
     repo.checkout(first)
     assert (await _head(git, repo.path)) == Head("HEAD", first)

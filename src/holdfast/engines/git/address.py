@@ -56,7 +56,8 @@ def is_path(text: str) -> bool:
 
 def may_be_path(text: str) -> bool:
     """Whether only a look at the machine could tell that a text is no path."""
-    return _SCHEME.match(text) is None and _SCP.fullmatch(text) is None and _HELPER.match(text) is None
+    is_other = _SCHEME.match(text) or _SCP.fullmatch(text) or _HELPER.match(text) or text.startswith("-")
+    return not is_other
 
 
 def spellings(location: Location) -> Sequence[str]:
