@@ -118,7 +118,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "relation": "supports",
     }
     # Whether it can be read does not matter here.
-    repository = NewRepository(location="https://git.example.org/victim.git", slug="victim")
+    repository = NewRepository(location="https://git.invalid/victim.git", slug="victim")
     ids["slug"] = (await server.services.repositories.add(server.owner, server.start.workspace_id, repository)).slug
     ids["sha"] = "0123456789"
     ids["relation_id"] = await make(f"{space}/relations", relation, "relation_id")

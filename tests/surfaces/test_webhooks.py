@@ -21,7 +21,7 @@ from tests.support.server import TestServer, serving
 
 SECRET = "s3cret"
 # Nothing can be cloned from there: the syncs that these tests queue end at once.
-LOCATION = "http://127.0.0.1:9/octo/tides.git"
+LOCATION = "https://git.invalid/octo/tides.git"
 
 
 async def listening(server: TestServer) -> Repository:
