@@ -75,3 +75,30 @@ def test_markdown_loses_no_letter_outside_its_headings(text: str) -> None:
 def test_code_loses_no_letter_however_broken_it_is(text: str) -> None:
     chunks = [chunk.text for chunk in chunk_code(text, "python")]
     assert _words("".join(chunks)) == _words(text)
+
+
+def _function(name: str, words: int) -> str:
+    return f"def {name}(value):\n    return [{', '.join(['value'] * words)}]\n"
+
+
+def test_small_neighbours_share_a_passage_and_large_ones_have_their_own() -> None:
+    small = [_function(f"small_{number}", 10) for number in range(4)]
+    large = [_function(f"large_{number}", 70) for number in range(2)]
+    chunks = [chunk.text for chunk in chunk_code("\n\n".join([*small, *large]), "python")]
+    assert [[name for name in ("small_0", "small_3", "large_0", "large_1") if name in text] for text in chunks] == [
+        ["small_0", "small_3"],
+        ["large_0"],
+        ["large_1"],
+    ]
+
+
+def test_the_head_of_a_class_stands_with_its_first_method() -> None:
+    methods = "\n".join(
+        f"    {_function(f'method_{number}', 60)}".replace("\n    r", "\n        r") for number in range(3)
+    )
+    chunks = list(chunk_code(f'class Shop:\n    """Sells."""\n\n{methods}', "python"))
+    assert [(chunk.heading, "class Shop" in chunk.text) for chunk in chunks] == [
+        ("Shop › method_0", True),
+        ("Shop › method_1", False),
+        ("Shop › method_2", False),
+    ]

@@ -48,8 +48,10 @@ _DEFINITION = re.compile(
     r"|class|module|method|singleton_method"
 )
 _WRAPPERS = ("decorated_definition", "export_statement")
-_OWN_TOKENS = 40
-"""A definition of at least so many tokens is a passage of its own; smaller neighbours share one."""
+_OWN_TOKENS = 110
+"""A definition that fills half a passage is one of its own; smaller neighbours share one."""
+_HEAD_TOKENS = 40
+"""The head of a definition that is not yet worth a passage by itself."""
 _MAX_DEPTH = 40
 _MAX_BYTES = 2_000_000
 """Longer files are generated; they are cut at lines."""
@@ -134,9 +136,12 @@ def _stretched(pieces: Iterator[_Unit], start: int, end: int, *, opens: bool) ->
 def _joins(held: list[_Unit], size: int, unit: _Unit) -> bool:
     """Whether a unit shares the passage of those before it."""
     head = held[0].path
-    is_head = bool(head or held[0].opens) and size < _OWN_TOKENS and unit.path[: len(head)] == head
+    is_head = bool(head or held[0].opens) and size < _HEAD_TOKENS and unit.path[: len(head)] == head
     if is_head and not unit.is_definition:
         # A signature stays with the beginning of its body, however long that is.
+        return True
+    if is_head and size + unit.tokens <= MAX_TOKENS:
+        # The head of a class says little without what it holds.
         return True
     if unit.opens:
         return is_head
