@@ -78,7 +78,22 @@ async def test_each_kind_of_question_gets_its_kind_of_source(here: RepositoryWor
     assert "ledger (commits: 4; files: 4; pull requests, issues: 0)" in nothing.markdown
 
 
-@pytest.mark.contract("KS-3")
+async def test_who_changed_a_file_last_is_whoever_did_so_not_who_wrote_most_of_it(
+    here: RepositoryWorld, tmp_path: Path
+) -> None:
+    made = GitRepo(tmp_path / "tax")
+    rates = [f"RATE_{number} = {number}" for number in range(20)]
+    made.commit("Begin the rates", {"src/rates.py": "\n".join(rates)}, author="Grace Hopper")
+    made.commit("Raise the last rate", {"src/rates.py": "\n".join([*rates[:-1], "RATE_19 = 21"])}, author="Ada King")
+    await here.add(made, slug="tax")
+
+    answer = await here.services.ask.ask(here.principal, ["tax"], "Who changed src/rates.py last?", source="cli")
+
+    assert answer.markdown.startswith("- **Ada King**, ")
+    assert 'last changed src/rates.py: "Raise the last rate" [1]' in answer.markdown
+    assert "**Grace Hopper**" in answer.markdown
+
+
 async def test_pull_requests_and_issues_are_cited_by_their_number_and_address(world: RepositoryWorld) -> None:
     found = await world.get("ledger")
     body = "Half-even rounding was chosen because regulators audit every cent.\n\nSigned-off-by: Ada"

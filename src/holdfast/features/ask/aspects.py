@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from holdfast.engines.search.analyser import query_words, words
@@ -20,6 +21,7 @@ _CUT = re.compile(
 _FIRST = re.compile(rf"\W*(?:(?:and|also|so|since|by|in|for|from|to)\s+)*({_ASKS})\b", re.I)
 _WORDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("broke", re.compile(r"\b(?:breaks?|broken?|regress\w*|bugs?|crash\w*|fail\w*|outages?|incidents?)\b", re.I)),
+    ("broke", re.compile(r"\b(?:was|were|got|did)\b.*\b(?:fix|repair|mend|solve|resolve)\w*", re.I)),
     ("why", re.compile(r"\b(?:reasons?|rationale|motivat\w*|justif\w*)\b", re.I)),
     ("who", re.compile(r"\b(?:owns?|owners?|authors?|maintain\w*|responsible|people|person)\b", re.I)),
     ("when", re.compile(r"\b(?:date|year|month|day|release|version)s?\b", re.I)),
@@ -56,7 +58,10 @@ _DOCUMENT = re.compile(
 )
 
 
-_EMPTY = frozenset(words("decide decided made make done wrote written changed happened"))
+_POINTING = frozenset(["it", "this", "that", "they", "them", "these", "those", "so", "there"])
+_EMPTY = _POINTING | frozenset(
+    words("decide decided made make done do did does was wrote written changed happened last")
+)
 """Words that say nothing of what is asked about."""
 
 
@@ -85,7 +90,10 @@ def aspects_of(question: str) -> list[Aspect]:
         return [Aspect(_kind_of(whole), whole.rstrip(" ?!."), whole)]
     # "In the billing module, why … and where …": what is said before counts for every part.
     setting = " ".join(part for part in parts if not _FIRST.match(part))
-    return [Aspect(_kind_of(part), part, _query(part, setting, whole)) for part in said]
+    queries = [" ".join(filter(None, (part, setting))) if _says_enough(part) else "" for part in said]
+    # "Why was it moved, who decided?": what says too little is about what came before, or what comes after.
+    topics = list(accumulate(queries, lambda topic, query: query or topic, initial=next(filter(None, queries), whole)))
+    return [Aspect(_kind_of(part), part, topic) for part, topic in zip(said, topics[1:], strict=True)]
 
 
 def _kind_of(text: str) -> Kind:
@@ -96,9 +104,8 @@ def _kind_of(text: str) -> Kind:
     return next((kind for kind, said in _WORDS if said.search(text)), known or "what")
 
 
-def _query(part: str, setting: str, whole: str) -> str:
-    own = [word for word in query_words(_FIRST.sub("", part)) if word not in _EMPTY]
-    return " ".join(filter(None, (part, setting))) if len(own) >= 2 else whole
+def _says_enough(part: str) -> bool:
+    return len([word for word in query_words(_FIRST.sub("", part)) if word not in _EMPTY]) >= 2
 
 
 def fitness(kind: Kind, evidence: Evidence) -> float:

@@ -9,7 +9,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.git.model import BlameLine
 from holdfast.features.ask.aspects import is_document
-from holdfast.features.ask.sources import Evidence, blame_evidence, file_evidence
+from holdfast.features.ask.sources import Evidence, blame_evidence, commit_evidence, file_evidence
 from holdfast.features.repositories.model import FILE
 from holdfast.features.repositories.reading import LiveFiles
 
@@ -28,10 +28,23 @@ async def people_behind(principal: Principal, found: Sequence[Evidence], files: 
     best = code[0]
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            return [*await _owners(principal, best, files), *await _writers(principal, best, files)]
+            owners, writers = await _owners(principal, best, files), await _writers(principal, best, files)
+            return [*owners, *await _latest(principal, best, files), *writers]
     except TimeoutError:
         # Commits that were found tell who worked on it as well.
         return []
+
+
+async def _latest(principal: Principal, best: Evidence, files: LiveFiles) -> list[Evidence]:
+    """The last commit that changed a file that is named as a whole."""
+    if not best.exact or best.line:
+        return []
+    try:
+        commits = await files.log(principal, best.repository.slug, best.key, limit=1)
+    except HoldfastError:
+        # As with lines that can't be blamed: commits that were found tell enough.
+        return []
+    return [commit_evidence(best.repository, commit, f"Last changed {best.key}") for commit in commits]
 
 
 async def _writers(principal: Principal, best: Evidence, files: LiveFiles) -> list[Evidence]:

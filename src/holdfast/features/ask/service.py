@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -241,7 +242,8 @@ class Ask:
         nearest = await self._finding.search(inquiry.principal, inquiry.slugs, inquiry.question, limit=1, least=0.0)
         confirmed = await self._confirmation.confirmed(inquiry.principal, dict(enumerate(map(evidence_of, nearest), 1)))
         if confirmed:
-            similarity = confirmed[1].similarity
+            # Rounded down: 0.299 is below 0.3 and has to look so.
+            similarity = math.floor(confirmed[1].similarity * 100) / 100
             said.append(f"The nearest has a similarity of {similarity:.2f}, below {LEAST_SIMILARITY:g}: [1].")
         reviewed.markdown, reviewed.cited = " ".join(said), list(confirmed)
         return _finished(inquiry, reviewed, confirmed, EMBEDDED_MODEL, notes)
