@@ -123,6 +123,8 @@ async def test_blame_names_the_commit_of_each_run_of_lines(git: GitEngine, repo:
     assert [(run.start_line, run.end_line, run.sha) for run in some] == [(2, 2, second), (3, 3, first)]
     far = await git.blame("repo_1", location, second, "a.txt", 4, 4_000)
     assert [(run.start_line, run.end_line) for run in far] == [(4, 4)]
+    assert await git.blame("repo_1", location, second, "a.txt", 5, 9) == []
+    assert await git.blame("repo_1", location, second, "a.txt", 3, 2) == []
 
 
 async def test_a_commit_is_shown_by_the_beginning_of_its_hash(git: GitEngine, repo: GitRepo) -> None:

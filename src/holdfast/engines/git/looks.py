@@ -198,8 +198,10 @@ def blame(
         return []
     # The end of the last line begins no further one.
     total = text.removesuffix("\n").count("\n") + 1
-    first = min(max(1, start_line), total)
-    last = min(max(end_line, first), total, first + _MOST_LINES - 1)
+    first = max(1, start_line)
+    last = min(end_line, total, first + _MOST_LINES - 1)
+    if first > last:
+        return []
     try:
         hunks = repo.blame(path, newest_commit=found.id, min_line=first, max_line=last)
     except (KeyError, ValueError, pygit2.GitError):
