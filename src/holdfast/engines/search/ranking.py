@@ -34,8 +34,10 @@ class Recipe:
     most_unrelated_cosine: float = 0.3
     same_cosine: float = 0.75
     """What two ways of saying the same have."""
-    unknown_word: float = 2.0
-    """How many times a word counts that no entry has: what is asked for is probably not here."""
+    unknown_word: float = 1.5
+    """How many times a word counts that nothing has: what is asked for is probably not here. More so among many."""
+    unknown_growth: float = 0.7
+    most_unknown_word: float = 2.0
 
 
 RECIPE = Recipe()
@@ -120,26 +122,23 @@ def _fused(pool: Pool, question: Question, recipe: Recipe) -> Scores:
     return fused
 
 
-def unrelated_cosine(entries: int, recipe: Recipe = RECIPE) -> float:
-    """The cosine that some of so many entries have with a query that none is about.
+def _crowd(entries: int, recipe: Recipe) -> float:
+    """How much nearer the nearest of so many entries is by chance than the nearest of few, in deviations.
 
     The greatest of n random values stands about √(2 ln n) deviations above their mean.
     """
     few, many = (math.sqrt(2 * math.log(count)) for count in (recipe.few_entries, max(entries, recipe.few_entries)))
-    return min(recipe.unrelated_cosine + recipe.unrelated_growth * (many - few), recipe.most_unrelated_cosine)
+    return many - few
 
 
 def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Recipe) -> Scores:
     """How much a candidate has to do with the query, whatever the other candidates are."""
-    weights = np.array(
-        [
-            weight * (recipe.unknown_word if word in question.unknown else 1.0)
-            for word, weight in question.weights.items()
-        ]
-    )
+    crowd = _crowd(question.entries, recipe)
+    unrelated = min(recipe.unrelated_cosine + recipe.unrelated_growth * crowd, recipe.most_unrelated_cosine)
+    against = min(recipe.unknown_word + recipe.unknown_growth * crowd, recipe.most_unknown_word)
+    weights = np.array([w * against if word in question.unknown else w for word, w in question.weights.items()])
     total = float(weights.sum())
     covered = 0.9 * ((counts > 0) @ weights) / total if total > 0 else np.zeros(len(cosines))
-    unrelated = unrelated_cosine(question.entries, recipe)
     alike = np.clip((cosines - unrelated) / (recipe.same_cosine - unrelated), 0.0, 1.0)
     alike = np.where(np.isnan(cosines), covered, alike)
     result: Scores = np.clip(0.8 * np.maximum(alike, covered) + 0.2 * (alike + covered) / 2, 0.0, 1.0)
