@@ -146,6 +146,7 @@ def test_a_repository_that_cannot_be_read_fails_the_command(holdfast: Cli, tmp_p
 
 def test_without_waiting_a_repository_is_only_queued(holdfast: Cli, shop: GitRepo) -> None:
     queued = holdfast.json("repos", "add", shop.path, "--slug", "my-shop", "--name", "My shop")
+    assert "holdfast up" in holdfast.run("repos", "sync", "my-shop").output
     status = holdfast.json("repos", "status", "my-shop")
     stopped = holdfast.json("repos", "cancel", "my-shop")
     assert (queued["slug"], queued["state"], queued["name"]) == ("my-shop", "queued", "My shop")

@@ -12,7 +12,7 @@ from holdfast.features.repositories.webhooks import PATH
 from holdfast.surfaces.cli.frame import Session, command, workspace_option
 from holdfast.surfaces.cli.repo_answers import ask, files, findings, search, tame
 from holdfast.surfaces.cli.repo_waiting import embedded, settled
-from holdfast.surfaces.cli.server import known_url
+from holdfast.surfaces.cli.server import is_serving, known_url
 
 group = click.Group("repos", help="Repositories: their whole history, remembered, searched and asked.")
 for _answers in (search, files, ask, findings):
@@ -143,7 +143,12 @@ async def _finish(session: Session, queued: Repository, *job_ids: str, wait: boo
     """Wait where that is wanted, and answer with how it stands then."""
     if not wait and not embed:
         session.out.record(record(queued), [f"{queued.slug} ({queued.location}) is queued."])
-        session.out.note("A running server does it in the background; add --wait to do it now.")
+        who = (
+            "The server does it in the background"
+            if await is_serving()
+            else "It begins when a server runs (holdfast up)"
+        )
+        session.out.note(f"{who}; add --wait to do it now.")
         return
     found = await settled(session, queued.slug, *job_ids)
     if found.reason:
