@@ -128,7 +128,7 @@ async def test_hallucinated_citations_are_removed_and_counted(asked: Asked) -> N
     assert answer.markdown.startswith(
         f"Redis lost every session on restart [{answer.citations[0].number}].\n\n*5 citations"
     )
-    assert "*6 statements were left out: no source supports it.*" in answer.markdown
+    assert "*6 statements were left out: no source supports them.*" in answer.markdown
     assert (answer.dropped, answer.removed, len(answer.citations)) == (5, 6, 1)
 
 

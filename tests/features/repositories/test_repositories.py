@@ -66,6 +66,13 @@ async def test_slugs_are_made_unique_or_refused(here: RepositoryWorld, project: 
             await add(here, str(project.path), name=name)
 
 
+async def test_a_repository_is_called_by_its_slug_where_nobody_names_it(
+    here: RepositoryWorld, project: GitRepo
+) -> None:
+    await add(here, str(project.path), slug="my-api")
+    assert (await here.get("my-api")).name == "my-api"
+
+
 async def test_urls_tell_the_host_and_never_keep_credentials(here: RepositoryWorld) -> None:
     slug = await add(here, "https://robot:s3cret@github.com/acme/rocket.git")
     repository = await here.get(slug)

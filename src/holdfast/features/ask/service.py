@@ -309,8 +309,8 @@ def _left_out(reviewed: Reviewed) -> list[str]:
         noun = "citation was" if reviewed.dropped == 1 else "citations were"
         remarks.append(f"{reviewed.dropped} {noun} left out: not confirmed in the repositories.")
     if reviewed.removed:
-        noun = "statement was" if reviewed.removed == 1 else "statements were"
-        remarks.append(f"{reviewed.removed} {noun} left out: no source supports it.")
+        noun, them = ("statement was", "it") if reviewed.removed == 1 else ("statements were", "them")
+        remarks.append(f"{reviewed.removed} {noun} left out: no source supports {them}.")
     return remarks
 
 

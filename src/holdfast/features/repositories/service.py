@@ -84,7 +84,8 @@ class Repositories:
         principal.require("inference")
         location = await self._places.admit(principal, new.location, new.branch)
         host, full_name = host_of(location, new.host, self._host_urls)
-        name = _checked_name(new.name or full_name.rsplit("/", 1)[-1] or _last_part(location))
+        slugged = new.slug if new.slug and is_slug(new.slug) else ""
+        name = _checked_name(new.name or full_name.rsplit("/", 1)[-1] or slugged or _last_part(location))
 
         def work(tx: Tx) -> Repository:
             workspace = self._workspaces.check(tx, principal, workspace_id)
