@@ -127,6 +127,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         events,
         clock,
         forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "memory", id),
+        named=lambda workspace_id, query: repository_finding.named(workspace_id, query),
     )
     artifacts = ArtifactService(
         database,

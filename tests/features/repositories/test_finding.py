@@ -8,6 +8,7 @@ import pytest
 from holdfast.core.principal import Principal
 from holdfast.engines.git.model import Change, Commit, File, Passage, Symbol, Tag
 from holdfast.engines.search import Entry
+from holdfast.features.memory.model import NewMemory
 from holdfast.features.repositories import history_store, item_store, store
 from holdfast.features.repositories.entries import commit_entry, file_entries, tag_entry
 from holdfast.features.repositories.finding import RepositoryFinding
@@ -365,3 +366,36 @@ async def test_a_pull_request_speaks_for_its_files(finding: RepositoryFinding, w
     found = await finding.files(world.owner, ["api"], "herons hungry")
 
     assert (found[0].path, found[0].past) == ("src/quiet.py", ("pr:77",))
+
+
+@pytest.mark.contract("KS-4")
+@pytest.mark.parametrize(
+    ("query", "type", "place"),
+    [
+        ("parse_location", "file", "src/net/address.py"),
+        ("self.parse_location", "file", "src/net/address.py"),
+        ("src/net/address.py", "file", "src/net/address.py"),
+        ("README", "file", "README.md"),
+        ("a1b2c3d", "commit", "a1b2c3d4" + "0" * 32),
+        ("#31", "pull_request", "31"),
+        ("v1.2.0", "release", "v1.2.0"),
+    ],
+)
+async def test_search_across_a_workspace_finds_what_a_query_names_first_too(
+    world: World, api: Kept, query: str, type: str, place: str
+) -> None:
+    memory, workspace_id = world.services.memory, world.start.workspace_id
+    await memory.save(world.owner, workspace_id, NewMemory(f"Ask Ana before you touch {query} again."))
+
+    found = await memory.search(world.owner, workspace_id, query)
+    assert (found[0].type, found[0].id.partition("/")[2], found[0].score) == (type, place, 1.0)
+    assert found[0].meta["repository"] == "api"
+    assert "memory" in {hit.type for hit in found}
+    assert {hit.type for hit in await memory.search(world.owner, workspace_id, query, types=["memory"])} == {"memory"}
+
+
+async def test_a_plain_word_is_no_name_across_a_workspace(world: World, api: Kept) -> None:
+    memory, workspace_id = world.services.memory, world.start.workspace_id
+    await memory.save(world.owner, workspace_id, NewMemory("We fetch rows at night, when nobody waits."))
+
+    assert (await memory.search(world.owner, workspace_id, "fetch"))[0].score < 1

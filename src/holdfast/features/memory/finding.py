@@ -1,7 +1,7 @@
 """Owns search across everything a workspace knows: which types there are, and one result per entity."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Invalid
@@ -34,12 +34,17 @@ _OTHER_NAMES = {
 _CHUNKS = 4
 
 
+Named = Callable[[str, str], Awaitable[list[Hit]]]
+
+
 class Finding:
     """Searches what people and agents wrote down, and what repositories hold, at once."""
 
-    def __init__(self, workspaces: Workspaces, search: SearchEngine) -> None:
+    def __init__(self, workspaces: Workspaces, search: SearchEngine, named: Named | None = None) -> None:
+        """`named` finds what a query names outright (a symbol, path, commit or number): that comes first."""
         self._workspaces = workspaces
         self._search = search
+        self._named = named
 
     async def search(
         self,
@@ -60,7 +65,11 @@ class Finding:
         wanted = known_types(types)
         workspace = await self._workspaces.get(principal, workspace_id)
         most = min(limit, MAX_RESULTS)
-        return await best(self._search, Query(workspace.id, text, wanted, most * _CHUNKS, as_of), most)
+        found = await best(self._search, Query(workspace.id, text, wanted, most * _CHUNKS, as_of), most)
+        if self._named is None or as_of is not None or not _families(wanted)[1]:
+            return found
+        named = [hit for hit in await self._named(workspace.id, text) if wanted is None or hit.type in wanted]
+        return _each_once([*named, *found])[:most]
 
 
 async def best(search: SearchEngine, query: Query, limit: int) -> list[Hit]:

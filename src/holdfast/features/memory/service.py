@@ -28,7 +28,7 @@ from holdfast.features.memory.draft import (
     revision_of,
     slugs_for,
 )
-from holdfast.features.memory.finding import Finding
+from holdfast.features.memory.finding import Finding, Named
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -77,8 +77,12 @@ class MemoryService:
         clock: Clock,
         *,
         forgotten: Callable[[Tx, str, str], object] | None = None,
+        named: Named | None = None,
     ) -> None:
-        """`forgotten` is told the workspace and the id of a memory that goes, in the same transaction."""
+        """`forgotten` is told the workspace and the id of a memory that goes, in the same transaction.
+
+        `named` finds what a query names in a workspace's repositories.
+        """
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
@@ -86,7 +90,7 @@ class MemoryService:
         self._events = events
         self._clock = clock
         self._forgotten = forgotten
-        self._finding = Finding(workspaces, search)
+        self._finding = Finding(workspaces, search, named)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""

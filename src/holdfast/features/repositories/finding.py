@@ -8,10 +8,10 @@ from dataclasses import replace
 from holdfast.core.clock import Clock
 from holdfast.core.principal import Principal
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.features.repositories import exact
+from holdfast.features.repositories import exact, store
 from holdfast.features.repositories.file_evidence import gathered
 from holdfast.features.repositories.file_ranking import rank_files
-from holdfast.features.repositories.matches import FileMatch, match_of
+from holdfast.features.repositories.matches import FileMatch, hit_of, match_of
 from holdfast.features.repositories.model import COMMIT, ENTRY_TYPES, FILE, Match, Repository
 from holdfast.features.repositories.names import Names, names_in
 from holdfast.features.repositories.service import Repositories
@@ -61,6 +61,20 @@ class RepositoryFinding:
         first = [replace(match, similarity=max(match.similarity, best)) for match in named]
         rest = (match for match in alike if match.similarity >= least)
         return _distinct([*first, *rest])[:limit]
+
+    async def named(self, workspace_id: str, query: str) -> list[Hit]:
+        """What a query that is nothing but a name of code names in a workspace, whose reader is known already."""
+        names = names_in(query)
+        # A plain word, such as "decision", is more likely meant as that.
+        if not names or (query.isalpha() and query[1:].islower()):
+            return []
+
+        def work(tx: Tx) -> list[Match]:
+            repositories = store.of_workspace(tx, workspace_id)
+            return [match for each in repositories for match in exact.matches(tx, self._search, each, names)]
+
+        whole = [match for match in await self._database.read(work) if match.similarity >= 1]
+        return [hit_of(match) for match in whole[:MOST_NAMED]]
 
     async def files(
         self, principal: Principal, slugs: Sequence[str], query: str, *, limit: int = MOST_FILES

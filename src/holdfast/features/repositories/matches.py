@@ -19,6 +19,7 @@ class FileMatch:
     """The commits (and pull requests, as `pr:12`) like the query that changed it, the most alike first."""
 
 
+LONGEST_SNIPPET = 400
 _CITED_AS = {"pull_request": "pr"}
 
 
@@ -44,6 +45,35 @@ def match_of(repository: Repository, found: Hit | Entry, similarity: float, *, e
         url=str(found.meta.get("url", "")),
         exact=exact,
         facts={"files": found.meta["files"]} if found.meta.get("files") else {},
+    )
+
+
+def hit_of(match: Match) -> Hit:
+    """A passage of a repository as search across everything shows it."""
+    repository = match.repository
+    name = match.path or match.commit or match.source_id.partition(":")[2]
+    known = {
+        "repository": repository.slug,
+        "path": match.path,
+        "start_line": match.start_line,
+        "end_line": match.end_line,
+        "sha": match.commit,
+        "number": match.number,
+        "url": match.url,
+    }
+    return Hit(
+        type=match.type,
+        id=f"{repository.id}/{name}",
+        part=0,
+        title=match.title,
+        snippet=match.content[:LONGEST_SNIPPET],
+        score=match.similarity,
+        learned_at=repository.last_synced_at or repository.created_at,
+        occurred_at=match.occurred_at,
+        meta={key: value for key, value in known.items() if value},
+        author=match.author,
+        text=match.content,
+        collection=repository.id,
     )
 
 
