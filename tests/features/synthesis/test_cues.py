@@ -69,6 +69,8 @@ def test_a_revert_names_what_it_takes_back() -> None:
     )
     assert cues.reverted('Revert "Use sessions"', body) == ("Use sessions", "0123456789abcdef0123456789abcdef01234567")
     assert cues.reason_of_revert(body) == "It broke sign-in for half of the customers."
+    assert cues.reverted('Revert "Revert "Use sessions""', "") == ('Revert "Use sessions"', "")
+    assert cues.reverted("Revert: Use sessions ", "") == ("Use sessions", "")
     assert cues.reverted("Revertible changes", "") is None
 
 

@@ -53,7 +53,7 @@ _NOT_CHOSEN = tuple(
         rf"\b(?:drop|dropped|remove|removed|deprecate|deprecated)\s+{_THING}\s+in\s+favou?r\s+of\b",
     )
 )
-_REVERT = re.compile(r"^Revert[:\s]+\"?(?P<what>.+?)\"?\s*$", re.IGNORECASE)
+_REVERT = re.compile(r"^Revert[:\s]+(?P<quote>\"?)(?P<what>.+)(?P=quote)\s*$", re.IGNORECASE)
 _REVERTED = re.compile(r"\breverts?\s+(?:commit\s+)?([0-9a-f]{7,40})\b", re.IGNORECASE)
 _BOT = re.compile(r"\[bot\]|\b(?:dependabot|renovate|greenkeeper|github-actions|pre-commit-ci|snyk)\b", re.IGNORECASE)
 
@@ -118,7 +118,7 @@ def reverted(subject: str, body: str) -> tuple[str, str] | None:
     named = _REVERTED.search(body)
     if head is None:
         return None
-    return head["what"].strip().rstrip('"'), named[1].lower() if named else ""
+    return head["what"].strip(), named[1].lower() if named else ""
 
 
 def reason_of_revert(body: str) -> str:
