@@ -14,6 +14,8 @@ from holdfast.features.synthesis.quoting import blocks, first_sentence, sentence
         ("feat!: drop support for Python 3.8", ""),
         ("Switch the queue to PostgreSQL", "We decided against Kafka because nobody can run it."),
         ("Keep sums in cents", "Because floats lose pennies in the ledger."),
+        ("Count money in cents", "Sums are whole numbers because floats lose pennies."),
+        ("The ledger is append-only because auditors ask for it", ""),
         ("Remove the XML reader in favour of JSON (#12)", ""),
         ("Deprecate the v1 API", "Clients should move to v2."),
     ],

@@ -31,7 +31,8 @@ _CUES: tuple[tuple["re.Pattern[str]", float], ...] = tuple(
 )
 _SUBJECT = re.compile(
     r"^(?:use|adopt|introduce|remove|drop|replace|switch|migrate|move|keep|require|store|prefer|rewrite|split|merge|"
-    r"stop|disable|enable|deprecate|default|make|rename|allow|forbid|port)\b",
+    r"stop|disable|enable|deprecate|default|make|rename|allow|forbid|port|add|build|cache|compute|count|embed|hash|"
+    r"hold|index|limit|load|lock|pin|poll|put|read|return|run|save|send|serve|sign|treat|validate|wait|write)\b",
     re.IGNORECASE,
 )
 _SMALL = re.compile(
@@ -76,7 +77,8 @@ def tell(subject: str, body: str, *, weight: float = 0.0) -> Telling:
     for number, sentence in enumerate([title, *sentences(body)]):
         points = sum(score for cue, score in _CUES if cue.search(sentence))
         if points:
-            # A subject says it shortly; a reason in the body is worth more than its words alone.
+            # Whoever gives a reason in the subject thinks it the point of the change.
+            points += 8.0 if number == 0 else 0.0
             quotes.append((points, number, shortened(sentence)))
     best = sorted(quotes, key=lambda quote: (-quote[0], quote[1]))[:MAX_SENTENCES]
     if best:
