@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -168,22 +169,25 @@ def test_a_repository_is_forgotten(holdfast: Cli, shop: GitRepo) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_the_work_for_later(tmp_path: Path) -> None:
-    GitRepo(tmp_path / "big").grow(5_000)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "XEROTIER_"))}
     command = [sys.executable, "-m", "holdfast", "repos"]
     data = ["--data-dir", str(tmp_path / "data"), "--json"]
-    with subprocess.Popen(
-        [*command, "add", str(tmp_path / "big"), "--wait", *data],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=kept,
-    ) as process:
-        assert process.stderr is not None and process.stdout is not None
-        while "Reading commits" not in (line := process.stderr.readline()):
-            assert line, "it ended before it read a commit"
-        process.send_signal(signal.SIGINT)
-        said, printed = process.stderr.read(), process.stdout.read()
+    # A server that takes connections and says nothing: the work cannot end before it is interrupted.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        kept["HOLDFAST_FETCH_ALLOW"] = place
+        with subprocess.Popen(
+            [*command, "add", f"http://{place}/team/big.git", "--wait", *data],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=kept,
+        ) as process:
+            assert process.stderr is not None and process.stdout is not None
+            while "Fetching" not in (line := process.stderr.readline()):
+                assert line, "it ended before it fetched"
+            process.send_signal(signal.SIGINT)
+            said, printed = process.stderr.read(), process.stdout.read()
     status = subprocess.run(
         [*command, "status", "big", *data], capture_output=True, text=True, timeout=60, env=kept, check=True
     )
