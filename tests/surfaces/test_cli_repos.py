@@ -182,6 +182,8 @@ def test_ctrl_c_leaves_the_work_for_later(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             env=kept,
+            # Whoever starts the tests in the background of a shell makes them, and all they start, deaf to it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as process:
             assert process.stderr is not None and process.stdout is not None
             while "Fetching" not in (line := process.stderr.readline()):
