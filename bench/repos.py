@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -305,7 +306,7 @@ async def search(chunks: int) -> list[Figure]:
                 ]
                 vectors = unit(random.standard_normal((len(entries), 384), np.float32))
                 await product.services.database.write(
-                    lambda tx, entries=entries, vectors=vectors: product.services.search.put(tx, entries, vectors)  # type: ignore[misc]
+                    partial(product.services.search.put, entries=entries, vectors=vectors)
                 )
             queries = [" ".join(random.choice(vocabulary, 5)) for _ in range(QUERIES)]
             await product.services.repository_finding.search(product.owner, [found.slug], "warm up the model")

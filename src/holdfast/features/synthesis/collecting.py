@@ -5,6 +5,7 @@ import heapq
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.core.errors import NotFound
 from holdfast.core.principal import Principal
@@ -102,11 +103,8 @@ class Collecting:
         history: History | None = None
         before: tuple[int, str] | None = None
         while True:
-            start = before
             page = await self._database.read(
-                lambda tx, start=start: history_store.page_commits(  # type: ignore[misc]
-                    tx, repository.id, before=start, limit=PAGE_COMMITS
-                )
+                partial(history_store.page_commits, repository_id=repository.id, before=before, limit=PAGE_COMMITS)
             )
             if history is None:
                 until = page[0].committed_at if page else 0
@@ -134,11 +132,8 @@ class Collecting:
     async def _pages(self, repository: Repository, kind: ItemKind) -> AsyncGenerator[Sequence[Item], None]:
         before: tuple[int, str] | None = None
         while True:
-            start = before
             page = await self._database.read(
-                lambda tx, start=start: item_store.page_items(  # type: ignore[misc]
-                    tx, repository.id, kind, before=start, limit=PAGE_ITEMS
-                )
+                partial(item_store.page_items, repository_id=repository.id, kind=kind, before=before, limit=PAGE_ITEMS)
             )
             yield page
             if len(page) < PAGE_ITEMS:
@@ -183,7 +178,7 @@ class Collecting:
                 lines = await self._read(principal, repository, file.path)
                 made = await asyncio.to_thread(outline, file.language, lines or ())
                 some[file.path] = file.blob, made.to_json()
-            await self._database.write(lambda tx, some=some: store.put_outlines(tx, repository.id, some))  # type: ignore[misc]
+            await self._database.write(partial(store.put_outlines, repository_id=repository.id, outlines=some))
             found |= some
             await tell(0.6 + 0.4 * min(1.0, (start + KEPT_AT_ONCE) / len(missing)), "Reading files")
         return {path: from_json(text) for path, (_, text) in sorted(found.items())}

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.core.clock import Clock
 from holdfast.core.principal import Principal
@@ -134,7 +135,7 @@ class Synthesis:
             await self._tell(run, repository, _WRITTEN + number * 2, "Writing")
             written += await run.commit(
                 f"publish {kind}",
-                lambda tx, kind=kind: self._published(tx, repository_id, kind, drafts[kind]),  # type: ignore[misc]
+                partial(self._published, repository_id=repository_id, kind=kind, drafts=drafts[kind]),
             )
         await run.write(lambda tx: self._completed(tx, repository_id, repository.head, fingerprint))
         return {"written": written}
