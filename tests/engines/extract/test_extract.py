@@ -210,11 +210,11 @@ def test_a_reader_is_bound_before_it_reads() -> None:
     """In a process that does nothing else: it can write no file, and has no network where the kernel allows that."""
     program = """
 import os, socket, sys, tempfile
-from holdfast.engines.extract.child import bind
+from holdfast.engines.extract.child import bind, bounds
 from holdfast.engines.extract.model import Limits
 listener = socket.create_server(("127.0.0.1", 0))
 own = os.readlink("/proc/self/ns/net")
-bind(Limits())
+bind(bounds(Limits()))
 apart = os.readlink("/proc/self/ns/net") != own
 try:
     socket.create_connection(listener.getsockname(), timeout=5)

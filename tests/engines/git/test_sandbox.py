@@ -16,7 +16,7 @@ from tests.support.git import GitRepo, has_git
 
 _PROBE = """
 import json, os, resource, socket, sys
-from holdfast.engines.git.sandbox import Bounds, bind
+from holdfast.engines.sandbox.bounds import Bounds, bind
 target, file = int(sys.argv[1]), sys.argv[2]
 alone = bind(Bounds(memory_bytes=500_000_000, cpu_seconds=30))
 told = {"alone": alone, "limits": [resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0]
@@ -57,7 +57,7 @@ def test_a_bound_process_has_no_network_no_files_and_little_memory(tmp_path: Pat
 _CONFINED = """
 import ctypes, json, os, subprocess, sys
 from pathlib import Path
-from holdfast.engines.git.landlock import restrict
+from holdfast.engines.sandbox.landlock import restrict
 own, precious = Path(sys.argv[1]), Path(sys.argv[2])
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
 told = {"restricted": restrict(str(own))}

@@ -2,51 +2,29 @@
 
 Called as `python -I -m holdfast.engines.extract.child`, with one JSON object of arguments on standard input."""
 
-import ctypes
 import json
 import os
-import resource
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 from holdfast.engines.extract.model import ExtractionFailed, Limits
+from holdfast.engines.sandbox.bounds import Bounds, bind
 
-_DEATH_SIGNAL = 1
-_NEW_USER = 0x1000_0000
-_NEW_NETWORK = 0x4000_0000
-_SPARE_SECONDS = 5
+_OPEN_FILES = 64
 
 
-def bind(limits: Limits) -> None:
-    """Give up what this process could use up; done before any reader is loaded."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        # No network, where the kernel lets an ordinary process say so; it is the limits that are promised.
-        libc.unshare(_NEW_USER | _NEW_NETWORK)
-        # A server killed with -9 takes its readers along. Only now: a change of user namespace forgets it.
-        libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
-    for kind, most in (
-        (resource.RLIMIT_AS, limits.memory_bytes),
-        (resource.RLIMIT_CPU, limits.cpu_seconds),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        hard = resource.getrlimit(kind)[1]
-        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        # The soft limit of work ends the process by a signal that says so; at the hard one it would just be killed.
-        spare = _SPARE_SECONDS if kind == resource.RLIMIT_CPU else 0
-        resource.setrlimit(kind, (value, value + spare if hard == resource.RLIM_INFINITY else min(value + spare, hard)))
-    os.nice(5)
+def bounds(limits: Limits) -> Bounds:
+    """What a reader may use: it writes nothing and opens little."""
+    return Bounds(limits.memory_bytes, limits.cpu_seconds, open_files=_OPEN_FILES)
 
 
 def main() -> None:
     """Read the file that standard input names; passages, then a summary or a failure, on standard output."""
     given = json.loads(sys.stdin.buffer.readline())
     limits = Limits(**given["limits"])
-    bind(limits)
+    # Before any reader is loaded.
+    bind(bounds(limits))
     try:
         _read(Path(given["path"]), given, limits)
     except ExtractionFailed as problem:

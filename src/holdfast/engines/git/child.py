@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.engines.git.frames import receive, send
-from holdfast.engines.git.sandbox import Bounds, bind
+from holdfast.engines.sandbox.bounds import Bounds, bind
 
 
 def main() -> None:

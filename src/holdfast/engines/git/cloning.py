@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engines.git.frames import receive, send
-from holdfast.engines.git.sandbox import Bounds, bind
+from holdfast.engines.sandbox.bounds import Bounds, bind
 
 _GET_FLAGS = 0x8913
 _SET_FLAGS = 0x8914

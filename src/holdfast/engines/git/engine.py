@@ -27,8 +27,8 @@ from holdfast.engines.git.model import (
 )
 from holdfast.engines.git.process import Child
 from holdfast.engines.git.readers import MODULE, Readers
-from holdfast.engines.git.sandbox import Bounds
 from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.sandbox.bounds import Bounds
 
 Tell = Callable[[Progress], Awaitable[None]]
 _NOT_FOUND = {"no_such_path": "path", "no_such_commit": "commit"}

@@ -19,8 +19,8 @@ from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
 from holdfast.engines.git.preflight import check, find_target
 from holdfast.engines.git.process import Child
 from holdfast.engines.git.remedies import remedied
-from holdfast.engines.git.sandbox import Bounds
 from holdfast.engines.git.tunnel import Rules, Target, Tunnel
+from holdfast.engines.sandbox.bounds import Bounds
 
 Tell = Callable[[Progress], Awaitable[None]]
 _MODULE = "holdfast.engines.git.cloning"

@@ -13,7 +13,7 @@ import orjson
 
 from holdfast.engines.git.frames import MAX_FRAME, pack
 from holdfast.engines.git.model import GitFailed
-from holdfast.engines.git.sandbox import Bounds
+from holdfast.engines.sandbox.bounds import Bounds
 
 _LIMIT = 1024 * 1024
 

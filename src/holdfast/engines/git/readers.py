@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.engines.git.model import GitFailed
 from holdfast.engines.git.process import Child
-from holdfast.engines.git.sandbox import Bounds
+from holdfast.engines.sandbox.bounds import Bounds
 
 MODULE = "holdfast.engines.git.child"
 _WARM = 3

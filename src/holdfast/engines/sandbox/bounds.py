@@ -1,4 +1,4 @@
-"""Owns what a process that touches a repository gives up first: network, memory, time, files, and outliving us."""
+"""Owns what a process that reads what others made gives up first: network, memory, time, files, and outliving us."""
 
 import ctypes
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from holdfast.engines.git.landlock import restrict
+from holdfast.engines.sandbox.landlock import restrict
 
 _DEATH_SIGNAL = 1
 _NOT_DUMPABLE = 4

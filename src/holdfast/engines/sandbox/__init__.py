@@ -1,0 +1,1 @@
+"""Processes that give up what they do not need before they touch what somebody else made."""
