@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as properties
 
 from holdfast.storage.database import Database
 from holdfast.storage.postgresql import PostgresDatabase
@@ -18,6 +20,16 @@ from tests.support.clock import MovableClock
 from tests.support.postgres import PostgresUnavailable, PrivatePostgres
 
 OpenDatabase = Callable[[], Database]
+
+# Properties are tried on the same examples everywhere, and a busy machine fails none of them for being slow.
+properties.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+properties.load_profile("steady")
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
@@ -441,7 +441,7 @@ async def test_gitlab_releases_limits_and_faults(lab: FakeGitLab, on_lab: GitLab
     changes=st.lists(st.tuples(st.integers(0, 24), st.booleans()), max_size=25),
     page_size=st.integers(1, 7),
 )
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 async def test_whatever_changes_while_paging_the_last_state_of_each_is_read(
     moments: list[int],
     changes: list[tuple[int, bool]],

@@ -365,7 +365,7 @@ def test_what_is_no_url_is_refused(text: str) -> None:
         parse_url(text)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(st.text("ab1.:/@[]%#?\\-_ \t\nüⅫ。０", max_size=30))
 def test_whatever_is_read_as_a_url_reads_the_same_again(rest: str) -> None:
     for text in (f"http://{rest}", f"https://host.test{rest}"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
@@ -155,7 +155,7 @@ def comments(text: str) -> list[str]:
     return [found for found in outside_strings if found]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200)
 @given(documents())
 def test_whatever_is_in_the_file_stays_and_a_second_run_changes_nothing(text: str) -> None:
     before = jsonc.parse(text)

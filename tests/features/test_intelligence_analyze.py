@@ -14,7 +14,7 @@ from holdfast.features.intelligence.model import Analysis, Source
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock
-from tests.support.intelligence import STEADY, Stage, stage
+from tests.support.intelligence import Stage, stage
 
 
 def _citations(markdown: str) -> set[int]:
@@ -130,7 +130,7 @@ _sources = st.lists(
 
 
 @given(_texts, _sources, st.integers(MIN_BUDGET, 2_000))
-@settings(STEADY, max_examples=60)
+@settings(max_examples=60)
 def test_no_extract_exceeds_its_budget_and_every_source_is_cited(
     topic: str, sources: list[Source], budget: int
 ) -> None:
@@ -141,7 +141,7 @@ def test_no_extract_exceeds_its_budget_and_every_source_is_cited(
 
 
 @given(st.text(max_size=3_000), _sources, st.integers(MIN_BUDGET, 2_000))
-@settings(STEADY, max_examples=60)
+@settings(max_examples=60)
 def test_whatever_a_model_writes_the_answer_keeps_to_the_budget(
     written: str, sources: list[Source], budget: int
 ) -> None:

@@ -24,7 +24,7 @@ from holdfast.features.intelligence.model import (
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock
-from tests.support.intelligence import STEADY, Stage, decision_ref, stage
+from tests.support.intelligence import Stage, decision_ref, stage
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ _materials = st.builds(
 
 
 @given(_materials, _texts, st.integers(MIN_BUDGET, 3_000))
-@settings(STEADY, max_examples=60)
+@settings(max_examples=60)
 def test_no_brief_exceeds_its_budget(material: Material, name: str, budget: int) -> None:
     brief = write_brief("ws", name, material, budget, START)
     assert brief.tokens == tokens_of(brief.markdown) <= budget
@@ -193,7 +193,6 @@ _costs = st.lists(st.integers(1, 60), max_size=15)
 
 
 @given(_costs, _costs, st.integers(0, 300))
-@STEADY
 def test_filling_takes_the_best_of_each_section_and_wastes_no_room(
     first: list[int], second: list[int], room: int
 ) -> None:
@@ -210,7 +209,6 @@ def test_filling_takes_the_best_of_each_section_and_wastes_no_room(
 
 
 @given(_texts, st.integers(20, 300))
-@STEADY
 def test_a_clipped_text_is_one_line_of_at_most_that_length(text: str, length: int) -> None:
     clipped = clip(text, length)
     assert len(clipped) <= length

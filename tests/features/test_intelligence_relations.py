@@ -12,7 +12,7 @@ from holdfast.features.intelligence.vocabulary import inverse
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
-from tests.support.intelligence import STEADY, Stage, decision_ref, milestone_ref, stage
+from tests.support.intelligence import Stage, decision_ref, milestone_ref, stage
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ _tellings = st.lists(
 
 
 @given(_tellings)
-@settings(STEADY, max_examples=15)
+@settings(max_examples=15)
 async def test_whatever_is_told_each_fact_is_kept_once(
     sqlite_database: SqliteDatabase, tellings: list[tuple[int, str, int]]
 ) -> None:

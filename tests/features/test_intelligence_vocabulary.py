@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid
 from holdfast.features.intelligence.vocabulary import GENERIC, INVERSES, checked_relation, checked_word, fact, inverse
-from tests.support.intelligence import STEADY
 
 _words = st.from_regex(r"[a-z][a-z0-9]{0,8}(_[a-z0-9]{1,8}){0,3}", fullmatch=True)
 _names = st.one_of(
@@ -31,7 +30,6 @@ def test_every_relation_has_a_name_for_the_way_back(name: str, back: str) -> Non
 
 
 @given(_names)
-@STEADY
 def test_the_inverse_of_the_inverse_is_the_name(name: str) -> None:
     kept = checked_relation(name)
     assert inverse(inverse(kept)) == kept
@@ -39,14 +37,12 @@ def test_the_inverse_of_the_inverse_is_the_name(name: str) -> None:
 
 
 @given(_names, _ends, _ends)
-@STEADY
 def test_a_fact_is_the_same_from_either_end(name: str, start: str, end: str) -> None:
     kept = checked_relation(name)
     assert fact(start, end, kept) == fact(end, start, inverse(kept))
 
 
 @given(_names, _names, _ends, _ends)
-@STEADY
 def test_different_relations_are_different_facts(name: str, other: str, start: str, end: str) -> None:
     one, two = checked_relation(name), checked_relation(other)
     if two not in (one, inverse(one)):

@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
@@ -72,7 +72,7 @@ async def _live(world: InterchangeWorld, workspace_id: str, steps: list[tuple[in
         await world.intelligence.relations.relate(person, workspace_id, NewRelation(first, second, "informs", "note"))
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12)
 @given(steps=STEPS)
 async def test_an_export_brought_into_an_empty_workspace_exports_the_same_again(
     database: Database, steps: list[tuple[int, str, int]]
@@ -91,7 +91,7 @@ async def test_an_export_brought_into_an_empty_workspace_exports_the_same_again(
     assert await world.export(first) == exported
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     front=st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), ODD | st.integers() | st.lists(ODD)), body=ODD
 )
@@ -101,7 +101,7 @@ def test_any_front_matter_and_body_are_read_back_as_written(front: dict[str, obj
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100)
 @given(front=st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), ODD | st.lists(ODD)), body=ODD)
 def test_yaml_reads_our_front_matter_as_we_do(front: dict[str, object], body: str) -> None:
     """Whoever edits an export by hand leaves it to YAML: it must mean the same there."""

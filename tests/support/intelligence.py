@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, settings
-
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
@@ -27,9 +25,6 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from tests.support.clock import MovableClock
-
-STEADY = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-"""Properties are tried on the same examples everywhere: a busy machine or a rare example fails nobody's build."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.server import TestServer, serving
@@ -54,9 +54,7 @@ def live_server(sqlite_path: Path) -> Iterator[TestServer]:
 def test_nothing_described_there_answers_with_a_server_error(live_server: TestServer) -> None:
     schema = schemathesis.openapi.from_url(f"{live_server.url}/api/openapi.json")
     headers = {"Authorization": f"Bearer {live_server.key}"}
-    bounded = settings(
-        max_examples=6, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-    )
+    bounded = settings(max_examples=6)
 
     def answers(case: Any) -> None:
         answer = case.call(headers=headers, timeout=60)

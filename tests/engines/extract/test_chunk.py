@@ -53,7 +53,7 @@ def test_hostile_lines_take_no_more_than_linear_time() -> None:
         list(chunk_markdown(line))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(_ANY_TEXT)
 def test_plain_text_loses_no_letter_and_stays_small(text: str) -> None:
     chunks = [chunk.text for chunk in chunk_text(text)]
@@ -61,7 +61,7 @@ def test_plain_text_loses_no_letter_and_stays_small(text: str) -> None:
     assert all(count_tokens(chunk) <= MAX_TOKENS for chunk in chunks)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(_ANY_TEXT)
 def test_markdown_loses_no_letter_outside_its_headings(text: str) -> None:
     chunks = list(chunk_markdown(text))
@@ -70,7 +70,7 @@ def test_markdown_loses_no_letter_outside_its_headings(text: str) -> None:
     assert all(count_tokens(chunk.text) <= MAX_TOKENS for chunk in chunks)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(st.text(st.sampled_from("ab(){}:\n\t \"'#=,."), max_size=1500))
 def test_code_loses_no_letter_however_broken_it_is(text: str) -> None:
     chunks = [chunk.text for chunk in chunk_code(text, "python")]

@@ -23,7 +23,7 @@ def _stand(text: str, passages: list[Numbered]) -> None:
         assert "".join(passage.text.split()) in covered
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(_ANY_TEXT)
 def test_passages_of_any_text_stand_on_their_lines(text: str) -> None:
     _stand(text, list(number(text, chunk_text(text))))
@@ -31,7 +31,7 @@ def test_passages_of_any_text_stand_on_their_lines(text: str) -> None:
     _stand(text, list(number(text, chunk_code(text, "python"))))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(_ANY_TEXT)
 def test_markdown_is_cut_the_same_with_lines_and_without(text: str) -> None:
     passages = list(number_markdown(text))

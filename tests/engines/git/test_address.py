@@ -113,7 +113,7 @@ _WORDS = (
 _PIECES = st.sampled_from([*_WORDS.split(), "[::1]", "r.git", "@", "C:", "\\", "\n", "\0", " "])
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(st.one_of(st.lists(_PIECES, max_size=8).map("".join), st.text(max_size=60)))
 def test_any_text_is_refused_or_understood_for_good(text: str) -> None:
     try:

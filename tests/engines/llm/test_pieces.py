@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import UpstreamFailed
@@ -14,13 +14,11 @@ from holdfast.engines.llm.sse import Events
 from tests.engines.llm.turns import client_tool
 from tests.fakes.model import Turn, calls
 
-# The same examples everywhere, however slow the machine.
-steady = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 STREAM = b': hello\r\ndata: {"a": 1}\r\n\r\ndata:one\ndata: two\n\nevent: x\nid: 3\n\n\ndata: [DONE]\n\ndata: last'
 EXPECTED = [b'{"a": 1}', b"one\ntwo", b"[DONE]"]
 
 
-@steady
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
     events, found, at = Events(), list[bytes](), 0
@@ -43,7 +41,7 @@ def assembled(turn: Turn) -> Assembly:
     return made
 
 
-@steady
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.text(max_size=60))
 def test_calls_are_the_same_however_their_arguments_are_cut(pieces: int, text: str) -> None:
     wanted = (("one", {"text": text}), ("two", {"text": text * 2}))
@@ -108,7 +106,7 @@ def test_usage_adds_up_by_field() -> None:
     }
 
 
-@steady
+@settings(max_examples=60)
 @given(st.lists(st.text(min_size=1, max_size=100), max_size=8))
 def test_every_name_goes_out_strict_and_distinct_and_comes_back(names: list[str]) -> None:
     made = Names(names)

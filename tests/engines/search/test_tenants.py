@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engines.search import Entry, Query
@@ -45,13 +45,7 @@ def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
     kind=st.none() | st.sampled_from(["x", "y"]),
     collections=st.none() | st.frozensets(_collections, max_size=2),
 )
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25)
 async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
     database: Database,
     clock: MovableClock,

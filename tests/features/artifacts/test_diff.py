@@ -37,7 +37,7 @@ def _applied(old: str, diff: str) -> str:
     return "".join(made + lines[at:])
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(_TEXTS, _TEXTS)
 def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
     diff, added, removed = unified_diff(old, new, "a", "b")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid
@@ -208,12 +208,7 @@ _VALUES = st.one_of(
 
 
 @given(headers=st.dictionaries(_NAMES, _VALUES), body=st.binary(max_size=400))
-@settings(
-    max_examples=120,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=120)
 async def test_no_headers_get_in_without_the_secret(
     headers: dict[str, str], body: bytes, on_sqlite: Hosted, hooks: tuple[Repository, Webhooks]
 ) -> None:
@@ -224,12 +219,7 @@ async def test_no_headers_get_in_without_the_secret(
 
 
 @given(body=st.binary(max_size=400), event=st.text(max_size=30), delivery=st.text(max_size=300))
-@settings(
-    max_examples=120,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=120)
 async def test_a_signed_delivery_of_anything_is_answered(
     body: bytes, event: str, delivery: str, hooks: tuple[Repository, Webhooks]
 ) -> None:

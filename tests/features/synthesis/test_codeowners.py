@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.features.synthesis.codeowners import matches, parse_code_owners
-
-STEADY = settings(deadline=None, derandomize=True, max_examples=400, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ NAME = st.sampled_from(["a", "b", "ab", "abb", "c.c", "a.c", "x"])
     st.booleans(),
     st.lists(NAME, min_size=1, max_size=5),
 )
-@STEADY
+@settings(max_examples=400)
 def test_globs_agree_with_a_matcher_of_another_kind(
     parts: list[str], leading: bool, trailing: bool, names: list[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.features.synthesis import cues
@@ -17,13 +17,12 @@ from tests.support.clock import MovableClock
 from tests.support.git import GitRepo
 from tests.support.repositories import repository_world
 
-STEADY = settings(deadline=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
 TEXT = st.text(st.sampled_from("ab Z.#*`-_|<>![](){}\"'\n\t:=@$%\\/é\u200b0"), max_size=400)
 TOKEN = "ghp_" + "a1B2" * 10
 
 
 @given(TEXT, st.sampled_from(sorted(LANGUAGES)))
-@STEADY
+@settings(max_examples=150)
 def test_any_text_is_read_somehow(text: str, language: str) -> None:
     lines = text.split("\n")
     for block in blocks(lines):

@@ -33,7 +33,7 @@ frames = st.fixed_dictionaries(
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
     try:
         assert isinstance(parse(raw), Message)
@@ -42,7 +42,7 @@ def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
 
 
 @given(frames)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 def test_any_frame_is_a_message_with_sound_parts_or_a_wire_error(frame: dict[str, Any]) -> None:
     try:
         message = parse(json.dumps(frame).encode())
