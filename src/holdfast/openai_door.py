@@ -164,6 +164,7 @@ def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) ->
 
 def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
     async def carry_out(request: OpenAiRequest) -> None:
+        operation.access.check(request.principal)
         raw = await request.read()
         path = {**request.path, "workspace_id": await workspace_of(request)}
         incoming = Request(request.scope, request.receive)

@@ -6,18 +6,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from holdfast.core.access import holds
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal, Scope, Tier
 
 _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
-
-_TIER_HOLDS: dict[Tier, frozenset[Tier]] = {
-    "core": frozenset({"core"}),
-    "exec": frozenset({"core", "exec"}),
-    "intel": frozenset({"core", "intel"}),
-    "all": frozenset({"core", "exec", "intel", "all"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +79,7 @@ class Tool(Generic[_In, _Out]):
 
     def within(self, tier: Tier) -> bool:
         """Whether a key of that tier sees this tool."""
-        return self.tier in _TIER_HOLDS[tier]
+        return holds(tier, self.tier)
 
     def open_to(self, scopes: frozenset[Scope]) -> bool:
         """Whether a credential with these scopes may call this tool: whoever may change things may read them."""

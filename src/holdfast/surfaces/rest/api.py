@@ -1,4 +1,4 @@
-"""Owns the management API's one path: match → authenticate → scope → limit → parse → handler → render."""
+"""Owns the management API's one path: match → authenticate → limit → access → parse → handler → render."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.access import Access
 from holdfast.core.errors import HoldfastError, Invalid, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.paging import MAX_LIMIT, Page
 from holdfast.core.principal import Principal
-from holdfast.core.principal import Scope as KeyScope
 from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.http.site import MethodNotAllowed
@@ -69,8 +69,8 @@ class Operation:
     handler: Handler
     summary: str
     tag: str
-    scope: KeyScope | tuple[KeyScope, ...]
-    """The scope that the credential needs; any one of several."""
+    access: Access
+    """Who may call it; checked before anything is read of the request's body."""
     body: type[BaseModel] | None = None
     """None: the handler reads `call.request` itself (uploads), or there is no body."""
     query: type[BaseModel] = NoQuery
@@ -80,10 +80,6 @@ class Operation:
     upload: str | None = None
     """The media type of a body that the handler reads itself."""
     produces: str = "application/json"
-
-    @property
-    def scopes(self) -> tuple[KeyScope, ...]:
-        return (self.scope,) if isinstance(self.scope, str) else self.scope
 
 
 class Admission(Protocol):
@@ -138,7 +134,7 @@ class Api:
             principal = await self._admission.authenticate(scope)
             headers = await self._admission.limit(principal)
             try:
-                principal.require_any(*operation.scopes)
+                operation.access.check(principal)
                 status, body, extra = await self._answer(operation, principal, path, scope, receive, send)
             except HoldfastError as error:
                 error.headers = {**headers, **error.headers}

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import Page
@@ -13,6 +14,8 @@ from holdfast.features.audit.service import Audit
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")]
+
+_AUDIT = Access("project", "management", role="admin")
 
 
 class AuditEventView(Model):
@@ -106,7 +109,7 @@ def operations(audit: Audit) -> list[Operation]:
             path="/api/audit",
             handler=list_events,
             tag="audit",
-            scope="management",
+            access=_AUDIT,
             query=AuditQuery,
             answer=AuditEventView,
             paged=True,
@@ -117,7 +120,7 @@ def operations(audit: Audit) -> list[Operation]:
             path="/api/audit/export",
             handler=export,
             tag="audit",
-            scope="management",
+            access=_AUDIT,
             query=AuditFilters,
             produces="application/x-ndjson",
             summary="What happened as JSON lines, newest first",
@@ -127,7 +130,7 @@ def operations(audit: Audit) -> list[Operation]:
             path="/api/audit/verify",
             handler=verify,
             tag="audit",
-            scope="management",
+            access=_AUDIT,
             answer=VerificationView,
             summary="Check the chain of the organization's events",
         ),

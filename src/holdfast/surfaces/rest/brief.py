@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.core.access import READ_INTEL
 from holdfast.core.clock import iso
-from holdfast.core.principal import Scope
 from holdfast.features.intelligence.brief import item_json
 from holdfast.features.intelligence.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.model import SECTIONS, Analysis, Brief
@@ -15,7 +15,6 @@ from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation
 _BRIEF = "/api/workspaces/{workspace_id}/brief"
 _ANALYZE = "/api/workspaces/{workspace_id}/analyze"
 _TAG = "brief"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class BriefQuery(NoQuery):
@@ -125,7 +124,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=brief,
             summary="Where the project stands, within a token budget",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=BriefQuery,
             answer=BriefAnswer,
         ),
@@ -135,7 +134,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=analyze,
             summary="A cited synthesis of what the workspace knows",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             body=AnalyzeBody,
             answer=AnalysisAnswer,
         ),

@@ -5,10 +5,10 @@ from typing import Any, Literal
 from pydantic import Field
 from starlette.responses import Response
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.jsontext import dumps
 from holdfast.core.paging import Page
-from holdfast.core.principal import Scope
 from holdfast.features.chat.export import markdown
 from holdfast.features.chat.model import Chat, Message, Question
 from holdfast.features.chat.service import ChatService
@@ -19,7 +19,6 @@ from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 _BASE = "/api/workspaces/{workspace_id}/chats"
 _ONE = _BASE + "/{chat_id}"
 _TAG = "chats"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class ChatBody(Model):
@@ -236,7 +235,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=handler,
             summary=summary,
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=query,
             answer=answer,
             paged=True,
@@ -255,13 +254,13 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=create,
             summary="Make a chat before its first message",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=ChatBody,
             answer=ChatAnswer,
             status=201,
         ),
         Operation(
-            method="GET", path=_ONE, handler=read, summary="Read a chat", tag=_TAG, scope=_READ, answer=ChatAnswer
+            method="GET", path=_ONE, handler=read, summary="Read a chat", tag=_TAG, access=READ, answer=ChatAnswer
         ),
         Operation(
             method="PATCH",
@@ -269,7 +268,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=rename,
             summary="Rename a chat",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=ChatChange,
             answer=ChatAnswer,
         ),
@@ -279,7 +278,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=delete,
             summary="Delete a chat with its messages",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             status=204,
         ),
         Operation(
@@ -288,7 +287,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=export,
             summary="Download a whole chat as JSON or Markdown",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=ExportQuery,
         ),
         Operation(
@@ -297,7 +296,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
             handler=answer,
             summary="Answer a question; the chat's next turn goes on from there",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=AnswerBody,
             answer=QuestionAnswer,
         ),

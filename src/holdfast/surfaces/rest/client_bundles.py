@@ -3,6 +3,7 @@
 from pydantic import Field
 from starlette.responses import Response
 
+from holdfast.core.access import ADMINISTER
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import Tier
 from holdfast.features.client_bundles.model import SurfaceName, Wanted
@@ -54,7 +55,7 @@ def operations(service: ClientBundles, public_url: str | None = None) -> list[Op
             handler=download,
             summary="The files that connect a client, as a ZIP archive; every download makes a fresh key",
             tag="keys",
-            scope="management",
+            access=ADMINISTER,
             query=BundleQuery,
             produces="application/zip",
         )

@@ -4,7 +4,9 @@ from typing import Any
 
 from pydantic import Field
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.principal import SCOPES
 from holdfast.features.clients.documented import DOCUMENTED, DocumentedClient
 from holdfast.features.clients.model import ClientSeen
 from holdfast.features.clients.service import Clients
@@ -57,7 +59,7 @@ def operations(clients: Clients) -> list[Operation]:
             handler=matrix,
             summary="What MCP clients declared here, beside what is documented of them",
             tag="clients",
-            scope=("read", "inference", "management"),
+            access=Access("organization", SCOPES),
             answer=ClientsView,
         )
     ]

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.paging import Page
-from holdfast.core.principal import Scope
 from holdfast.features.intelligence.model import Decision, DecisionEdit, DecisionFilter, Found, NewDecision, Status
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
@@ -12,7 +12,6 @@ from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 _BASE = "/api/workspaces/{workspace_id}/decisions"
 _ONE = _BASE + "/{decision_id}"
 _TAG = "decisions"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class DecisionBody(Model):
@@ -146,7 +145,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=page,
             summary="List decisions, newest first, or search them",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=DecisionQuery,
             answer=DecisionAnswer,
             paged=True,
@@ -157,7 +156,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=track,
             summary="Track a decision",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             body=DecisionBody,
             answer=DecisionAnswer,
             status=201,
@@ -168,7 +167,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=read,
             summary="Read a decision",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             answer=DecisionAnswer,
         ),
         Operation(
@@ -177,7 +176,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=edit,
             summary="Edit a decision; fields left out stay",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             body=DecisionChange,
             answer=DecisionAnswer,
         ),

@@ -7,9 +7,10 @@ from urllib.parse import quote
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
-from holdfast.core.principal import Principal, Scope
+from holdfast.core.principal import Principal
 from holdfast.features.documents.model import Document, DocumentChunk, FileTooLarge, State
 from holdfast.features.documents.service import DocumentService
 from holdfast.surfaces.http.multipart import read_upload
@@ -18,7 +19,6 @@ from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuer
 _BASE = "/api/workspaces/{workspace_id}/documents"
 _ONE = _BASE + "/{document_id}"
 _TAG = "documents"
-_READ: tuple[Scope, ...] = ("read", "inference")
 _FRAME_BYTES = 64 * 1024
 """What a multipart body may add to the file."""
 
@@ -214,7 +214,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=page,
             summary="List documents, the last uploaded first",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=DocumentQuery,
             answer=DocumentAnswer,
             paged=True,
@@ -225,7 +225,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=upload,
             summary="Upload a document: the part `file`, optionally the fields `filename` and `chat_id`",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             answer=UploadAnswer,
             status=201,
             upload="multipart/form-data",
@@ -236,7 +236,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=search,
             summary="Find passages in documents",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=DocumentSearchQuery,
             answer=PassagesAnswer,
         ),
@@ -246,7 +246,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=get,
             summary="Get a document and how far it has been read",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             answer=DocumentAnswer,
         ),
         Operation(
@@ -255,7 +255,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=status,
             summary="Get how far a document has been read",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             answer=StatusAnswer,
         ),
         Operation(
@@ -264,7 +264,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=chunks,
             summary="List the passages read out of a document",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=PageQuery,
             answer=ChunkAnswer,
             paged=True,
@@ -275,7 +275,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=content,
             summary="Download a document as it was uploaded",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             produces="application/octet-stream",
         ),
         Operation(
@@ -284,7 +284,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=text,
             summary="Download the text read out of a document",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             produces="text/plain",
         ),
         Operation(
@@ -293,7 +293,7 @@ def operations(service: DocumentService) -> list[Operation]:
             handler=delete,
             summary="Delete a document with its bytes, passages and index",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             status=204,
         ),
     ]

@@ -2,11 +2,16 @@
 
 from pydantic import Field
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
+from holdfast.core.principal import SCOPES
 from holdfast.features.endpoints.model import MAX_MODEL, MAX_UPSTREAMS, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.surfaces.rest.api import Call, Model, Operation
+
+_READ = Access("project", SCOPES)
+_MANAGE = Access("project", "management", role="admin")
 
 
 class UpstreamFields(Model):
@@ -79,7 +84,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             path=every,
             handler=list_endpoints,
             tag="endpoints",
-            scope=("management", "read", "inference"),
+            access=_READ,
             answer=EndpointView,
             paged=True,
             summary="Endpoints of a project, `default` first",
@@ -89,7 +94,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             path=every,
             handler=create,
             tag="endpoints",
-            scope="management",
+            access=_MANAGE,
             body=NewEndpointBody,
             answer=EndpointView,
             status=201,
@@ -100,7 +105,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             path=one,
             handler=get,
             tag="endpoints",
-            scope=("management", "read", "inference"),
+            access=_READ,
             answer=EndpointView,
             summary="One endpoint",
         ),
@@ -109,7 +114,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             path=one,
             handler=put,
             tag="endpoints",
-            scope="management",
+            access=_MANAGE,
             body=EndpointBody,
             answer=EndpointView,
             summary="Make an endpoint or change it",
@@ -119,7 +124,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             path=one,
             handler=delete,
             tag="endpoints",
-            scope="management",
+            access=_MANAGE,
             status=204,
             summary="Remove an endpoint; `default` goes back to the embedded model",
         ),

@@ -14,10 +14,10 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.access import READ
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
 from holdfast.core.principal import Principal
-from holdfast.core.principal import Scope as KeyScope
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.http.asgi import ClientGone, header
@@ -33,7 +33,6 @@ MAX_STREAMS = 2_000
 MAX_STREAMS_EACH = 16
 _REMEMBERED = 1_000
 _RETRY_MILLIS = 2_000
-_READ: tuple[KeyScope, ...] = ("read", "inference")
 _TOPIC = re.compile(r"([a-z]+)\.(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)")
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -160,7 +159,7 @@ class EventStreams:
         """Why the stream may not go on. Looking again is no request: no limit counts it."""
         try:
             principal = await call.again()
-            principal.require_any(*_READ)
+            READ.check(principal)
             await self._workspaces.get(principal, workspace_id)
         except HoldfastError as error:
             return error
@@ -258,7 +257,7 @@ def operations(streams: EventStreams) -> list[Operation]:
             path="/api/workspaces/{workspace_id}/events",
             handler=streams.follow,
             tag="events",
-            scope=_READ,
+            access=READ,
             query=EventsQuery,
             produces="text/event-stream",
             summary="Follow what happens in the workspace (Server-Sent Events; Last-Event-ID goes on after a break)",

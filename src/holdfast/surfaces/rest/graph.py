@@ -3,9 +3,9 @@
 from pydantic import Field
 from starlette.responses import Response
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.paging import Page
-from holdfast.core.principal import Scope
 from holdfast.features.intelligence.graph import MAX_DEPTH, MAX_NODES, mermaid
 from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Node, Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
@@ -15,7 +15,6 @@ from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuer
 _RELATIONS = "/api/workspaces/{workspace_id}/relations"
 _GRAPH = "/api/workspaces/{workspace_id}/graph"
 _TAG = "graph"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class EntityBody(Model):
@@ -138,7 +137,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=page,
             summary="List relations, newest first",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=RelationQuery,
             answer=RelationAnswer,
             paged=True,
@@ -149,7 +148,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=relate,
             summary="Relate two entities",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             body=RelationBody,
             answer=RelationAnswer,
             status=201,
@@ -160,7 +159,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=unrelate,
             summary="Take a relation away",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             status=204,
         ),
         Operation(
@@ -169,7 +168,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=read,
             summary="The knowledge graph, around a centre or the newest of it",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=GraphShape,
             answer=GraphAnswer,
         ),
@@ -179,7 +178,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=draw,
             summary="The knowledge graph as a Mermaid flowchart",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=GraphShape,
             produces="text/plain",
         ),

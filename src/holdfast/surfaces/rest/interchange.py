@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.errors import Invalid
-from holdfast.core.principal import Scope
 from holdfast.features.interchange.model import SourceFile
 from holdfast.features.interchange.places import archive_files, archive_sink
 from holdfast.features.interchange.service import InterchangeService
@@ -23,7 +23,6 @@ _SPOOL_BYTES = 4 * 1024 * 1024
 _CHUNK = 256 * 1024
 _WORKSPACE = "/api/workspaces/{workspace_id}"
 _TAG = "import and export"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class ProblemAnswer(Model):
@@ -77,7 +76,7 @@ def operations(service: InterchangeService) -> list[Operation]:
             handler=bring,
             summary="Import a ZIP archive of files, one Markdown file, or JSON lines",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             answer=ImportAnswer,
             upload="application/octet-stream",
         ),
@@ -87,7 +86,7 @@ def operations(service: InterchangeService) -> list[Operation]:
             handler=export,
             summary="Export the workspace as a ZIP archive of Markdown files",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             produces="application/zip",
         ),
     ]

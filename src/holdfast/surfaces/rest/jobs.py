@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from holdfast.core.access import ANY, Access
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.paging import Page
 from holdfast.engines.jobs import Job, JobState
@@ -63,7 +64,7 @@ def operations(jobs: JobService) -> list[Operation]:
             path=every,
             handler=list_jobs,
             tag="jobs",
-            scope=("read", "inference", "management"),
+            access=ANY,
             query=JobQuery,
             answer=JobView,
             paged=True,
@@ -74,7 +75,7 @@ def operations(jobs: JobService) -> list[Operation]:
             path=every + "/{job_id}",
             handler=get,
             tag="jobs",
-            scope=("read", "inference", "management"),
+            access=ANY,
             answer=JobView,
             summary="One background job",
         ),
@@ -83,7 +84,7 @@ def operations(jobs: JobService) -> list[Operation]:
             path=every + "/{job_id}/cancel",
             handler=cancel,
             tag="jobs",
-            scope=("inference", "management"),
+            access=Access("workspace", ("inference", "management")),
             answer=JobView,
             summary="Stop a background job",
         ),

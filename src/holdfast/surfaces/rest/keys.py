@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import Page
@@ -11,6 +12,8 @@ from holdfast.core.principal import Scope, Tier
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
+
+_MANAGE = Access("project", "management", role="admin")
 
 
 class KeyView(Model):
@@ -111,7 +114,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=every,
             handler=list_keys,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             query=KeyQuery,
             answer=KeyView,
             paged=True,
@@ -122,7 +125,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=every,
             handler=create,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             body=NewKeyBody,
             answer=MintedKeyView,
             status=201,
@@ -133,7 +136,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=one,
             handler=get,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             answer=KeyView,
             summary="One key",
         ),
@@ -142,7 +145,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=one,
             handler=update,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             body=ChangedKey,
             answer=KeyView,
             summary="Change what a key may do",
@@ -152,7 +155,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=one + "/rotate",
             handler=rotate,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             answer=MintedKeyView,
             status=201,
             summary="Replace a key and its namesakes by a fresh one",
@@ -162,7 +165,7 @@ def operations(keys: Keys) -> list[Operation]:
             path=one,
             handler=revoke,
             tag="keys",
-            scope="management",
+            access=_MANAGE,
             answer=KeyView,
             summary="Revoke a key",
         ),

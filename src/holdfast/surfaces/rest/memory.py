@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.paging import Page
-from holdfast.core.principal import Principal, Scope
+from holdfast.core.principal import Principal
 from holdfast.features.memory.finding import MAX_RESULTS, TYPES
 from holdfast.features.memory.model import Change, Filters, Memory, NewMemory, Revision, Status, Trust
 from holdfast.features.memory.service import MemoryRejected, MemoryService
@@ -18,7 +19,6 @@ _WORKSPACE = "/api/workspaces/{workspace_id}"
 _BASE = _WORKSPACE + "/memories"
 _ONE = _BASE + "/{memory}"
 _TAG = "memories"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 _Time = Annotated[str, Field(max_length=64, description="ISO 8601 date or time")]
 _Tags = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=100)]
@@ -287,7 +287,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=page,
             summary="List memories, the last learned first",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             query=MemoryQuery,
             answer=MemoryAnswer,
             paged=True,
@@ -298,7 +298,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=save,
             summary="Save a memory; a repetition answers with the one that exists",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=MemoryBody,
             answer=SaveOutput,
             status=201,
@@ -309,7 +309,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=recall,
             summary="Recall memories by meaning, or the newest without a query",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             body=RecallBody,
             answer=RecallAnswer,
         ),
@@ -319,7 +319,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=read,
             summary="Read a memory by id or slug",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             answer=MemoryAnswer,
         ),
         Operation(
@@ -328,7 +328,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=edit,
             summary="Change what a memory says; its former words are kept",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=MemoryChange,
             answer=MemoryAnswer,
         ),
@@ -338,7 +338,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=forget,
             summary="Remove a memory and its history for good",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             status=204,
         ),
         Operation(
@@ -347,7 +347,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=history,
             summary="What a memory said before each edit",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             answer=HistoryAnswer,
         ),
         Operation(
@@ -356,7 +356,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=retract,
             summary="Say that a memory no longer holds",
             tag=_TAG,
-            scope="inference",
+            access=WRITE,
             body=RetractBody,
             answer=MemoryAnswer,
         ),
@@ -366,7 +366,7 @@ def operations(service: MemoryService) -> list[Operation]:
             handler=search,
             summary="Search everything the workspace knows",
             tag="search",
-            scope=_READ,
+            access=READ,
             query=SearchQuery,
             answer=SearchAnswer,
         ),

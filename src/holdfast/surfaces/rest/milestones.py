@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.paging import Page
-from holdfast.core.principal import Scope
 from holdfast.features.intelligence.model import Milestone, MilestoneEdit, MilestoneFilter, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
@@ -13,7 +13,6 @@ _BASE = "/api/workspaces/{workspace_id}/milestones"
 _ONE = _BASE + "/{milestone_id}"
 _TIMELINE = "/api/workspaces/{workspace_id}/timeline"
 _TAG = "milestones"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class MilestoneBody(Model):
@@ -122,7 +121,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=timeline,
             summary=summary,
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             query=TimelineQuery,
             answer=MilestoneAnswer,
             paged=True,
@@ -140,7 +139,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=track,
             summary="Track a milestone",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             body=MilestoneBody,
             answer=MilestoneAnswer,
             status=201,
@@ -151,7 +150,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=read,
             summary="Read a milestone",
             tag=_TAG,
-            scope=_READ,
+            access=READ_INTEL,
             answer=MilestoneAnswer,
         ),
         Operation(
@@ -160,7 +159,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=edit,
             summary="Edit a milestone; fields left out stay",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             body=MilestoneChange,
             answer=MilestoneAnswer,
         ),
@@ -170,7 +169,7 @@ def operations(service: IntelligenceService) -> list[Operation]:
             handler=delete,
             summary="Delete a milestone and its relations",
             tag=_TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             status=204,
         ),
     ]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from holdfast import __version__
+from holdfast.core.access import Access
 from holdfast.surfaces.rest.api import NoQuery, Operation
 
 _ERROR_REF = {"$ref": "#/components/schemas/Problem"}
@@ -68,7 +69,8 @@ def _operation(operation: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
         "summary": operation.summary,
         "operationId": re.sub(r"\W+", "_", f"{operation.method.lower()}{operation.path}").strip("_"),
         "tags": [operation.tag],
-        "description": f"Needs the scope {' or '.join(operation.scopes)}.",
+        "description": _needs(operation.access),
+        "x-access": operation.access.as_json(),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
         "responses": {str(operation.status): _success(operation, refs)},
     }
@@ -91,6 +93,15 @@ def _operation(operation: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
         content = {"schema": {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}}}
         found["requestBody"] = {"required": True, "content": {operation.upload: content}}
     return found
+
+
+def _needs(access: Access) -> str:
+    """The declaration in a sentence; where a row says `admin`, a workspace's own admin will do within it."""
+    parts = [f"the scope {' or '.join(access.scopes)}"]
+    parts += [f"the role {access.role}"] if access.role != "member" else []
+    parts += [f"of a key the tier {access.tier}"] if access.tier != "core" else []
+    people = " People only." if access.people_only else ""
+    return f"Level: {access.level}. Needs {' and '.join(parts)}.{people}"
 
 
 def _success(operation: Operation, refs: dict[Any, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.paging import Page
-from holdfast.core.principal import Scope
 from holdfast.core.slugs import is_slug
 from holdfast.engines.jobs import Job, JobState
 from holdfast.features.repositories.model import (
@@ -30,7 +30,6 @@ from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 BASE = "/api/workspaces/{workspace_id}/repositories"
 ONE = BASE + "/{slug}"
 TAG = "repositories"
-READ: tuple[Scope, ...] = ("read", "inference")
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
@@ -229,7 +228,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=page,
             summary="List repositories, by slug",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=PageQuery,
             answer=RepositoryAnswer,
             paged=True,
@@ -240,7 +239,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=add,
             summary="Remember a repository; its first sync is queued",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             body=RepositoryBody,
             answer=RepositoryAnswer,
             status=201,
@@ -251,7 +250,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=get,
             summary="Get a repository, the score of its memory, and how far its sync and synthesis are",
             tag=TAG,
-            scope=READ,
+            access=READ,
             answer=RepositoryStatusAnswer,
         ),
         Operation(
@@ -260,7 +259,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=sync,
             summary="Bring a repository up to date",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             answer=RepositoryStatusAnswer,
             status=202,
         ),
@@ -270,7 +269,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=cancel,
             summary="Stop what is queued or running for a repository",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             answer=RepositoryStatusAnswer,
         ),
         Operation(
@@ -279,7 +278,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=syncs,
             summary="List a repository's syncs, newest first",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=PageQuery,
             answer=SyncAnswer,
             paged=True,
@@ -290,7 +289,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=webhook,
             summary="Say which secret a repository's webhooks are signed with; answers where to send them",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             body=WebhookBody,
             answer=WebhookAnswer,
         ),
@@ -300,7 +299,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             handler=remove,
             summary="Forget a repository with everything that was made of it",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             status=204,
         ),
     ]

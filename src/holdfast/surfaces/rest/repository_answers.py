@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, field_validator
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.ask.model import MAX_QUESTION, Answer, Citation
@@ -13,7 +14,7 @@ from holdfast.features.repositories.matches import FileMatch
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 from holdfast.surfaces.rest.api import Call, Model, Operation
-from holdfast.surfaces.rest.repositories import BASE, READ, TAG, Gate, Text
+from holdfast.surfaces.rest.repositories import BASE, TAG, Gate, Text
 
 MAX_MATCHES = 50
 _SOURCE = "rest"
@@ -172,7 +173,7 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
             handler=search,
             summary="Find passages of commits, files, pull requests and issues; names are found exactly and first",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=RepositorySearchQuery,
             answer=MatchesAnswer,
         ),
@@ -182,7 +183,7 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
             handler=files,
             summary="Find the files that a piece of work is likely to touch, likeliest first",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=RepositoryFilesQuery,
             answer=FileMatchesAnswer,
         ),
@@ -192,7 +193,7 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
             handler=question,
             summary="Ask repositories a question; the answer cites every source, and each citation was checked",
             tag=TAG,
-            scope="inference",
+            access=WRITE,
             body=QuestionBody,
             answer=QuestionAnswer,
         ),

@@ -5,12 +5,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from holdfast.core.access import READ
 from holdfast.core.clock import iso
 from holdfast.core.errors import NotFound
 from holdfast.engines.git.model import BlameLine, Change, Commit
 from holdfast.features.repositories.reading import LiveFiles
 from holdfast.surfaces.rest.api import Call, Model, Operation
-from holdfast.surfaces.rest.repositories import ONE, READ, TAG, Gate, Text
+from holdfast.surfaces.rest.repositories import ONE, TAG, Gate, Text
 
 _Path = Text
 _MAX_LINE = 10_000_000
@@ -162,7 +163,7 @@ def operations(files: LiveFiles, gate: Gate) -> list[Operation]:
             handler=tree,
             summary="List a directory of a repository",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=TreeQuery,
             answer=TreeAnswer,
         ),
@@ -172,7 +173,7 @@ def operations(files: LiveFiles, gate: Gate) -> list[Operation]:
             handler=file,
             summary="Read lines of a file of a repository",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=FileQuery,
             answer=FileAnswer,
         ),
@@ -182,7 +183,7 @@ def operations(files: LiveFiles, gate: Gate) -> list[Operation]:
             handler=log,
             summary="List the commits that changed a path, newest first",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=LogQuery,
             answer=LogAnswer,
         ),
@@ -192,7 +193,7 @@ def operations(files: LiveFiles, gate: Gate) -> list[Operation]:
             handler=blame,
             summary="Tell who last changed lines of a file, and in which commit",
             tag=TAG,
-            scope=READ,
+            access=READ,
             query=BlameQuery,
             answer=BlameAnswer,
         ),
@@ -202,7 +203,7 @@ def operations(files: LiveFiles, gate: Gate) -> list[Operation]:
             handler=show,
             summary="Show a commit with its patch",
             tag=TAG,
-            scope=READ,
+            access=READ,
             answer=ShownAnswer,
         ),
     ]

@@ -4,11 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
 from holdfast.features.synthesis.model import Citation, Finding, FindingKind, FindingState, TargetType
 from holdfast.features.synthesis.service import Synthesis
 from holdfast.surfaces.rest.api import Call, Model, Operation
-from holdfast.surfaces.rest.repositories import ONE, READ, TAG, Gate, RepositoryAnswer, repository_answer
+from holdfast.surfaces.rest.repositories import ONE, TAG, Gate, RepositoryAnswer, repository_answer
 
 
 class FindingQuery(Model):
@@ -56,7 +57,7 @@ def operations(synthesis: Synthesis, gate: Gate) -> list[Operation]:
             handler=findings,
             summary="What was read out of a repository: architecture, decisions, hot spots, owners, glossary",
             tag=TAG,
-            scope=READ,
+            access=READ_INTEL,
             query=FindingQuery,
             answer=FindingsAnswer,
         ),
@@ -66,7 +67,7 @@ def operations(synthesis: Synthesis, gate: Gate) -> list[Operation]:
             handler=again,
             summary="Sum a repository up again; what people edited stays theirs",
             tag=TAG,
-            scope="inference",
+            access=WRITE_INTEL,
             answer=RepositoryAnswer,
             status=202,
         ),

@@ -2,6 +2,7 @@
 
 from pydantic import Field, SecretStr
 
+from holdfast.core.access import ADMINISTER, Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
 from holdfast.features.secrets.model import Secret
@@ -42,7 +43,7 @@ def operations(secrets: Secrets) -> list[Operation]:
             path=every,
             handler=list_secrets,
             tag="secrets",
-            scope=("management", "read", "inference"),
+            access=Access("workspace", "management"),
             answer=SecretView,
             paged=True,
             summary="Names of secrets, and whether each is set",
@@ -52,7 +53,7 @@ def operations(secrets: Secrets) -> list[Operation]:
             path=every + "/{secret_name}",
             handler=put,
             tag="secrets",
-            scope="management",
+            access=ADMINISTER,
             body=SecretBody,
             answer=SecretView,
             summary="Set or replace a secret",
@@ -62,7 +63,7 @@ def operations(secrets: Secrets) -> list[Operation]:
             path=every + "/{secret_name}",
             handler=delete,
             tag="secrets",
-            scope="management",
+            access=ADMINISTER,
             status=204,
             summary="Clear a secret; again to forget its name",
         ),

@@ -4,14 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import Page
+from holdfast.core.principal import SCOPES
 from holdfast.features.usage.model import UsageEntry, UsageFilter, UsageKind, UsageRow
 from holdfast.features.usage.service import DEFAULT_GROUPING, Usage
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")]
+
+# Everybody may ask; the service shows those who do not manage the organization or the project their own alone.
+_OWN = Access("self", SCOPES)
 
 
 class UsageRowView(Model):
@@ -101,7 +106,7 @@ def operations(usage: Usage) -> list[Operation]:
             path="/api/usage",
             handler=report,
             tag="usage",
-            scope="management",
+            access=_OWN,
             query=UsageQuery,
             answer=UsageReportView,
             summary="What was used, summed",
@@ -111,7 +116,7 @@ def operations(usage: Usage) -> list[Operation]:
             path="/api/usage/log",
             handler=log,
             tag="usage",
-            scope="management",
+            access=_OWN,
             query=UsageLogQuery,
             answer=UsageEntryView,
             paged=True,

@@ -2,12 +2,17 @@
 
 from pydantic import Field
 
+from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
 from holdfast.core.principal import Role
 from holdfast.features.identity.model import User
 from holdfast.features.identity.service import Identity
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
+
+_READ = Access("organization", ("read", "management"))
+_CHANGE = Access("organization", "management", role="admin", people_only=True)
+_OWN_PASSWORD = Access("organization", "management", people_only=True)
 
 
 class UserView(Model):
@@ -69,7 +74,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=every,
             handler=list_users,
             tag="users",
-            scope=("read", "management"),
+            access=_READ,
             query=PageQuery,
             answer=UserView,
             paged=True,
@@ -80,7 +85,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=every,
             handler=create,
             tag="users",
-            scope="management",
+            access=_CHANGE,
             body=NewUser,
             answer=UserView,
             status=201,
@@ -91,7 +96,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one,
             handler=get,
             tag="users",
-            scope=("read", "management"),
+            access=_READ,
             answer=UserView,
             summary="One member",
         ),
@@ -100,7 +105,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one,
             handler=update,
             tag="users",
-            scope="management",
+            access=_CHANGE,
             body=ChangedUser,
             answer=UserView,
             summary="Change a member's role or name",
@@ -110,7 +115,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one + "/password",
             handler=set_password,
             tag="users",
-            scope="management",
+            access=_OWN_PASSWORD,
             body=NewPassword,
             status=204,
             summary="Set a member's password",
@@ -120,7 +125,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one,
             handler=remove,
             tag="users",
-            scope="management",
+            access=_CHANGE,
             status=204,
             summary="End a membership",
         ),

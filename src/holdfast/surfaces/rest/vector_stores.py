@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from holdfast.core.principal import Principal, Scope
+from holdfast.core.access import READ, WRITE
+from holdfast.core.principal import Principal
 from holdfast.engines.extract.chunk import MAX_TOKENS
 from holdfast.features.documents.filters import Filter
 from holdfast.features.documents.vector_store_model import (
@@ -23,7 +24,6 @@ _ONE = _BASE + "/{vector_store_id}"
 _FILES = _ONE + "/files"
 _FILE = _FILES + "/{file_id}"
 _TAG = "vector stores"
-_READ: tuple[Scope, ...] = ("read", "inference")
 
 
 class ListQuery(NoQuery):
@@ -328,7 +328,7 @@ def operations(service: VectorStoreService) -> list[Operation]:
             handler=search,
             summary="Search the files of a vector store",
             tag=_TAG,
-            scope=_READ,
+            access=READ,
             body=SearchBody,
             answer=SearchAnswer,
         ),
@@ -347,7 +347,7 @@ def _read(path: str, handler: Handler, summary: str, answer: type[Model], query:
         handler=handler,
         summary=summary,
         tag=_TAG,
-        scope=_READ,
+        access=READ,
         query=query,
         answer=answer,
     )
@@ -362,7 +362,7 @@ def _write(
         handler=handler,
         summary=summary,
         tag=_TAG,
-        scope="inference",
+        access=WRITE,
         body=body,
         answer=answer,
     )

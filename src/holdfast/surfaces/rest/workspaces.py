@@ -2,12 +2,14 @@
 
 from pydantic import Field
 
+from holdfast.core.access import ADMINISTER, ANY, Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
-from holdfast.core.principal import SCOPES
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
+
+_CHANGE_ADMINS = Access("workspace", "management", role="admin", people_only=True)
 
 
 class WorkspaceView(Model):
@@ -77,7 +79,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=every,
             handler=list_workspaces,
             tag="workspaces",
-            scope=SCOPES,
+            access=ANY,
             query=WorkspaceQuery,
             answer=WorkspaceView,
             paged=True,
@@ -88,7 +90,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=every,
             handler=create,
             tag="workspaces",
-            scope="management",
+            access=Access("project", "management", role="admin"),
             body=NewWorkspace,
             answer=WorkspaceView,
             status=201,
@@ -99,7 +101,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=one,
             handler=get,
             tag="workspaces",
-            scope=SCOPES,
+            access=ANY,
             answer=WorkspaceView,
             summary="One workspace, by ws_… or UUID",
         ),
@@ -108,7 +110,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=one,
             handler=rename,
             tag="workspaces",
-            scope="management",
+            access=ADMINISTER,
             body=Renamed,
             answer=WorkspaceView,
             summary="Rename a workspace",
@@ -118,7 +120,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=one,
             handler=delete,
             tag="workspaces",
-            scope="management",
+            access=ADMINISTER,
             status=204,
             summary="Delete a workspace with everything in it",
         ),
@@ -127,7 +129,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=one + "/admins",
             handler=admins,
             tag="workspaces",
-            scope=("read", "management"),
+            access=Access("workspace", ("read", "management")),
             answer=AdminsView,
             summary="Who administers just this workspace",
         ),
@@ -136,7 +138,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=admin,
             handler=add_admin,
             tag="workspaces",
-            scope="management",
+            access=_CHANGE_ADMINS,
             status=204,
             summary="Let a member administer this workspace",
         ),
@@ -145,7 +147,7 @@ def operations(workspaces: Workspaces) -> list[Operation]:
             path=admin,
             handler=remove_admin,
             tag="workspaces",
-            scope="management",
+            access=_CHANGE_ADMINS,
             status=204,
             summary="Let a member no longer administer this workspace",
         ),
