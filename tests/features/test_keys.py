@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,11 +134,11 @@ async def test_a_key_cannot_make_a_key_that_may_do_more(world: World) -> None:
         project_key(world, scopes=frozenset({"management"}), tier="all"),
         project_key(world, scopes=frozenset({"management"}), tier="core", allow_destructive=True),
     ):
-        with pytest.raises(Invalid):
+        with pytest.raises(Forbidden, match="more than you"):
             await world.services.keys.create(principal, wider)
-    with pytest.raises(NotFound):
+    with pytest.raises(Forbidden, match="project_id"):
         await world.services.keys.create(
-            principal, NewKey(name="org", kind="organization", scopes=frozenset({"management"}))
+            principal, NewKey(name="org", kind="organization", tier="core", scopes=frozenset({"management"}))
         )
 
 
@@ -153,7 +154,7 @@ async def test_a_key_confined_to_workspaces_stays_in_them(world: World) -> None:
     assert [each.id for each in (await world.services.workspaces.list(principal)).items] == [other.id]
     with pytest.raises(Forbidden):
         await world.services.workspaces.create(principal, world.start.project_id, "Third")
-    with pytest.raises(Invalid):
+    with pytest.raises(Forbidden, match="workspace_ids"):
         await world.services.keys.create(principal, project_key(world, scopes=frozenset({"read"})))
 
 
@@ -193,3 +194,69 @@ async def test_a_wrong_field_is_named(world: World, change: dict[str, object], f
     with pytest.raises(Invalid) as refused:
         await world.services.keys.create(world.owner, replace(project_key(world), **change))  # type: ignore[arg-type]
     assert [wrong.field for wrong in refused.value.fields] == [field]
+
+
+async def test_a_key_that_expires_makes_none_that_outlives_it(world: World) -> None:
+    ends = world.clock.now() + 60_000
+    short = await world.services.keys.create(
+        world.owner, project_key(world, "short", scopes=frozenset(SCOPES), expires_at=ends)
+    )
+    principal = await world.services.keys.authenticate(short.secret)
+    for expires_at in (None, ends + 1):
+        with pytest.raises(Forbidden, match="outlive"):
+            await world.services.keys.create(principal, project_key(world, "long", expires_at=expires_at))
+    await world.services.keys.create(principal, project_key(world, "as long", expires_at=ends))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tier": "all"},
+        {"tier": "exec"},
+        {"scopes": frozenset(SCOPES)},
+        {"allow_destructive": True},
+    ],
+)
+async def test_a_key_neither_rotates_nor_changes_nor_stops_one_that_may_do_more(
+    world: World, more: dict[str, Any]
+) -> None:
+    keys = world.services.keys
+    small = await keys.create(
+        world.owner, project_key(world, "small", scopes=frozenset({"management", "read"}), tier="intel")
+    )
+    principal = await keys.authenticate(small.secret)
+    as_small: dict[str, Any] = {"scopes": frozenset({"management", "read"}), "tier": "intel"}
+    wide = await keys.create(world.owner, project_key(world, "wide", **{**as_small, **more}))
+    for attempt in (
+        keys.rotate_in_place(principal, wide.key.id),
+        keys.rotate(principal, project_key(world, "wide", **as_small)),
+        keys.update(principal, wide.key.id, tier="core", scopes=frozenset({"read"}), allow_destructive=False),
+        keys.revoke(principal, wide.key.id),
+    ):
+        with pytest.raises(Forbidden, match="more than you"):
+            await attempt
+    assert (await keys.get(world.owner, wide.key.id)) == wide.key
+    await keys.authenticate(wide.secret)
+
+
+async def test_a_key_rotates_and_stops_itself(world: World) -> None:
+    keys = world.services.keys
+    own = await keys.create(world.owner, project_key(world, "own", scopes=frozenset({"management"}), tier="core"))
+    principal = await keys.authenticate(own.secret)
+    fresh = await keys.rotate_in_place(principal, own.key.id)
+    with pytest.raises(Unauthenticated):
+        await keys.authenticate(own.secret)
+    again = await keys.authenticate(fresh.secret)
+    assert (await keys.revoke(again, fresh.key.id)).revoked_at is not None
+
+
+async def test_a_key_that_was_narrowed_or_stopped_meanwhile_makes_nothing_more(world: World) -> None:
+    keys = world.services.keys
+    minted = await keys.create(world.owner, project_key(world, "caught", scopes=frozenset(SCOPES)))
+    principal = await keys.authenticate(minted.secret)
+    await keys.update(world.owner, minted.key.id, tier="core")
+    with pytest.raises(Forbidden, match="tier"):
+        await keys.create(principal, project_key(world, "late", tier="all"))
+    await keys.revoke(world.owner, minted.key.id)
+    with pytest.raises(Unauthenticated):
+        await keys.create(principal, project_key(world, "late", tier="core"))

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.app import open_local
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -187,7 +188,7 @@ async def test_a_download_is_a_zip_that_works_until_the_next(server: TestServer)
     keys = []
     async with server.client() as client:
         for _ in range(2):
-            answer = await client.get(f"{path}/claude-code", params={"tier": "core"})
+            answer = await client.post(f"{path}/claude-code", json={"tier": "core"})
             assert answer.status_code == 200 and answer.headers["content-type"] == "application/zip"
             assert answer.headers["cache-control"] == "no-store"
             with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
@@ -196,9 +197,9 @@ async def test_a_download_is_a_zip_that_works_until_the_next(server: TestServer)
             assert names == [".mcp.json", ".claude/CLAUDE.md", ".gitignore", "xerotier/README.md"]
             assert settings["url"] == f"{server.url}/{server.start.project_id}/v1/mcp"
             keys.append(settings["headers"]["Authorization"].removeprefix("Bearer "))
-        assert (await client.get(f"{path}/emacs")).status_code == 404
-        assert (await client.get(f"{path}/zed", params={"env": "true"})).status_code == 422
-        assert (await client.get(f"{path}/zed", params={"tier": "most"})).status_code == 422
+        assert (await client.post(f"{path}/emacs")).status_code == 404
+        assert (await client.post(f"{path}/zed", json={"env": True})).status_code == 422
+        assert (await client.post(f"{path}/zed", json={"tier": "most"})).status_code == 422
     with pytest.raises(Unauthenticated):
         await server.services.keys.authenticate(keys[0])
     assert (await server.services.keys.authenticate(keys[1])).tier == "core"
@@ -210,16 +211,45 @@ async def test_a_download_takes_management_and_ones_own_workspace(server: TestSe
     other = await server.another_tenant()
     foreign = await server.mint(owner=other.owner, project_id=other.project_id)
     async with server.client(plain.secret) as client:
-        assert (await client.get(path)).status_code == 403
+        assert (await client.post(path)).status_code == 403
     async with server.client(foreign.secret) as client:
-        assert (await client.get(path)).status_code == 404
-    async with server.stranger() as client:
-        assert (await client.get(path)).status_code == 401
+        assert (await client.post(path)).status_code == 404
+
+
+async def test_a_page_cannot_cause_a_bundle_without_its_csrf_token(server: TestServer) -> None:
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles/cursor"
+    before = (await server.services.keys.list(server.owner, limit=200)).items
+    async with server.stranger() as browser:
+        assert (await browser.post(path)).status_code == 401
         link = await server.services.sign_in.new_link(server.start.owner_id)
-        entered = await client.post("/sign-in", data={"link": link}, headers={"Origin": server.url})
+        entered = await browser.post("/sign-in", data={"link": link}, headers={"Origin": server.url})
         assert entered.status_code == 303, entered.text
-        assert (await client.get(path, headers={"Sec-Fetch-Site": "cross-site"})).json()["error"]["code"] == "csrf"
-        assert (await client.get(path, headers={"Sec-Fetch-Site": "same-origin"})).status_code == 200
+        fetched = await browser.get(path)
+        assert (fetched.status_code, fetched.headers["allow"]) == (405, "POST")
+        assert (await browser.post(path)).json()["error"]["code"] == "csrf"
+        assert (await server.services.keys.list(server.owner, limit=200)).items == before
+        session = await server.services.sign_in.session(browser.cookies["holdfast_session"])
+        assert (await browser.post(path, headers={"X-CSRF-Token": session.csrf})).status_code == 200
+
+
+async def test_a_bundles_key_never_outranks_the_key_that_made_it(sqlite_server: TestServer) -> None:
+    server = sqlite_server
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles/cursor"
+    ends = SystemClock().now() + 3_600_000
+    small = await server.mint("management", "inference", tier="core", expires_at=ends, name="small")
+    manages = await server.mint("management", name="manages")
+    async with server.client(small.secret) as client:
+        made = await client.post(path)
+        assert made.status_code == 200, made.text
+        wider = await client.post(path, json={"tier": "intel"})
+        assert (wider.status_code, wider.json()["error"]["fields"][0]["field"]) == (403, "tier")
+    async with server.client(manages.secret) as client:
+        refused = await client.post(path)
+        assert refused.status_code == 403 and "scopes: you lack inference" in refused.json()["error"]["message"]
+    with zipfile.ZipFile(io.BytesIO(made.content)) as packed:
+        found = json.loads(packed.read(".cursor/mcp.json"))["mcpServers"]["xerotier"]
+    bearer = await server.services.keys.authenticate(found["headers"]["Authorization"].removeprefix("Bearer "))
+    assert (bearer.tier, bearer.expires_at, bearer.scopes) == ("core", ends, frozenset({"inference"}))
 
 
 @pytest.mark.contract("KS-1")
@@ -250,13 +280,13 @@ async def test_a_keystone_bundle_is_downloaded_by_whoever_sees_the_organization(
     new = NewKey(name="whole", kind="organization", scopes=frozenset({"management", "inference"}))
     minted = await server.services.keys.create(server.owner, new)
     async with server.client(minted.secret) as client:
-        answer = await client.get(path, params={"surface": "keystone"})
+        answer = await client.post(path, json={"surface": "keystone"})
         assert answer.status_code == 200, answer.text
         assert 'filename="keystone-claude-code.zip"' in answer.headers["content-disposition"]
         with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
             assert packed.namelist() == [".mcp.json", ".claude/CLAUDE.md", ".gitignore", "keystone/README.md"]
             settings = json.loads(packed.read(".mcp.json"))["mcpServers"]["keystone"]
         assert settings["url"] == f"{server.url}/api/mcp"
-        assert (await client.get(path, params={"surface": "other"})).status_code == 422
+        assert (await client.post(path, json={"surface": "other"})).status_code == 422
     async with server.client() as client:
-        assert (await client.get(path, params={"surface": "keystone"})).status_code == 403
+        assert (await client.post(path, json={"surface": "keystone"})).status_code == 403

@@ -10,8 +10,8 @@ from holdfast.core.ids import new_id
 from holdfast.doors import rest_operations
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import Question
-from holdfast.features.identity.keys import principal_of
 from holdfast.features.identity.model import MintedKey, NewKey
+from holdfast.features.identity.standing import principal_of
 from holdfast.features.repositories.model import NewRepository
 from holdfast.surfaces.rest.api import Operation
 from tests.support.server import TestServer
@@ -23,6 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ChangedUser": {"name": "Stolen"},
     "NewPassword": {"password": "a long enough password"},
     "ChangedKey": {"tier": "core"},
+    "BundleBody": {},
     "MemoryBody": {"content": "Foreign knowledge planted here"},
     "RecallBody": {"query": "secret"},
     "MemoryChange": {"content": "Changed by a stranger"},

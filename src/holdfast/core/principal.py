@@ -34,6 +34,8 @@ class Principal:
     """How people see the actor: a key's name or a user's name."""
     catalog_search: bool = False
     """Whether MCP shows this key `find_tool` and `call_tool` instead of the whole list."""
+    expires_at: int | None = None
+    """When a key stops working; a person's sessions end, but the person goes on."""
 
     def require(self, scope: Scope) -> None:
         """Raise Forbidden naming the scope unless the principal has it."""

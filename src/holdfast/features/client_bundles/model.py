@@ -132,8 +132,8 @@ class Wanted:
     workspace_id: str | None = None
     """The workspace to connect; Keystone is for a whole organization and needs none."""
     surface: SurfaceName = "xerotier"
-    tier: Tier = "all"
-    """How much of the tool catalog the key sees; Keystone's four tools are the same for every key."""
+    tier: Tier | None = None
+    """How much of the tool catalog the key sees, as much as its maker where None; Keystone's tools have no tiers."""
     in_environment: bool = False
     url: str | None = None
     """The server as the client reaches it, where the server's own idea of it is wrong."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
-from holdfast.core.principal import Principal
+from holdfast.core.principal import Principal, Tier
 from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
 from holdfast.features.client_bundles.blocks import block, merge_block, merge_ignored
 from holdfast.features.client_bundles.catalog import documented
@@ -70,14 +70,17 @@ class ClientBundles:
         if wanted.in_environment and client.variable is None:
             raise _refused("env", f"{client.title} cannot read a key from the environment; leave this out")
         base = wanted.url or self._url
+        # A key that makes a bundle gives it its own tier and its own end; the rule on handing out holds it to both.
+        tier, ends = wanted.tier or principal.tier, principal.expires_at
         if surface is KEYSTONE:
             if principal.project_id is not None:
                 raise Forbidden("A Keystone key sees the whole organization; this credential sees one project of it.")
-            target = _Target(surface, client, None, _endpoint(base, "/api/mcp", "/api/mcp"))
+            target = _Target(surface, client, None, _endpoint(base, "/api/mcp", "/api/mcp"), tier, ends)
         elif workspace is None:
             raise _refused("workspace_id", "name the workspace that the client is to work in")
         else:
-            target = _Target(surface, client, workspace, _endpoint(base, f"/{workspace.project_id}/v1/mcp", "/v1/mcp"))
+            url = _endpoint(base, f"/{workspace.project_id}/v1/mcp", "/v1/mcp")
+            target = _Target(surface, client, workspace, url, tier, ends)
         if len(target.key_name(wanted.label)) > MAX_NAME:
             raise _refused("label", "write a shorter one")
         return target
@@ -91,6 +94,8 @@ class _Target:
     client: Client
     workspace: Workspace | None
     url: str
+    tier: Tier
+    expires_at: int | None
 
     def key_name(self, label: str) -> str:
         name = f"keystone:{self.client.id}"
@@ -102,12 +107,14 @@ class _Target:
 def _new_key(target: _Target, wanted: Wanted) -> NewKey:
     if target.workspace is None:
         # The least tier: elsewhere this key need not do more than read and remember.
-        return NewKey(name=target.key_name(wanted.label), kind="organization", tier="core")
+        name = target.key_name(wanted.label)
+        return NewKey(name=name, kind="organization", tier="core", expires_at=target.expires_at)
     return NewKey(
         name=target.key_name(wanted.label),
         project_id=target.workspace.project_id,
-        tier=wanted.tier,
+        tier=target.tier,
         workspace_ids=frozenset({target.workspace.id}),
+        expires_at=target.expires_at,
     )
 
 
@@ -138,7 +145,7 @@ def _bundle(target: _Target, wanted: Wanted, secret: str) -> Bundle:
     credential = client.variable if in_env and client.variable else secret
     workspace = target.workspace
     connection = Connection(surface, target.url, workspace.id if workspace else None, credential, in_env)
-    text = rules(surface, wanted.tier)
+    text = rules(surface, target.tier)
     files = [BundleFile(client.path, partial(_merge_settings, client, connection, text), has_key=not in_env)]
     if client.rules is not None:
         opening = client.rules.opening

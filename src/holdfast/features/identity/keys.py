@@ -8,8 +8,9 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
+from holdfast.core.authority import Authority, authority_of, check_hands_out
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound, Unauthenticated
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound, Unauthenticated
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import SCOPES, TIERS, Principal, Scope, Tier
@@ -17,6 +18,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.identity import key_store, store
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.features.identity.service import require_management
+from holdfast.features.identity.standing import as_it_stands, principal_of
 from holdfast.storage.database import Database, Tx
 
 MAX_KEY_LENGTH = 200
@@ -126,7 +128,7 @@ class Keys:
     async def create(self, principal: Principal, new: NewKey) -> MintedKey:
         """A fresh key, shown this once."""
         require_management(principal)
-        self._check(principal, new)
+        self._check(new)
 
         def work(tx: Tx) -> MintedKey:
             minted = self.mint(tx, principal, new)
@@ -138,7 +140,7 @@ class Keys:
     async def rotate(self, principal: Principal, new: NewKey) -> MintedKey:
         """A fresh key in place of every active one of that name, in one transaction."""
         require_management(principal)
-        self._check(principal, new)
+        self._check(new)
         return await self._database.write(lambda tx: self._rotate(tx, principal, new))
 
     async def rotate_in_place(self, principal: Principal, key_id: str) -> MintedKey:
@@ -146,7 +148,6 @@ class Keys:
         require_management(principal)
 
         def work(tx: Tx) -> MintedKey:
-            old = self._find(tx, principal, key_id)
             store.lock_organization(tx, principal.organization_id)
             old = self._find(tx, principal, key_id)
             if old.revoked_at is not None:
@@ -162,18 +163,19 @@ class Keys:
                 catalog_search=old.catalog_search,
                 expires_at=old.expires_at,
             )
-            self._check(principal, new)
+            self._check(new)
             return self._rotate(tx, principal, new)
 
         return await self._database.write(work)
 
     async def revoke(self, principal: Principal, key_id: str) -> ApiKey:
-        """Stop a key at once; revoking it again changes nothing."""
+        """Stop a key at once; revoking it again changes nothing. One that may do more is not theirs to stop."""
         require_management(principal)
 
         def work(tx: Tx) -> ApiKey:
             found = self._find(tx, principal, key_id)
             if found.revoked_at is None:
+                _check_may_stop(as_it_stands(tx, principal, self._clock.now()), found)
                 key_store.revoke(tx, found.id, self._clock.now())
                 self._record(tx, principal, "key.revoke", found)
             return self._find(tx, principal, key_id)
@@ -194,7 +196,10 @@ class Keys:
         require_management(principal)
 
         def work(tx: Tx) -> ApiKey:
-            found = self._find(tx, principal, key_id)
+            giver = as_it_stands(tx, principal, self._clock.now())
+            found = self._find(tx, giver, key_id)
+            # Also as it was: whoever narrows a key that may do more takes something from its bearer.
+            check_hands_out(giver, _authority(found), "a key")
             changed = replace(
                 found,
                 tier=tier or found.tier,
@@ -202,7 +207,7 @@ class Keys:
                 allow_destructive=found.allow_destructive if allow_destructive is None else allow_destructive,
                 catalog_search=found.catalog_search if catalog_search is None else catalog_search,
             )
-            _check_not_wider(principal, changed.scopes, changed.tier, changed.allow_destructive)
+            check_hands_out(giver, _authority(changed), "a key")
             key_store.update(tx, changed)
             self._record(tx, principal, "key.update", changed)
             return changed
@@ -210,16 +215,12 @@ class Keys:
         return await self._database.write(work)
 
     def mint(self, tx: Tx, principal: Principal, new: NewKey) -> MintedKey:
-        """Insert a key for a checked request."""
+        """Insert a key for a request whose fields were checked; here is the one place where keys come from."""
         project_id = (new.project_id or principal.project_id) if new.kind == "project" else None
         if new.kind == "project":
             if project_id is None:
                 raise Invalid("A project key needs a project.", fields=[FieldError("project_id", "name the project")])
             self._check_project(tx, principal, project_id)
-        if new.workspace_ids is not None:
-            missing = self._workspaces_exist(tx, principal.organization_id, project_id, new.workspace_ids)
-            if missing is not None:
-                raise NotFound("workspace", missing)
         if project_id is None:
             secret = f"ks_live_{secrets.token_hex(32)}"
             prefix = secret[:16]
@@ -243,6 +244,11 @@ class Keys:
             last_used_at=None,
             revoked_at=None,
         )
+        check_hands_out(as_it_stands(tx, principal, self._clock.now()), _authority(key), "a key")
+        if new.workspace_ids is not None:
+            missing = self._workspaces_exist(tx, principal.organization_id, project_id, new.workspace_ids)
+            if missing is not None:
+                raise NotFound("workspace", missing)
         key_store.insert(tx, key, digest(secret))
         return MintedKey(key, secret)
 
@@ -250,10 +256,13 @@ class Keys:
         # Without the lock two processes would each miss the other's fresh key and leave both active.
         store.lock_organization(tx, principal.organization_id)
         project_id = (new.project_id or principal.project_id) if new.kind == "project" else None
-        for old in key_store.active_named(tx, principal.organization_id, project_id, new.name):
+        namesakes = key_store.active_named(tx, principal.organization_id, project_id, new.name)
+        # First the fresh one: a key that rotates itself must still work when it asks.
+        minted = self.mint(tx, principal, new)
+        for old in namesakes:
+            _check_may_stop(principal, old)
             key_store.revoke(tx, old.id, self._clock.now())
             self._record(tx, principal, "key.revoke", old)
-        minted = self.mint(tx, principal, new)
         self._record(tx, principal, "key.rotate", minted.key)
         return minted
 
@@ -263,7 +272,7 @@ class Keys:
             raise NotFound("key", key_id)
         return found
 
-    def _check(self, principal: Principal, new: NewKey) -> None:
+    def _check(self, new: NewKey) -> None:
         problems = []
         if not new.name.strip() or len(new.name) > MAX_NAME:
             problems.append(FieldError("name", f"write 1 to {MAX_NAME} characters"))
@@ -277,12 +286,6 @@ class Keys:
             problems.append(FieldError("kind", "an organization key names neither project nor workspaces"))
         if problems:
             raise Invalid("The key cannot be made.", fields=problems)
-        if new.kind == "organization" and principal.project_id is not None:
-            raise NotFound("organization", principal.organization_id)
-        _check_not_wider(principal, new.scopes, new.tier, new.allow_destructive)
-        if principal.workspace_ids is not None and not (new.workspace_ids or {""}) <= principal.workspace_ids:
-            problem = "stay within the workspaces of the credential that makes the key"
-            raise Invalid("The key would see more.", fields=[FieldError("workspace_ids", problem)])
 
     def _check_project(self, tx: Tx, principal: Principal, project_id: str) -> None:
         seen = principal.sees_project(project_id)
@@ -294,33 +297,17 @@ class Keys:
         self._audit.record(tx, principal, action, resource="key", resource_id=key.id, detail=detail)
 
 
-def principal_of(key: ApiKey) -> Principal:
-    """Who a working key speaks for."""
-    return Principal(
-        organization_id=key.organization_id,
-        actor=key.id,
-        proof="key",
-        is_person=False,
-        scopes=key.scopes,
-        tier=key.tier,
-        project_id=key.project_id,
-        workspace_ids=key.workspace_ids,
-        allow_destructive=key.allow_destructive,
-        name=key.name,
-        catalog_search=key.catalog_search,
-    )
+def _authority(key: ApiKey) -> Authority:
+    return authority_of(principal_of(key))
 
 
-def _check_not_wider(principal: Principal, scopes: frozenset[Scope], tier: Tier, allow_destructive: bool) -> None:
-    """A key must not make another that may do more than itself."""
-    if principal.is_person:
-        return
-    wider = sorted(scopes - principal.scopes)
-    if wider:
-        problem = f"the credential itself lacks {', '.join(wider)}"
-        raise Invalid("The key would be allowed more.", fields=[FieldError("scopes", problem)])
-    if principal.tier not in ("all", tier):
-        raise Invalid("The key would be allowed more.", fields=[FieldError("tier", f"stay at {principal.tier}")])
-    if allow_destructive and not principal.allow_destructive:
-        problem = "the credential itself may not"
-        raise Invalid("The key would be allowed more.", fields=[FieldError("allow_destructive", problem)])
+def _check_may_stop(principal: Principal, key: ApiKey) -> None:
+    """Whoever stops a key must hold what it does, whatever their own ends may be: stopping gives nobody more time."""
+    wanted = replace(_authority(key), expires_at=principal.expires_at)
+    try:
+        check_hands_out(principal, wanted, "a key")
+    except Forbidden as refused:
+        message = (
+            f"The key {key.name!r} may do more than you, so it is not yours to stop; ask somebody who holds as much."
+        )
+        raise Forbidden(message, fields=refused.fields) from None

@@ -4,15 +4,16 @@ from pydantic import Field
 from starlette.responses import Response
 
 from holdfast.core.access import ADMINISTER
-from holdfast.core.errors import Forbidden
 from holdfast.core.principal import Tier
 from holdfast.features.client_bundles.model import SurfaceName, Wanted
 from holdfast.features.client_bundles.service import ClientBundles, archive
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
-class BundleQuery(Model):
-    tier: Tier = Field(default="all", description="How much of the tool catalog the key sees")
+class BundleBody(Model):
+    tier: Tier | None = Field(
+        default=None, description="How much of the tool catalog the key sees; as much as its maker where absent"
+    )
     surface: SurfaceName = Field(
         default="xerotier",
         description="Which MCP endpoint to connect: the workspace's, or keystone for the organization's repositories",
@@ -22,24 +23,18 @@ class BundleQuery(Model):
 
 
 def operations(service: ClientBundles, public_url: str | None = None) -> list[Operation]:
-    """The one operation; `public_url` is where this server really listens."""
+    """The one operation, a POST because it makes a key; `public_url` is where this server really listens."""
 
-    async def download(call: Call) -> Response:
-        # It changes a key, although it is fetched like a page: another site's link must not do that.
-        if call.principal.proof == "session" and call.request.headers.get("sec-fetch-site") in (
-            "cross-site",
-            "same-site",
-        ):
-            raise Forbidden("A bundle is downloaded from the server's own pages.", code="csrf")
-        query: BundleQuery = call.query
+    async def issue(call: Call) -> Response:
+        body: BundleBody = call.body
         wanted = Wanted(
             client=call.path["client"],
             workspace_id=call.path["workspace_id"],
-            surface=query.surface,
-            tier=query.tier,
-            in_environment=query.env,
+            surface=body.surface,
+            tier=body.tier,
+            in_environment=body.env,
             url=public_url,
-            label=query.label,
+            label=body.label,
         )
         bundle = await service.issue(call.principal, wanted)
         headers = {
@@ -50,13 +45,13 @@ def operations(service: ClientBundles, public_url: str | None = None) -> list[Op
 
     return [
         Operation(
-            method="GET",
+            method="POST",
             path="/api/workspaces/{workspace_id}/client-bundles/{client}",
-            handler=download,
-            summary="The files that connect a client, as a ZIP archive; every download makes a fresh key",
+            handler=issue,
+            summary="The files that connect a client, as a ZIP archive; every one has a fresh key",
             tag="keys",
             access=ADMINISTER,
-            query=BundleQuery,
+            body=BundleBody,
             produces="application/zip",
         )
     ]
