@@ -270,6 +270,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             clock,
             ttl_seconds=settings.mcp_session_ttl_seconds,
             max_sessions=settings.mcp_max_sessions,
+            max_sessions_each=settings.mcp_max_sessions_each,
         ),
         web=web,
         chats=chats,

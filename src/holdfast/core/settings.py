@@ -106,6 +106,7 @@ class Settings:
         "streamable", "MCP transport", env="XEROTIER_MCP_TRANSPORT", choices=("streamable", "legacy")
     )
     mcp_max_sessions: int = _setting(20_000, "MCP sessions kept at once over all keys")
+    mcp_max_sessions_each: int = _setting(2_000, "MCP sessions that one key or person may keep of them")
     mcp_calls_per_minute: int = _setting(6000, "MCP tool calls a minute for each key")
     mcp_rate_limit_per_minute: int = _setting(
         60, "Calls of repository tools a minute for each key at /api/mcp", env="MCP_RATE_LIMIT_PER_MINUTE"

@@ -180,3 +180,14 @@ async def test_sessions_are_capped(sqlite_database: SqliteDatabase) -> None:
     async with serve_site(sqlite_database, settings=settings) as site, site.raw(await site.key()) as raw:
         statuses = [(await raw.initialize()).status_code for _ in range(3)]
         assert statuses == [200, 200, 503]
+
+
+async def test_one_key_cannot_use_up_everybodys_sessions(database: Database) -> None:
+    settings = Settings(mcp_max_sessions_each=2, mcp_calls_per_minute=600_000)
+    async with serve_site(database, settings=settings) as site:
+        async with site.raw(await site.key()) as greedy:
+            answers = [await greedy.initialize() for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200, 200, 429]
+            assert "This credential has 2 sessions open" in answers[-1].text
+        async with site.raw(await site.key()) as modest:
+            assert (await modest.initialize()).status_code == 200

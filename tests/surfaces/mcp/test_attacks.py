@@ -14,6 +14,7 @@ from holdfast.features.audit.model import AuditFilter
 from holdfast.features.clients.model import NewClient
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.mcp import listening
 from holdfast.surfaces.mcp.tools import ToolHandlers
 from tests.surfaces.mcp.harness import ERAS, MODERN, Raw, Site, serve_site, until
 
@@ -143,6 +144,25 @@ async def test_a_listen_stream_ends_when_its_key_is_revoked(database: Database) 
             async with asyncio.timeout(20):
                 await _events(response, heard)
         assert heard[0]["method"] == "notifications/subscriptions/acknowledged"
+
+
+async def test_one_key_cannot_hold_every_listen_stream(
+    sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "MAX_STREAMS_EACH", 1)
+    async with (
+        serve_site(sqlite_database) as site,
+        site.raw(await site.key()) as greedy,
+        site.raw(await site.key()) as modest,
+    ):
+        body, headers = greedy.modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        async with greedy.http.stream("POST", site.url, json=body, headers=headers) as first:
+            assert first.status_code == 200
+            refused = await greedy.modern_request("subscriptions/listen", body["params"])
+            assert "1 listen streams open" in refused.text
+            body, headers = modest.modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            async with modest.http.stream("POST", site.url, json=body, headers=headers) as other:
+                assert "acknowledged" in await anext(other.aiter_text())
 
 
 @pytest.mark.parametrize("era", ERAS)

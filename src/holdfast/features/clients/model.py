@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.errors import NotFound, Unavailable
+from holdfast.core.errors import NotFound, RateLimited, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,12 @@ class SessionNotFound(NotFound):
         super().__init__("session", "of that id")
         self.message = "Session not found; initialize a new one."
         self.args = (self.message,)
+
+
+class TooManySessionsOfOne(RateLimited):
+    """One credential has its share; the others' is not touched."""
+
+    code = "too_many_sessions"
 
 
 class TooManySessions(Unavailable):

@@ -15,6 +15,7 @@ from holdfast.features.clients.model import (
     SessionNotFound,
     StreamEvent,
     TooManySessions,
+    TooManySessionsOfOne,
 )
 from holdfast.storage.database import Database, Tx
 
@@ -29,11 +30,20 @@ STATE_SECRET = "mcp.request_state"  # noqa: S105 - a name, not a secret
 class Clients:
     """Opens, finds and ends sessions, keeps what their streams said, and remembers which clients came."""
 
-    def __init__(self, database: Database, clock: Clock, *, ttl_seconds: int = 600, max_sessions: int = 20_000) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        ttl_seconds: int = 600,
+        max_sessions: int = 20_000,
+        max_sessions_each: int = 2_000,
+    ) -> None:
         self._database = database
         self._clock = clock
         self.ttl_millis = ttl_seconds * 1000
         self._max_sessions = max_sessions
+        self._max_sessions_each = max_sessions_each
         self._seen: dict[tuple[str, ...], int] = {}
         self._wakers: dict[str, set[asyncio.Event]] = {}
 
@@ -55,6 +65,11 @@ class Clients:
         )
 
         def work(tx: Tx) -> None:
+            if store.count_sessions_of(tx, principal.actor, now) >= self._max_sessions_each:
+                raise TooManySessionsOfOne(
+                    f"This credential has {self._max_sessions_each} sessions open, as many as one may; "
+                    "end some with DELETE, or let idle ones expire."
+                )
             if store.count_sessions(tx, now) >= self._max_sessions:
                 raise TooManySessions(f"{self._max_sessions} sessions are open, as many as allowed; try again later.")
             store.insert_session(tx, session)

@@ -1,6 +1,7 @@
 """Owns subscriptions/listen: a stream of changes for a client of the stateless era, for as long as its key holds."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -13,6 +14,7 @@ from mcp.shared.subscriptions import (
 )
 from mcp_types import (
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     SubscriptionFilter,
     SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams,
@@ -28,6 +30,8 @@ from holdfast.surfaces.mcp.resources import ResourceHandlers
 from holdfast.surfaces.mcp.tools import Context
 
 MAX_STREAMS = 2_000
+# A stream holds a connection; one credential must leave some to the others.
+MAX_STREAMS_EACH = 200
 MAX_WAITING = 500
 
 
@@ -41,12 +45,16 @@ class Listening:
         self._doorkeeper = doorkeeper
         self._resources = resources
         self._recheck_seconds = recheck_seconds
-        self._open = 0
+        self._open: Counter[str] = Counter()
 
     async def __call__(self, ctx: Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         if ctx.request is None or ctx.request_id is None:
             raise AssertionError("only an admitted request gets here")
-        if self._open >= MAX_STREAMS:
+        actor = ctx.request.principal.actor
+        if self._open[actor] >= MAX_STREAMS_EACH:
+            problem = f"This credential has {MAX_STREAMS_EACH} listen streams open, as many as one may; close some."
+            raise MCPError(code=INVALID_REQUEST, message=problem)
+        if self._open.total() >= MAX_STREAMS:
             raise MCPError(code=INTERNAL_ERROR, message="Too many listen streams are open; try again later.")
         honored = self._honored(ctx.request, params.notifications)
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
@@ -62,7 +70,7 @@ class Listening:
                     overflown.set()
 
         stop = self._live.listen(ctx.request.workspace_id, hear)
-        self._open += 1
+        self._open[actor] += 1
         try:
             acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
             await ctx.session.send_notification(
@@ -70,7 +78,9 @@ class Listening:
             )
             await self._forward(ctx, ctx.request, honored, waiting, overflown, meta)
         finally:
-            self._open -= 1
+            self._open[actor] -= 1
+            if not self._open[actor]:
+                del self._open[actor]
             stop()
         return SubscriptionsListenResult(_meta=meta)
 
