@@ -47,7 +47,7 @@ async def test_a_request_id_is_kept_when_it_is_one_and_made_otherwise(sqlite_ser
 
 async def test_a_body_over_the_cap_is_refused_before_it_is_read(sqlite_server: TestServer) -> None:
     async with sqlite_server.client() as client:
-        answer = await client.post("/api/projects", content=b"x" * (5 * 1024 * 1024))
+        answer = await client.post("/api/workspaces", content=b"x" * (5 * 1024 * 1024))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
 
 

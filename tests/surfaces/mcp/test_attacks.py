@@ -216,7 +216,8 @@ async def test_a_session_bound_by_init_ends_with_its_workspace(sqlite_database: 
 
 @pytest.mark.slow
 async def test_ten_thousand_idle_sessions_cost_no_memory_and_no_task(sqlite_database: SqliteDatabase) -> None:
-    async with serve_site(sqlite_database, settings=Settings(mcp_calls_per_minute=600_000)) as site:
+    settings = Settings(mcp_calls_per_minute=600_000, mcp_max_sessions_each=20_000)
+    async with serve_site(sqlite_database, settings=settings) as site:
         key = await site.key()
         async with site.raw(key) as raw:
             await raw.initialize()

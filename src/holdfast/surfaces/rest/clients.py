@@ -59,7 +59,8 @@ def operations(clients: Clients) -> list[Operation]:
             handler=matrix,
             summary="What MCP clients declared here, beside what is documented of them",
             tag="clients",
-            access=Access("organization", SCOPES),
+            # Names of client programs, which are kept for the organization as a whole and tell nothing of its work.
+            access=Access("project", SCOPES),
             answer=ClientsView,
         )
     ]

@@ -10,6 +10,9 @@ from holdfast.features.identity.model import Organization, Project
 from holdfast.features.identity.service import Identity
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
+# What a credential belongs to is about the credential: its organization's name is no secret to a project's key.
+_OWN = Access("self", SCOPES)
+
 
 class MeView(Model):
     """Who the caller is to this server."""
@@ -103,7 +106,7 @@ def operations(identity: Identity) -> list[Operation]:
             path="/api/me",
             handler=me,
             tag="identity",
-            access=Access("self", SCOPES),
+            access=_OWN,
             answer=MeView,
             summary="Who this credential belongs to",
         ),
@@ -112,7 +115,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=organizations,
             handler=list_organizations,
             tag="organizations",
-            access=Access("organization", SCOPES),
+            access=_OWN,
             query=PageQuery,
             answer=OrganizationView,
             paged=True,
@@ -134,7 +137,7 @@ def operations(identity: Identity) -> list[Operation]:
             path=one,
             handler=get_organization,
             tag="organizations",
-            access=Access("organization", SCOPES),
+            access=_OWN,
             answer=OrganizationView,
             summary="One organization",
         ),
