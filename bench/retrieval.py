@@ -23,13 +23,13 @@ from holdfast.engines.search import Entry, Query, SearchEngine
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.engines.search.minilm import MiniLmEmbedder
-from holdfast.features.audit.service import Audit
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.audit import audit_trail
 
 DEPTHS = (5, 10, 20)
 TARGET_AT_10 = 79.0
@@ -101,7 +101,7 @@ class ThroughMemory:
 
     def __init__(self, database: Database, search: SearchEngine) -> None:
         clock = SystemClock()
-        audit = Audit(database, clock)
+        audit = audit_trail(database, clock)
         gate = Workspaces(database, audit, clock, lambda tx, organization, project: True, lambda *_: True)
         self._database = database
         self._search = search

@@ -90,6 +90,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     try:
         await migrate(database)
         services = build_services(settings, database, SystemClock())
+        await services.audit.prepare()
         try:
             yield services
         finally:
@@ -107,7 +108,7 @@ async def open_local(settings: Settings) -> AsyncIterator[tuple[Services, Princi
         start = await first_start(services)
         yield services, local_principal(start.organization_id)
         # No server may be running to do it.
-        await services.audit.seal()
+        await services.audit.close()
         await services.usage.flush()
 
 

@@ -12,6 +12,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.deep_think import DeepThink
 from holdfast.engines.llm.loop import Loop
+from holdfast.engines.master_key import KeyRing
 from holdfast.engines.search.embedder import Embedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.minilm import MiniLmEmbedder
@@ -63,7 +64,6 @@ from holdfast.features.repositories.sync import CONCURRENCY as SYNCS_AT_ONCE
 from holdfast.features.repositories.sync import RepositorySync
 from holdfast.features.repositories.webhooks import Webhooks
 from holdfast.features.responses import service as responses
-from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.server_tools.chat_gate import ResearchGate
 from holdfast.features.server_tools.chat_research import ResearchTools
@@ -82,13 +82,14 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     events = EventBus(database, clock)
     jobs = JobEngine(database, events)
     search = SearchEngine(database, embedder or build_embedder(settings), clock)
-    audit = Audit(database, clock)
+    ring = KeyRing(settings.data_dir, settings.secrets_master_key)
+    audit = Audit(database, ring, settings.data_dir, clock)
     limiter = Limiter(database, clock)
     usage = Usage(database, clock, key_store.spenders)
     identity = Identity(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
-    secrets = Secrets(database, audit, workspaces, KeyRing(settings.data_dir, settings.secrets_master_key), clock)
+    secrets = Secrets(database, audit, workspaces, ring, clock)
     endpoints = Endpoints(
         database,
         audit,

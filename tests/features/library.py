@@ -23,6 +23,7 @@ from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
+from tests.support.audit import audit_trail
 
 ALL: frozenset[Scope] = frozenset({"inference", "read"})
 
@@ -117,7 +118,7 @@ def build(
     max_bytes: int = MAX_BYTES,
 ) -> Library:
     """The services for a workspace that exists."""
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True)
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)

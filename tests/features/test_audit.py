@@ -14,6 +14,7 @@ from holdfast.features.audit.detail import REDACTED, SecretInDetail, redact
 from holdfast.features.audit.model import AuditFilter, Verification
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Tx
+from tests.support.audit import audit_trail
 from tests.support.clock import MovableClock
 
 OWNER = Principal("org_1", "usr_1", "session", True, frozenset({"management"}), role="owner", name="Ada")
@@ -56,8 +57,8 @@ async def tamper(database: Database, *statements: str) -> None:
         if tx.dialect == "postgresql":
             tx.execute("ALTER TABLE audit_event DISABLE TRIGGER ALL")
         else:
-            for trigger in ("audit_event_keeps_content", "audit_event_keeps_seal", "audit_event_stays"):
-                tx.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+            for row in tx.all("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_event'"):
+                tx.execute(f"DROP TRIGGER {row['name']}")
         for statement in statements:
             tx.execute(statement)
 
@@ -72,7 +73,7 @@ async def id_at(database: Database, sequence: int) -> str:
 
 
 async def sealed(database: Database, count: int = 6) -> Audit:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, count=count)
     await audit.seal()
     return audit
@@ -83,7 +84,7 @@ def kinds(found: Verification) -> list[tuple[str, int]]:
 
 
 async def test_an_event_is_kept_with_the_change_and_lost_with_it(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
 
     def fails(tx: Tx) -> None:
         audit.record(tx, OWNER, "thing.made", resource="thing", resource_id="thing_1")
@@ -98,7 +99,7 @@ async def test_an_event_is_kept_with_the_change_and_lost_with_it(database: Datab
 
 
 async def test_an_untouched_chain_verifies_for_each_organization(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, count=5)
     await write(database, audit, OTHER, count=3)
     assert (await audit.verify("org_1")).unsealed == 5
@@ -128,7 +129,7 @@ async def test_the_store_itself_refuses_to_change_events(database: Database, sta
 
 
 async def test_unsealed_content_cannot_be_changed_either(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit)
     with pytest.raises(Exception, match="append-only"):
         await database.write(lambda tx: tx.execute("UPDATE audit_event SET detail = 'x'"))
@@ -154,7 +155,7 @@ async def test_an_altered_event_with_a_fresh_seal_is_named(database: Database) -
 async def test_the_last_event_with_a_fresh_seal_is_named(database: Database) -> None:
     await sealed(database, 2)
     await tamper(database, "UPDATE audit_head SET hash = 'other'")
-    assert kinds(await Audit(database).verify("org_1")) == [("altered", 2)]
+    assert kinds(await audit_trail(database).verify("org_1")) == [("altered", 2)]
 
 
 @pytest.mark.parametrize(("where", "first"), [("sequence = 1", 1), ("sequence = 3", 3), ("sequence IN (5, 6)", 5)])
@@ -206,7 +207,7 @@ async def test_an_event_slipped_in_behind_the_head_is_noticed(database: Database
 
 
 async def test_a_long_chain_is_verified_in_parts(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, count=2300)
     assert await audit.seal() == 2300
     found = await audit.verify("org_1")
@@ -214,7 +215,7 @@ async def test_a_long_chain_is_verified_in_parts(database: Database) -> None:
 
 
 async def test_two_sealers_at_once_leave_one_chain(database: Database) -> None:
-    first, second = Audit(database), Audit(database)
+    first, second = audit_trail(database), audit_trail(database)
 
     async def busy(audit: Audit) -> None:
         for _ in range(20):
@@ -228,7 +229,7 @@ async def test_two_sealers_at_once_leave_one_chain(database: Database) -> None:
 
 
 async def test_the_sealer_seals_without_being_asked(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     running = asyncio.create_task(audit.run())
     await write(database, audit)
     async with asyncio.timeout(30):
@@ -242,7 +243,7 @@ async def test_the_sealer_seals_without_being_asked(database: Database) -> None:
 
 
 async def test_repeated_denials_become_one_event_with_their_number(database: Database, clock: MovableClock) -> None:
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
 
     async def deny(principal: Principal = OWNER) -> None:
         await audit.record_denied(principal, "key.create", resource="key", resource_id="*", reason="scope")
@@ -261,7 +262,7 @@ async def test_repeated_denials_become_one_event_with_their_number(database: Dat
 
 
 async def test_events_are_found_by_every_filter(database: Database, clock: MovableClock) -> None:
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
     await write(database, audit, action="workspace.secret.set", workspace_id="ws_1")
     clock.advance(seconds=10)
     await write(database, audit, replace(OWNER, actor="key_1"), action="workspace.secrets_seen", workspace_id="ws_2")
@@ -283,7 +284,7 @@ async def test_events_are_found_by_every_filter(database: Database, clock: Movab
 
 
 async def test_pages_follow_each_other_without_gaps(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, count=7)
     seen, cursor = [], None
     while True:
@@ -296,7 +297,7 @@ async def test_pages_follow_each_other_without_gaps(database: Database) -> None:
 
 
 async def test_nobody_sees_another_organization_or_project(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, OTHER)
     await write(database, audit, replace(OWNER, project_id="proj_1"), action="in.project")
     await write(database, audit, workspace_id="ws_1", action="in.workspace")
@@ -311,7 +312,7 @@ async def test_nobody_sees_another_organization_or_project(database: Database) -
 
 
 async def test_the_export_has_a_json_line_for_every_event(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     await write(database, audit, count=1203)
     lines = [line async for line in audit.export(OWNER)]
     assert len(lines) == 1203 and all(line.endswith("\n") for line in lines)
@@ -320,7 +321,7 @@ async def test_the_export_has_a_json_line_for_every_event(database: Database) ->
 
 
 async def test_a_secret_never_enters_the_trail(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
 
     for name in ("password", "api_key", "Authorization", "client_secret", "refreshToken"):
         with pytest.raises(SecretInDetail, match=name):
@@ -348,7 +349,7 @@ async def test_a_secret_never_enters_the_trail(database: Database) -> None:
 
 
 async def test_odd_text_from_callers_is_kept_readable(database: Database) -> None:
-    audit = Audit(database)
+    audit = audit_trail(database)
     odd = "a\x00b\ud800" + "x" * 1000
     await database.write(
         lambda tx: audit.record(

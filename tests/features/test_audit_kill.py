@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.features.audit.service import Audit
+from tests.support.audit import audit_trail
 from tests.support.doomed import open_store
 
 
@@ -36,7 +36,7 @@ async def test_killing_the_writer_again_and_again_loses_no_event_and_keeps_the_c
         text = acknowledged.read_text()
         acknowledged.write_text(text[: text.rfind("\n") + 1])
     database = open_store(store, address)
-    audit = Audit(database)
+    audit = audit_trail(database)
     await audit.seal()
     found = await audit.verify("org_1")
     rows = await database.read(lambda tx: tx.all("SELECT resource_id, number FROM audit_event"))

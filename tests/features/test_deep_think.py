@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from holdfast.features.deep_think.service import KEPT_MILLIS, DeepThinkService
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
 from tests.fakes.web import Names, html, site
+from tests.support.audit import MASTER_KEY, NOWHERE
 from tests.support.chats import ScriptedModel, Taken, call, said, take
 from tests.support.clock import MovableClock
 from tests.support.event_grammar import check
@@ -104,7 +104,7 @@ async def test_a_research_that_was_refused_goes_on_in_the_same_chat_only(world: 
 async def test_another_process_takes_up_what_one_left(world: World, database: Database) -> None:
     with pytest.raises(RateLimited):
         await take(world, ScriptedModel(*WHOLE[:4], RateLimited("slow down")), said(QUESTION), **DEEP)
-    settings = Settings(data_dir=Path("/nonexistent"))
+    settings = Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY)
     other = World(build_services(settings, database, world.clock, WordEmbedder()), world.start, world.clock)
     again = ScriptedModel(*WHOLE[4:])
     taken = await take(other, again, said(QUESTION), **DEEP)

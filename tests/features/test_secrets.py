@@ -12,9 +12,9 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
+from holdfast.engines.master_key import FILE, NEXT_FILE, KeyRing, MasterKey, MasterKeyWrong
 from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
-from holdfast.features.secrets.cipher import FILE, NEXT_FILE, KeyRing, MasterKey, MasterKeyWrong
 from holdfast.features.secrets.model import SecretNotSet
 from holdfast.services import Services
 from holdfast.storage.database import Database, Tx

@@ -8,10 +8,10 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import JobEngine, JobRun
-from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Tx
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.audit import audit_trail
 
 STEPS = 30
 PRINCIPAL = Principal("org_1", "usr_1", "session", True, frozenset({"management"}))
@@ -50,7 +50,7 @@ def _write_row(tx: Tx, n: int) -> int:
 
 async def write_events(database: Database, acknowledged: Path) -> None:
     """Record events from many callers at once, and note each that was acknowledged."""
-    audit = Audit(database)
+    audit = audit_trail(database)
 
     async def caller(name: int) -> None:
         n = 0

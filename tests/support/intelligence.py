@@ -24,6 +24,7 @@ from holdfast.features.intelligence.model import (
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
+from tests.support.audit import audit_trail
 from tests.support.clock import MovableClock
 
 
@@ -114,7 +115,7 @@ async def stage(
     database: Database, clock: MovableClock, *, model: Model | None = None, blockers: list[Blocker] | None = None
 ) -> Stage:
     """Build it over a migrated database."""
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
     events = EventBus(database, clock)
     search = SearchEngine(database, WordEmbedder(64), clock)
     workspaces = Workspaces(database, audit, clock, lambda tx, org, project: True, lambda tx, org, user: True)

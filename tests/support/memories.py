@@ -15,6 +15,7 @@ from holdfast.features.identity.model import Organization, Project
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
+from tests.support.audit import audit_trail
 from tests.support.clock import MovableClock
 
 
@@ -43,7 +44,7 @@ async def memory_world(
     database: Database, clock: MovableClock, *, workspaces: int = 2, embedder: Embedder | None = None
 ) -> MemoryWorld:
     """A fresh organization with workspaces on the database."""
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
     events = EventBus(database, clock)
     search = SearchEngine(database, embedder or WordEmbedder(), clock)
     gate = Workspaces(

@@ -22,6 +22,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
+from tests.support.audit import MASTER_KEY, NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ async def serving(
     database: Database, *, clock: Clock | None = None, data_dir: Path | None = None, **settings: Any
 ) -> AsyncIterator[TestServer]:
     """A server on this event loop, with a deterministic embedder; settings as an operator would set them."""
-    settings.setdefault("secrets_master_key", "5a" * 32)
-    configured = Settings(data_dir=data_dir or Path("/nonexistent"), port=0, **settings)
+    settings.setdefault("secrets_master_key", MASTER_KEY)
+    configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
     services = build_services(configured, database, clock or SystemClock(), WordEmbedder())
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -1,7 +1,6 @@
 """Owns every service on a test's database, with one founded organization."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from holdfast.app import Start, first_start
 from holdfast.core.principal import Principal
@@ -11,6 +10,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
+from tests.support.audit import MASTER_KEY, NOWHERE
 from tests.support.clock import MovableClock
 
 
@@ -29,5 +29,7 @@ class World:
 
 async def new_world(database: Database, clock: MovableClock) -> World:
     """Services as the server builds them, without background work."""
-    services = build_services(Settings(data_dir=Path("/nonexistent")), database, clock, WordEmbedder())
+    services = build_services(
+        Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY), database, clock, WordEmbedder()
+    )
     return World(services, await first_start(services), clock)

@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,55 @@ def test_wrong_words_are_answered_with_one_line(holdfast: Cli) -> None:
     wrong = holdfast.run("audit", "list", "--since", "yesterday")
     assert wrong.exit_code == FAILED and "--since" in wrong.stderr and "Traceback" not in wrong.output
     assert holdfast.run("audit", "list", "--workspace", "nowhere").exit_code == NOT_FOUND
+
+
+def test_a_head_is_printed_and_expected_again(holdfast: Cli) -> None:
+    holdfast.json("status")
+    (row,) = holdfast.json("audit", "head")
+    printed = holdfast.run("audit", "head").stdout.strip()
+    assert printed == row["head"] == f"{row['organization_id']}:{row['sequence']}:{row['hash']}"
+    holdfast.json("keys", "create", "--name", "another")
+    assert holdfast.json("audit", "verify", "--expect", printed)["intact"]
+    other = printed[:-4] + "0000"
+    refused = holdfast.run("audit", "verify", "--expect", other)
+    assert refused.exit_code == FAILED and "the head that you expect" in refused.stdout
+    assert holdfast.run("audit", "verify", "--expect", "nonsense").exit_code == FAILED
+
+
+def test_a_store_emptied_behind_its_back_is_found(holdfast: Cli, sqlite_path: Path) -> None:
+    holdfast.json("status")
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        for table in ("audit_event", "audit_head", "audit_key"):
+            connection.execute(f"DELETE FROM {table}")
+    result = holdfast.run("audit", "verify")
+    assert result.exit_code == FAILED and "removed" in result.stdout
+    assert holdfast.run("doctor").exit_code == FAILED
+    assert holdfast.json("audit", "accept", "--reason", "a test did it")["accepted"]
+    found = holdfast.json("audit", "verify")
+    assert found["intact"] and any("a test did it" in note for note in found["notes"])
+
+
+def test_changing_the_master_key_keeps_old_events_verifying(holdfast: Cli) -> None:
+    holdfast.json("status")
+    before = (holdfast.settings.data_dir / "master.key").read_text()
+    assert holdfast.run("secrets", "rekey").exit_code == 0
+    assert (holdfast.settings.data_dir / "master.key").read_text() != before
+    holdfast.json("keys", "create", "--name", "another")
+    assert holdfast.json("audit", "verify")["intact"]
+
+
+def test_a_master_key_from_a_file_opens_the_audit_key_before_and_after_it_is_put_in_place(
+    holdfast: Cli, tmp_path: Path
+) -> None:
+    old, new = "ab" * 32, "cd" * 32
+    holdfast.settings = replace(holdfast.settings, secrets_master_key=old)
+    holdfast.json("status")
+    (tmp_path / "new").write_text(new)
+    assert holdfast.run("secrets", "rekey", "--new-key", str(tmp_path / "new")).exit_code == 0
+    # Replicas that still have the old one go on with the same audit key.
+    holdfast.json("keys", "create", "--name", "still-old")
+    holdfast.settings = replace(holdfast.settings, secrets_master_key=new)
+    holdfast.json("keys", "create", "--name", "already-new")
+    assert holdfast.json("audit", "verify")["intact"]

@@ -15,18 +15,18 @@ from holdfast.engines.fetch.guard import Guard
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.tunnel import Rules
 from holdfast.engines.jobs import Job, JobEngine, JobRun
+from holdfast.engines.master_key import KeyRing
 from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import item_store, store
 from holdfast.features.repositories.items import HostItems, OperatorAccess
 from holdfast.features.repositories.model import SYNC_KIND, Item, ItemKind, NewRepository, Repository, Sync
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.secrets.cipher import KeyRing
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
 from tests.features.library import ALL, settle
+from tests.support.audit import audit_trail
 from tests.support.clock import MovableClock
 
 IMPATIENT = Patience(wait_seconds=0, tries=2, first_seconds=0.01)
@@ -118,7 +118,7 @@ class Hosted:
 async def hosted(database: Database, clock: MovableClock, directory: Path, **accesses: OperatorAccess) -> Hosted:
     """A founded organization with a workspace; `accesses` are the APIs that its operator configured."""
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "sea"))
-    audit = Audit(database, clock)
+    audit = audit_trail(database, clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True)
     secrets = Secrets(database, audit, workspaces, KeyRing(directory, None), clock)
     search = SearchEngine(database, WordEmbedder(), clock)

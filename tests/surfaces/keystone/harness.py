@@ -26,6 +26,7 @@ from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.wiring import build_services
+from tests.support.audit import MASTER_KEY, NOWHERE
 from tests.surfaces.mcp.harness import MODERN, serve_asgi
 
 PATH = "/api/mcp"
@@ -178,8 +179,8 @@ async def serve_keystone(
     database: Database, *, clock: Clock | None = None, data_dir: Path | None = None, **settings: Any
 ) -> AsyncIterator[Keystone]:
     """The mount on a database; its minutes pass by the given clock."""
-    settings.setdefault("secrets_master_key", "5a" * 32)
-    configured = Settings(data_dir=data_dir or Path("/nonexistent"), **settings)
+    settings.setdefault("secrets_master_key", MASTER_KEY)
+    configured = Settings(data_dir=data_dir or NOWHERE, **settings)
     clock = clock or SystemClock()
     services = build_services(configured, database, clock, WordEmbedder())
     async with background(services):

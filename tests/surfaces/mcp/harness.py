@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
@@ -30,6 +30,7 @@ from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
 from holdfast.toolboxes import build_toolbox, product_tools
 from holdfast.wiring import build_services
+from tests.support.audit import MASTER_KEY, NOWHERE
 
 MODERN = "2026-07-28"
 ERAS = ("legacy", MODERN)
@@ -269,6 +270,7 @@ async def serve_site(
 ) -> AsyncIterator[Site]:
     """The product's surface on a database, with the product's tools and a few of the tests' own."""
     settings = settings or Settings(mcp_calls_per_minute=600_000, requests_per_minute=600_000)
+    settings = replace(settings, data_dir=NOWHERE, secrets_master_key=MASTER_KEY)
     clock = clock or SystemClock()
     services = build_services(settings, database, clock, WordEmbedder(64))
     async with background(services):

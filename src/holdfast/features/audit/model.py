@@ -1,11 +1,15 @@
 """Owns what an audit event is, how it is searched for, and what can be wrong with a chain of them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from holdfast.core.errors import FieldError, Invalid
+
+_HASH = re.compile(r"[0-9a-f]{64}")
 Outcome = Literal["allowed", "denied"]
-ProblemKind = Literal["altered", "removed", "reordered", "added"]
+ProblemKind = Literal["altered", "removed", "reordered", "added", "unproven"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,30 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """How long a chain was at a moment and its last seal, marked by the key: it fixes everything before it."""
+
+    organization_id: str
+    sequence: int
+    hash: str
+    sealed_at: int
+    key_id: str | None
+    mac: str | None
+
+    def __str__(self) -> str:
+        return f"{self.organization_id}:{self.sequence}:{self.hash}"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A seal that is known from outside the store, and from where."""
+
+    sequence: int
+    hash: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """What checking a chain found. `head_hash` is worth keeping elsewhere: it fixes everything before it."""
 
@@ -64,7 +92,19 @@ class Verification:
     unsealed: int
     head_hash: str | None
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be compared, and what is known to have happened: nobody needs to have changed anything."""
 
     @property
     def intact(self) -> bool:
         return not self.problems
+
+
+def expected_head(text: str) -> tuple[str, Witness]:
+    """The organization and the seal in a head as `holdfast audit head` prints it."""
+    organization_id, _, rest = text.strip().partition(":")
+    sequence, _, hash = rest.partition(":")
+    if not organization_id or re.fullmatch(r"[1-9][0-9]{0,17}", sequence) is None or _HASH.fullmatch(hash) is None:
+        problem = "write it as `holdfast audit head` printed it: ORGANIZATION:SEQUENCE:HASH"
+        raise Invalid("The expected head cannot be read.", fields=[FieldError("expect", problem)])
+    return organization_id, Witness(int(sequence), hash, "the head that you expect")

@@ -4,25 +4,30 @@ import asyncio
 import builtins
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
+from pathlib import Path
 
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
-from holdfast.features.audit import chain, store
+from holdfast.engines.master_key import KeyRing, MasterKey
+from holdfast.features.audit import store
 from holdfast.features.audit.denials import Denial, Denials
 from holdfast.features.audit.detail import encode
-from holdfast.features.audit.model import AuditEvent, AuditFilter, Outcome, Verification
-from holdfast.storage.database import Database, Row, Tx
+from holdfast.features.audit.heads_file import HeadsFile
+from holdfast.features.audit.keys import AuditKeys
+from holdfast.features.audit.model import AuditEvent, AuditFilter, Head, Outcome, Verification, Witness
+from holdfast.features.audit.sealing import BATCH, Sealer
+from holdfast.features.audit.verification import verify
+from holdfast.storage.database import Database, Tx
 
-BATCH = 1000
 SEAL_SECONDS = 0.4
+# Heads go to the file about every five seconds while events are written.
+HEADS_TURNS = 12
 MAX_ID = 400
 ANY = AuditFilter()
 
@@ -32,9 +37,13 @@ _log = logging.getLogger(__name__)
 class Audit:
     """The trail of one installation: a chain for each organization."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database, ring: KeyRing, directory: Path, clock: Clock | None = None) -> None:
+        """`ring` opens the key that events are marked with; heads are written into a file in the `directory`."""
         self._database = database
         self._clock = clock or SystemClock()
+        self._keys = AuditKeys(ring, self._clock)
+        self._heads = HeadsFile(directory, database.dialect)
+        self._sealer = Sealer(database, self._keys, self._heads, self._clock)
         self._denials = Denials(self._clock)
         self._stopping = asyncio.Event()
 
@@ -68,7 +77,8 @@ class Audit:
             "times": times,
             "detail": encode(detail),
         }
-        store.insert(tx, values)
+        key = self._keys.current or self._sealer.key(tx)
+        store.insert(tx, values | {"key_id": key.id, "mac": key.mark(values)})
 
     async def record_denied(
         self,
@@ -109,45 +119,64 @@ class Audit:
                 return
             before = rows[-1].number
 
-    async def verify(self, organization_id: str) -> Verification:
-        """Check every sealed event of a chain, and that none is missing at its end."""
-        walk = chain.Walk()
-
-        def look(tx: Tx) -> "tuple[builtins.list[Row], Row | None, int]":
-            # One snapshot: the head belongs to these rows, however far the sealer has got meanwhile.
-            rows = store.sealed_after(tx, organization_id, walk.sequence, BATCH)
-            return rows, store.head(tx, organization_id), store.count_unsealed(tx, organization_id)
-
-        while True:
-            rows, head, unsealed = await self._database.read(look)
-            for row in rows:
-                walk.visit(row)
-            if len(rows) < BATCH:
-                break
-        head_hash = str(head["hash"]) if head else None
-        walk.finish(int(head["sequence"]) if head else None, head_hash)
-        return Verification(organization_id, walk.events, unsealed, head_hash, tuple(walk.problems))
+    async def verify(self, organization_id: str, expected: Sequence[Witness] = ()) -> Verification:
+        """Check every event of a chain, that none is missing, and that it goes through the heads known elsewhere."""
+        return await verify(self._database, self._keys, self._heads, organization_id, expected)
 
     async def organizations(self) -> "builtins.list[str]":
-        """Every organization that has a chain, for checking them all."""
-        return await self._database.read(store.organizations)
+        """Every organization that has a chain, or had one by the heads file, for checking them all."""
+        there = await self._database.read(store.organizations)
+        known = {head.organization_id for head, _ in (await asyncio.to_thread(self._heads.read)).heads}
+        return sorted(known.union(there))
+
+    async def heads(self) -> "builtins.list[Head]":
+        """How far each chain goes, for keeping elsewhere."""
+        rows = await self._database.read(store.heads)
+        return [Head(**dict(row)) for row in rows]
+
+    async def accept(self, principal: Principal, reason: str) -> "builtins.list[Head]":
+        """Take every chain as it is found and go on from there: the operator's word, kept in the chain itself."""
+        principal.require("management")
+        principal.require_role("owner")
+        said = _storable(reason)
+
+        def work(tx: Tx) -> "builtins.list[Head]":
+            self.record(tx, principal, "audit.accepted", resource="audit", resource_id="*", detail={"reason": said})
+            found = [self._sealer.accept(tx, organization_id, said) for organization_id in store.organizations(tx)]
+            return [head for head in found if head is not None]
+
+        heads = await self._database.write(work)
+        await asyncio.to_thread(self._sealer.append_break, f"the chains were accepted ({said})", heads)
+        await self._sealer.write_heads()
+        return heads
+
+    async def prepare(self) -> None:
+        """Find or make the key that events are marked with, before the first event needs it."""
+        await self._sealer.prepare()
 
     async def seal(self) -> int:
         """Seal what waits for it; how many events that was. Another replica may be doing it already."""
-        total = 0
-        while await self._database.read(store.has_unsealed):
-            sealed = await self._database.write(self._seal_batch)
-            total += sealed
-            if sealed < BATCH:
-                break
-        return total
+        return await self._sealer.seal()
+
+    async def close(self) -> None:
+        """Seal what a command wrote, and write down where the chains stand."""
+        await self._sealer.seal()
+        await self._sealer.write_heads()
+
+    def reseal(self, tx: Tx, master: MasterKey, *, keep: bool) -> None:
+        """Keep the audit key under another master key; `keep` it under the present one too."""
+        self._keys.reseal(tx, master, keep=keep)
 
     async def run(self) -> None:
         """Seal and write summed denials until `stop`; the unsealed tail stays younger than a second."""
+        turn = 0
         while not self._stopping.is_set():
             try:
                 await self._write_denials(everything=False)
                 await self.seal()
+                if turn % HEADS_TURNS == 0:
+                    await self._sealer.write_heads()
+                turn += 1
             except HoldfastError as problem:
                 # A full disk or an absent server ends; what waits is sealed then.
                 _log.warning("The audit trail could not be sealed: %s", problem.message)
@@ -160,7 +189,7 @@ class Audit:
         """Write and seal what is left, and end `run`."""
         self._stopping.set()
         await self._write_denials(everything=True)
-        await self.seal()
+        await self.close()
 
     async def _write_denials(self, *, everything: bool) -> None:
         due = self._denials.due(everything=everything)
@@ -170,19 +199,6 @@ class Audit:
     def _record_all(self, tx: Tx, due: "builtins.list[tuple[Denial, int]]") -> None:
         for denial, times in due:
             denial.record(self, tx, times=times)
-
-    def _seal_batch(self, tx: Tx) -> int:
-        if not store.become_sealer(tx):
-            return 0
-        rows = store.unsealed(tx, BATCH)
-        by_organization = itemgetter("organization_id")
-        for organization_id, group in groupby(sorted(rows, key=by_organization), by_organization):
-            head = store.head(tx, organization_id)
-            sequence, previous = (int(head["sequence"]), str(head["hash"])) if head else (0, chain.GENESIS)
-            seals = list(chain.seals(group, sequence, previous))
-            store.seal(tx, seals)
-            store.move_head(tx, organization_id, seals[-1]["sequence"], seals[-1]["hash"], self._clock.now())
-        return len(rows)
 
 
 def as_json(event: AuditEvent) -> dict[str, object]:

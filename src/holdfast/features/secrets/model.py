@@ -22,15 +22,6 @@ class Secret:
     updated_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """What is kept of a value: useless without the master key that `key_id` names."""
-
-    key_id: str
-    nonce: bytes
-    ciphertext: bytes
-
-
 class SecretNotFound(NotFound):
     """No secret of this name in the workspace."""
 

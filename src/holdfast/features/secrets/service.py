@@ -8,9 +8,9 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
+from holdfast.engines.master_key import KeyRing, MasterKey
 from holdfast.features.audit.service import Audit
 from holdfast.features.secrets import store
-from holdfast.features.secrets.cipher import KeyRing, MasterKey
 from holdfast.features.secrets.model import Secret, SecretNotFound, SecretNotSet, checked_name, checked_value
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -106,14 +106,16 @@ class Secrets:
             )
         if new is not None:
             key = MasterKey(new)
-            return await self._database.write(lambda tx: self._reseal(tx, principal, key))
+            return await self._database.write(lambda tx: self._reseal(tx, principal, key, keep=True))
         with self._keys.changing():
             fresh = await asyncio.to_thread(self._keys.prepare)
-            count = await self._database.write(lambda tx: self._reseal(tx, principal, fresh))
+            count = await self._database.write(lambda tx: self._reseal(tx, principal, fresh, keep=False))
             await asyncio.to_thread(self._keys.adopt)
         return count
 
-    def _reseal(self, tx: Tx, principal: Principal, key: MasterKey) -> int:
+    def _reseal(self, tx: Tx, principal: Principal, key: MasterKey, *, keep: bool) -> int:
+        # Servers that get the new key by a variable have the old one until they start again.
+        self._audit.reseal(tx, key, keep=keep)
         rows = store.every_sealed(tx)
         for secret, sealed in rows:
             value = self._keys.named(sealed.key_id).open(sealed, _bound_to(secret))

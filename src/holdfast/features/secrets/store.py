@@ -1,6 +1,7 @@
 """Owns the SQL of secrets."""
 
-from holdfast.features.secrets.model import Sealed, Secret
+from holdfast.engines.master_key import Sealed
+from holdfast.features.secrets.model import Secret
 from holdfast.storage.database import Row, Tx
 
 _COLUMNS = "id, workspace_id, name, key_id, created_at, updated_at, updated_by"

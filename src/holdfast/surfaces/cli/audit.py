@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from holdfast.core.clock import parse_time
-from holdfast.features.audit.model import AuditFilter
+from holdfast.core.clock import iso, parse_time
+from holdfast.features.audit.model import AuditFilter, Witness, expected_head
 from holdfast.features.audit.service import as_json
 from holdfast.surfaces.cli.frame import FAILED, Session, command
 
@@ -44,25 +44,99 @@ async def export(session: Session, **asked: Any) -> None:
         click.echo(line, nl=False)
 
 
-@command(group, "verify", help="Check the chain; exit with 1 when an event was altered, removed or reordered.")
-async def verify(session: Session) -> None:
+@command(
+    group,
+    "verify",
+    click.option(
+        "--expect",
+        "expect",
+        multiple=True,
+        metavar="HEAD",
+        help="A head kept elsewhere, as `holdfast audit head` printed it: the chain must go through it.",
+    ),
+    help="Check every chain; exit with 1 when an event was altered, removed, added or reordered.",
+)
+async def verify(session: Session, expect: tuple[str, ...]) -> None:
     audit = session.services.audit
+    expected: dict[str, list[Witness]] = {}
+    for text in expect:
+        organization_id, witness = expected_head(text)
+        expected.setdefault(organization_id, []).append(witness)
     await audit.seal()
-    found = await audit.verify(session.principal.organization_id)
+    organizations = sorted({*await audit.organizations(), *expected})
+    found = [await audit.verify(each, expected.get(each, ())) for each in organizations]
     problems = [
-        {"kind": each.kind, "sequence": each.sequence, "event_id": each.event_id, "message": each.message}
-        for each in found.problems
+        {
+            "organization_id": each.organization_id,
+            "kind": problem.kind,
+            "sequence": problem.sequence,
+            "event_id": problem.event_id,
+            "message": problem.message,
+        }
+        for each in found
+        for problem in each.problems
     ]
+    # What is said of the whole installation would be said of each organization.
+    notes = list(dict.fromkeys(note for each in found for note in each.notes))
+    events = sum(each.events for each in found)
+    mine = next((each for each in found if each.organization_id == session.principal.organization_id), None)
+    head_hash = mine.head_hash if mine else None
     lines = [f"{problem['kind']}: {problem['message']}" for problem in problems]
     lines.append(
-        f"{found.events} events, intact; the last seal is {found.head_hash or 'none yet'}."
-        if found.intact
-        else f"{len(problems)} problems in {found.events} events: somebody changed the record."
+        f"{len(problems)} problems in {events} events: somebody changed the record."
+        if problems
+        else f"{events} events, intact; the last seal is {head_hash or 'none yet'}."
     )
-    summary = {"intact": found.intact, "events": found.events, "head_hash": found.head_hash, "problems": problems}
+    summary = {
+        "intact": not problems,
+        "events": events,
+        "head_hash": head_hash,
+        "problems": problems,
+        "notes": notes,
+        "organizations": [
+            {"id": each.organization_id, "intact": each.intact, "events": each.events, "unsealed": each.unsealed}
+            for each in found
+        ],
+    }
+    for note in notes:
+        session.out.note(note)
     session.out.record(summary, lines)
-    if not found.intact:
+    if problems:
         raise SystemExit(FAILED)
+
+
+@command(group, "head", help="Print how far each chain goes; keep it elsewhere, for `holdfast audit verify --expect`.")
+async def head(session: Session) -> None:
+    await session.services.audit.close()
+    heads = await session.services.audit.heads()
+    rows = [
+        {
+            "head": str(each),
+            "organization_id": each.organization_id,
+            "sequence": each.sequence,
+            "hash": each.hash,
+            "sealed_at": iso(each.sealed_at),
+            "key_id": each.key_id,
+            "mac": each.mac,
+        }
+        for each in heads
+    ]
+    if session.out.as_json:
+        session.out.table(rows, ["head"])
+        return
+    for row in rows:
+        click.echo(row["head"])
+
+
+@command(
+    group,
+    "accept",
+    click.option("--reason", required=True, help="What happened; it is kept in the chain."),
+    help="Take the chains as they are now, after you have looked into what `verify` found, and go on from there.",
+)
+async def accept(session: Session, reason: str) -> None:
+    heads = await session.services.audit.accept(session.principal, reason)
+    session.out.record({"accepted": [str(each) for each in heads], "reason": reason})
 
 
 async def _filter(session: Session, asked: dict[str, Any]) -> AuditFilter:

@@ -14,6 +14,7 @@ import click
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
+from holdfast.features.audit.service import Audit
 from holdfast.storage.sqlite import SQLITE_VERSION
 from holdfast.surfaces.cli.frame import FAILED, Entry, Out, data_dir_option, exits, json_option
 
@@ -49,20 +50,23 @@ def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json:
 async def _data(entry: Entry, data_dir: Path | None, search: bool) -> list[Finding]:
     """Open the store as any command does, and look at what is in it."""
     try:
-        async with entry.opens(data_dir) as (services, principal):
+        async with entry.opens(data_dir) as (services, _):
             found = [Finding("storage", "ok", f"{services.database.dialect} opens and is migrated")]
-            problems = await services.audit.verify(principal.organization_id)
-            count = len(problems.problems)
-            found.append(
-                Finding("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
-                if count
-                else Finding("audit", "ok", "the chain is whole")
-            )
+            found.append(await _audit(services.audit))
             if search:
                 found += _search_findings(await services.search.check())
             return found
     except HoldfastError as error:
         return [Finding("storage", "problem", error.message)]
+
+
+async def _audit(audit: Audit) -> Finding:
+    checked = [await audit.verify(organization_id) for organization_id in await audit.organizations()]
+    count = sum(len(each.problems) for each in checked)
+    if count:
+        return Finding("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
+    notes = list(dict.fromkeys(note for each in checked for note in each.notes))
+    return Finding("audit", "ok", " ".join(["the chain is whole.", *notes]) if notes else "the chain is whole")
 
 
 def _search_findings(problems: Iterable[str]) -> list[Finding]:

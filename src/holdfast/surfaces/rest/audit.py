@@ -78,6 +78,7 @@ class VerificationView(Model):
     unsealed: int
     head_hash: str | None = Field(description="Worth keeping elsewhere: it fixes everything before it")
     problems: list[ProblemView]
+    notes: list[str] = Field(description="What could not be compared, and what is known to have happened")
 
 
 def operations(audit: Audit) -> list[Operation]:
@@ -101,6 +102,7 @@ def operations(audit: Audit) -> list[Operation]:
             unsealed=found.unsealed,
             head_hash=found.head_hash,
             problems=[_problem(problem) for problem in found.problems],
+            notes=list(found.notes),
         )
 
     return [

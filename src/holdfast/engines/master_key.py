@@ -7,19 +7,28 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.features.secrets.model import Sealed
 
 NONCE_BYTES = 12
 FILE = "master.key"
 NEXT_FILE = "master.key.next"
 LOCK_FILE = "master.key.lock"
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What is kept of a value: useless without the master key that `key_id` names."""
+
+    key_id: str
+    nonce: bytes
+    ciphertext: bytes
 
 
 class MasterKeyWrong(Unavailable):
@@ -129,7 +138,7 @@ class KeyRing:
         """Alone among the processes of this data directory, so that no two prepare a key at once."""
         try:
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = (self._directory / LOCK_FILE).open("w")
+            lock = os.fdopen(os.open(self._directory / LOCK_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")
         except OSError as problem:
             raise MasterKeyWrong(f"{self._directory} cannot be written to ({problem.strerror}).") from None
         with lock:
