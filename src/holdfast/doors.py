@@ -21,6 +21,7 @@ from holdfast.surfaces.http.deferred import Deferred
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.metrics import Metrics
 from holdfast.surfaces.http.operation import Readiness, health
+from holdfast.surfaces.http.proxies import Proxies
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.rest import (
     artifacts,
@@ -152,6 +153,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         allowed_hosts=_hosts(settings),
         allowed_origins=settings.allowed_origins,
         request_timeout_seconds=settings.request_timeout_seconds,
+        proxies=Proxies(settings.trusted_proxies),
     )
     gate.on_ready += [openai.load, mcp.load, keystone.load]
     gate.on_stop += [streams.stop, mcp.stop]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from holdfast.doors import build_gate
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
+from holdfast.surfaces.http.connections import Connections
+from holdfast.surfaces.http.front import Front
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.logs import configure_logs
 
@@ -63,18 +66,49 @@ async def _ready(settings: Settings, services: Services, start: Start, listener:
 
 
 async def _run(settings: Settings, gate: Gate, listener: socket.socket, announce: Callable[[], None]) -> None:
-    config = uvicorn.Config(
+    await _Server(configuration(settings, gate), announce, gate).serve(sockets=[listener])
+
+
+def configuration(settings: Settings, gate: Gate) -> uvicorn.Config:
+    """How uvicorn serves the gate: behind our front, which bounds and checks bytes before they are parsed."""
+    connections = Connections(
+        most=_most_connections(settings.max_connections),
+        most_per_address=settings.max_connections_per_address,
+        proxies=gate.proxies,
+    )
+    front = Front(
+        connections,
+        head_seconds=settings.header_timeout_seconds,
+        body_seconds=settings.body_timeout_seconds,
+        metrics=gate.metrics,
+    )
+    return uvicorn.Config(
         gate,
         log_config=None,
         access_log=False,
         lifespan="off",
-        http="httptools",
+        http=front.protocol(),
+        ws="none",
+        # The gate believes the proxies that the operator named; uvicorn would believe any on this machine.
+        proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
         server_header=False,
         date_header=True,
     )
-    await _Server(config, announce, gate).serve(sockets=[listener])
+
+
+def _most_connections(wanted: int) -> int:
+    """As many as were asked for, or as the system's limit on open files leaves room for beside our own."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted * 4 // 3 + 256
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        # A system may allow less than it says; then what it gave before still holds.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(1, soft * 3 // 4))
 
 
 class _Server(uvicorn.Server):

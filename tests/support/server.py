@@ -20,6 +20,7 @@ from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
+from holdfast.serving import configuration
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
 from tests.support.audit import MASTER_KEY, NOWHERE
@@ -94,6 +95,7 @@ async def serving(
 ) -> AsyncIterator[TestServer]:
     """A server on this event loop, with a deterministic embedder; settings as an operator would set them."""
     settings.setdefault("secrets_master_key", MASTER_KEY)
+    settings.setdefault("shutdown_seconds", 2.0)
     configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
     services = build_services(configured, database, clock or SystemClock(), WordEmbedder())
     with socket.socket() as listener:
@@ -102,10 +104,7 @@ async def serving(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with background(services):
             start = await first_start(services)
-            config = uvicorn.Config(
-                build_gate(configured, services, url), lifespan="off", log_config=None, timeout_graceful_shutdown=2
-            )
-            server = _QuietServer(config)
+            server = _QuietServer(configuration(configured, build_gate(configured, services, url)))
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.listening.wait()
             try:

@@ -14,6 +14,7 @@ from holdfast.surfaces.http.asgi import send_json
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.logs import JsonFormatter
 from holdfast.surfaces.http.metrics import Metrics
+from holdfast.surfaces.http.proxies import Proxies
 from tests.support.server import TestServer
 
 
@@ -150,7 +151,13 @@ async def test_lists_are_paged_by_cursor(server: TestServer) -> None:
 
 
 def gate_around(inside: object, **options: object) -> Gate:
-    settings = {"allowed_hosts": (), "allowed_origins": (), "request_timeout_seconds": 60.0, **options}
+    settings = {
+        "allowed_hosts": (),
+        "allowed_origins": (),
+        "request_timeout_seconds": 60.0,
+        "proxies": Proxies(()),
+        **options,
+    }
     return Gate(inside, metrics=Metrics(), **settings)  # type: ignore[arg-type]
 
 

@@ -41,6 +41,18 @@ class Settings:
         (), "Host names accepted beside localhost and the public URL's (comma-separated); guards against DNS rebinding"
     )
     allowed_origins: tuple[str, ...] = _setting((), "Origins of web pages that may call the server (comma-separated)")
+    trusted_proxies: tuple[str, ...] = _setting(
+        (),
+        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed (comma-separated)",
+    )
+    max_connections: int = _setting(10_000, "Connections open at once; fewer where the system allows fewer files")
+    max_connections_per_address: int = _setting(
+        1000, "Connections open at once from one address, trusted proxies excepted"
+    )
+    header_timeout_seconds: float = _setting(10.0, "Longest time from a request's first byte to the end of its header")
+    body_timeout_seconds: float = _setting(
+        30.0, "Time in which a request's body must come forward by 500 bytes a second"
+    )
     max_body_bytes: int = _setting(4 * 1024 * 1024, "Largest request body, uploads excepted")
     max_upload_bytes: int = _setting(512 * 1024 * 1024, "Largest document upload")
     request_timeout_seconds: float = _setting(120.0, "Longest time for one request, streams excepted")

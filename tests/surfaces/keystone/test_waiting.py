@@ -16,6 +16,7 @@ from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.metrics import Metrics
+from holdfast.surfaces.http.proxies import Proxies
 from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
 from tests.support.clock import MovableClock
 from tests.support.world import new_world
@@ -43,6 +44,7 @@ async def waiting(database: SqliteDatabase) -> AsyncIterator[tuple[Slow, httpx2.
         allowed_hosts=(),
         allowed_origins=(),
         request_timeout_seconds=REQUEST_SECONDS,
+        proxies=Proxies(()),
     )
     minted = await services.keys.create(world.owner, NewKey(name="agent", kind="organization"))
     headers = {"Authorization": f"Bearer {minted.secret}"}

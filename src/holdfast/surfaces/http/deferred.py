@@ -2,10 +2,19 @@
 
 import asyncio
 import importlib
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
+
+# One at a time: two threads that import packages with circles in them can each wait for the other's half.
+_importing = threading.Lock()
+
+
+def _import(module: str) -> None:
+    with _importing:
+        importlib.import_module(module)
 
 
 class Surface(Protocol):
@@ -34,7 +43,7 @@ class Deferred:
         """Build it now, unless it is built already."""
         async with self._building:
             if self._surface is None:
-                await asyncio.to_thread(importlib.import_module, self._module)
+                await asyncio.to_thread(_import, self._module)
                 self._surface = self._build()
             return self._surface
 

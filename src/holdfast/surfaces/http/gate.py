@@ -15,6 +15,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
 from holdfast.surfaces.http.logs import AccessLog
 from holdfast.surfaces.http.metrics import Metrics
+from holdfast.surfaces.http.proxies import Proxies
 
 _log = logging.getLogger("holdfast.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -39,9 +40,11 @@ class Gate:
         allowed_hosts: Iterable[str],
         allowed_origins: Iterable[str],
         request_timeout_seconds: float,
+        proxies: Proxies,
     ) -> None:
         self._inside = inside
-        self._metrics = metrics
+        self.metrics = metrics
+        self.proxies = proxies
         self._hosts = _LOCAL | {host.lower() for host in allowed_hosts}
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
         self._timeout_seconds = request_timeout_seconds
@@ -60,6 +63,7 @@ class Gate:
         given = header(scope, b"x-request-id")
         id = given if given and _REQUEST_ID.fullmatch(given) else f"{getrandbits(64):016x}"
         scope.setdefault("state", {})["request_id"] = id
+        self.proxies.unwrap(scope)
         answer = _Answer(send, id)
         started = time.perf_counter()
         self.open_requests += 1
@@ -68,7 +72,7 @@ class Gate:
         finally:
             self.open_requests -= 1
             seconds = time.perf_counter() - started
-            self._metrics.request(scope, answer.status, seconds)
+            self.metrics.request(scope, answer.status, seconds)
             self._access.write(
                 {
                     "request_id": id,

@@ -33,6 +33,10 @@ class Metrics:
         """A number that something else keeps current."""
         return Gauge(f"holdfast_{name}", help, registry=self.registry)
 
+    def refusals(self) -> Counter:
+        """Counts what the front refused before it became a request, by error code."""
+        return Counter("holdfast_http_refusals", "Refused before they were requests", ["code"], registry=self.registry)
+
     def request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count one request."""
         surface = surface_of(scope["path"])
