@@ -150,8 +150,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         max_bytes=settings.max_upload_bytes,
         forgotten=lambda tx, workspace_id, id: intelligence.forget(tx, workspace_id, "document", id),
     )
-    reading = ingest.Ingestion(database, search, events, ExtractEngine(), clock)
-    jobs.handle(ingest.KIND, reading.run, concurrency=2)
+    reading = ingest.Ingestion(database, search, events, ExtractEngine(at_once=ingest.AT_ONCE), clock)
+    jobs.handle(ingest.KIND, reading.run, concurrency=ingest.AT_ONCE, reserved=1)
     web = web_access(
         search_backend=settings.web_search,
         search_url=settings.web_search_url,
@@ -206,7 +206,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         synthesis.forget(tx, repository)
         intelligence.forget(tx, repository.workspace_id, "repository", repository.slug)
 
-    jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE, ended=repository_sync.ended)
+    # One more than a workspace alone gets: a long first sync of one does not keep another's waiting.
+    jobs.handle(SYNC_KIND, repository_sync.run, concurrency=SYNCS_AT_ONCE + 1, reserved=1, ended=repository_sync.ended)
     jobs.handle(SYNTHESIS_KIND, synthesis.run, concurrency=SYNTHESES_AT_ONCE, ended=synthesis.ended)
     jobs.handle(POLL_KIND, polling.run, concurrency=1, every_seconds=polling.turn_seconds)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
@@ -291,7 +292,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             ("jobs", jobs.run, jobs.stop),
         ),
     )
-    jobs.handle(responses.KIND, lambda run: _respond(services, run), concurrency=8, max_attempts=3)
+    jobs.handle(responses.KIND, lambda run: _respond(services, run), concurrency=8, reserved=1, max_attempts=3)
     return services
 
 

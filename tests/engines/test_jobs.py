@@ -10,6 +10,7 @@ from holdfast.core.errors import Invalid, UpstreamFailed
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import JobEngine, JobFailed, JobNotFound, JobRun
 from holdfast.engines.jobs import store as job_store
+from holdfast.engines.jobs import turns as job_turns
 from holdfast.storage.database import Database, Tx
 from tests.conftest import OpenDatabase
 
@@ -351,7 +352,7 @@ async def test_who_lost_the_lease_leaves_no_trace(database: Database) -> None:
         await database.write(
             lambda tx: (
                 tx.execute("UPDATE job SET lease_until = 0"),
-                job_store.claim(tx, "work", "run_other", [], 600_000, 1),
+                job_turns.claim(tx, "work", "run_other", [], 600_000, 1),
             )
         )
         go_on.set()
@@ -371,7 +372,7 @@ async def test_a_job_that_keeps_killing_its_process_is_given_up(database: Databa
     engine.handle("work", work)
     job_id = await enqueue(database, engine, max_attempts=2)
     for _ in range(2):
-        await database.write(lambda tx: job_store.claim(tx, "work", "run_dead", [], -1, 1))
+        await database.write(lambda tx: job_turns.claim(tx, "work", "run_dead", [], -1, 1))
     async with running(engine):
         job = await engine.wait(job_id)
     assert job.state == "failed" and job.error is not None and "2 times" in job.error

@@ -4,6 +4,7 @@ import asyncio
 
 from holdfast.engines.jobs import Job, JobEngine, JobFailed, JobRun
 from holdfast.engines.jobs import store as job_store
+from holdfast.engines.jobs import turns as job_turns
 from holdfast.storage.database import Database, Tx
 from tests.engines.test_jobs import engine_on, enqueue, running
 
@@ -32,7 +33,7 @@ async def test_every_end_of_a_job_is_told_once(database: Database) -> None:
     cancelled = await enqueue(database, engine, delay_seconds=3600)
     await database.write(lambda tx: engine.cancel(tx, cancelled))
     given_up = await enqueue(database, engine, max_attempts=1)
-    await database.write(lambda tx: job_store.claim(tx, "work", "run_dead", [], -1, 1))
+    await database.write(lambda tx: job_turns.claim(tx, "work", "run_dead", [], -1, 1))
     async with running(engine):
         done = await enqueue(database, engine)
         failed = await database.write(lambda tx: engine.enqueue(tx, "work", {"n": "fail"}))
@@ -66,7 +67,7 @@ async def test_a_write_happens_only_while_the_job_is_ours(database: Database) ->
         await database.write(
             lambda tx: (
                 tx.execute("UPDATE job SET lease_until = 0"),
-                job_store.claim(tx, "work", "run_other", [], 600_000, 1),
+                job_turns.claim(tx, "work", "run_other", [], 600_000, 1),
             )
         )
         go_on.set()

@@ -12,7 +12,7 @@ from holdfast.core.errors import RateLimited
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import GitFailed, SnapshotChange
 from holdfast.engines.jobs import JobRun
-from holdfast.engines.jobs import store as job_store
+from holdfast.engines.jobs import turns as job_turns
 from holdfast.features.repositories import store
 from holdfast.features.repositories.model import SYNC_KIND, NewRepository, Repository, RepositoryNotFound
 from holdfast.features.repositories.sync import CANCELLED, RepositorySync
@@ -202,7 +202,7 @@ async def test_a_sync_whose_process_dies_each_time_is_given_up(
     async with repository_world(database, clock, tmp_path / "data", working=False) as here:
         added = await begun(here, project)
         for _ in range(5):
-            await database.write(lambda tx: job_store.claim(tx, SYNC_KIND, "run_dead", [], -1, 1))
+            await database.write(lambda tx: job_turns.claim(tx, SYNC_KIND, "run_dead", [], -1, 1))
         running = asyncio.create_task(here.services.jobs.run())
         await here.job(str(added.job_id))
         await here.services.jobs.stop()

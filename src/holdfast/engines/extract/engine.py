@@ -48,8 +48,7 @@ class ExtractEngine:
             try:
                 line = await asyncio.wait_for(process.stdout.readline(), left)
             except TimeoutError:
-                took = f"Reading it takes longer than {self.limits.wall_seconds:.0f} seconds."
-                raise ExtractionFailed(took, code="too_slow") from None
+                raise _too_slow(f"longer than {self.limits.wall_seconds:.0f} seconds") from None
             left -= clock() - began
             if not line.endswith(b"\n"):
                 raise _ended(await process.wait(), self.limits)
@@ -88,10 +87,15 @@ class ExtractEngine:
 def _ended(code: int, limits: Limits) -> ExtractionFailed:
     """Why a reader ended without a word."""
     if code == -signal.SIGXCPU:
-        return ExtractionFailed(f"Reading it takes more than {limits.cpu_seconds} seconds of work.", code="too_slow")
+        return _too_slow(f"more than {limits.cpu_seconds} seconds of work")
     if code < 0 and signal.Signals(-code) in _MEMORY_SIGNALS:
         return ExtractionFailed("The file is damaged or hostile: its reader crashed on it.", code="crashed")
     return ExtractionFailed(f"The file could not be read: its reader ended with {code}.", code="crashed")
+
+
+def _too_slow(how_long: str) -> ExtractionFailed:
+    remedy = "split the file into smaller ones, or save it as plain text, and upload that"
+    return ExtractionFailed(f"Reading it takes {how_long}; {remedy}.", code="too_slow")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -7,6 +7,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from holdfast.engines.extract.text import clean
+from holdfast.engines.markup import pieces
 
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)[^<>]*>")
 _BLOCKS = {"p", "ul", "ol", "pre", "br", "div", "table", "tr", "blockquote"}
@@ -14,13 +15,17 @@ _BLOCKS = {"p", "ul", "ol", "pre", "br", "div", "table", "tr", "blockquote"}
 
 def html_to_markdown(markup: str) -> tuple[str, str]:
     """(title, Markdown) of a page; scripts, styles and hidden elements are left out."""
-    tree = HTMLTree.parse(markup)
-    title = " ".join((tree.title or "").split())
-    for cell in tree.document.query_selector_all("td, th"):
-        # Neighbouring cells would run into one word.
-        cell.append_child(tree.create_text_node(" | "))
-    reduced = extract_plain_text(tree, preserve_formatting="minimal_html", links=False, alt_texts=True)
-    return clean(title), clean(_markdown(reduced))
+    title = ""
+    texts: list[str] = []
+    for piece in pieces(markup):
+        tree = HTMLTree.parse(piece)
+        title = title or " ".join((tree.title or "").split())
+        for cell in tree.document.query_selector_all("td, th"):
+            # Neighbouring cells would run into one word.
+            cell.append_child(tree.create_text_node(" | "))
+        reduced = extract_plain_text(tree, preserve_formatting="minimal_html", links=False, alt_texts=True)
+        texts.append(clean(_markdown(reduced)))
+    return clean(title), "\n\n".join(text for text in texts if text)
 
 
 def _markdown(reduced: str) -> str:

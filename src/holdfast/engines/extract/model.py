@@ -10,8 +10,8 @@ class Limits:
     """What one extraction may use before it is ended."""
 
     memory_bytes: int = 1024 * 1024 * 1024
-    cpu_seconds: int = 120
-    wall_seconds: float = 300.0
+    cpu_seconds: int = 60
+    wall_seconds: float = 60.0
     characters: int = 32_000_000
     """Text beyond this is left out, and the result says so."""
     chunks: int = 20_000

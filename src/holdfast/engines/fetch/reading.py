@@ -13,6 +13,7 @@ from holdfast.engines.fetch.charset import decode, load_codecs
 from holdfast.engines.fetch.dom import select
 from holdfast.engines.fetch.job import Unreadable
 from holdfast.engines.fetch.markdown import MAX_TEXT, collapse, to_markdown
+from holdfast.engines.markup import bounded
 
 _MAX_LINKS = 300
 _MAX_PDF_PAGES = 300
@@ -39,7 +40,7 @@ def parse_html(body: bytes, charset: str) -> Any:
     """The page's tree, decoded as the header or its own meta element says."""
     declared = _META_CHARSET.search(body[:2_048])
     named = charset or (declared.group(1).decode() if declared else "")
-    return HTMLTree.parse(decode(body, named, guess=detect_encoding(body[:20_000]) or "cp1252"))
+    return HTMLTree.parse(bounded(decode(body, named, guess=detect_encoding(body[:20_000]) or "cp1252")))
 
 
 def read_html(body: bytes, url: str, charset: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.engines.events import EventBus
-from holdfast.engines.jobs import store
+from holdfast.engines.jobs import store, turns
 from holdfast.engines.jobs.attempt import Attempt
 from holdfast.engines.jobs.model import Claim, Ended, Handler, Job, JobNotFound, JobState, Kind
 from holdfast.storage.database import Database, Tx
@@ -55,6 +55,7 @@ class JobEngine:
         handler: Handler,
         *,
         concurrency: int = CONCURRENCY,
+        reserved: int = 0,
         max_attempts: int = MAX_ATTEMPTS,
         backoff_seconds: float = BACKOFF_SECONDS,
         every_seconds: float | None = None,
@@ -62,13 +63,14 @@ class JobEngine:
     ) -> None:
         """Run jobs of a kind with `handler`, `concurrency` at once in each process.
 
+        `reserved` of them are out of reach for a workspace that fills the others: another's job finds one free.
         With `every_seconds` a job of this kind is always waiting for its next turn, one over all replicas.
         `ended` is called in the transaction that ends a job, however it ends: cancelled before it began, or given up
         because each process that ran it was killed.
         """
         if kind in self._kinds:
             raise ValueError(f"Jobs of kind {kind!r} have a handler already.")
-        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended)
+        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended, reserved)
 
     def enqueue(
         self,
@@ -222,13 +224,15 @@ class JobEngine:
         holding = list(self._attempts)
         if not open_kinds:
             return
-        for name in await self._database.read(lambda tx: store.due_kinds(tx, open_kinds, holding)):
+        for name in await self._database.read(lambda tx: turns.due_kinds(tx, open_kinds, holding)):
             claims = await self._database.write(partial(self._claim, kind=name, holding=holding, slots=free[name]))
             for claim in claims:
                 self._start(claim)
 
     def _claim(self, tx: Tx, kind: str, holding: Sequence[str], slots: int) -> Sequence[Claim]:
-        claims = store.claim(tx, kind, self._owner, holding, self._lease_millis, slots)
+        known = self._kinds[kind]
+        most = known.concurrency - known.reserved
+        claims = turns.claim(tx, kind, self._owner, holding, self._lease_millis, slots, most_of_one=most)
         for claim in claims:
             self._publish(tx, claim.job)
         return claims
@@ -294,7 +298,7 @@ class JobEngine:
     async def _trim_forever(self) -> None:
         while True:
             try:
-                await self._database.write(lambda tx: store.trim(tx, store.now(tx) - KEEP_MILLIS))
+                await self._database.write(_trim)
             except HoldfastError as problem:
                 _log.warning("Old jobs could not be trimmed: %s", problem.message)
             await asyncio.sleep(TRIM_SECONDS)
@@ -304,3 +308,9 @@ class JobEngine:
         if self._loop is not None:
             with suppress(RuntimeError):  # The loop has closed by now: nothing is left to wake.
                 self._loop.call_soon_threadsafe(self._wake.set)
+
+
+def _trim(tx: Tx) -> None:
+    before = store.now(tx) - KEEP_MILLIS
+    store.trim(tx, before)
+    turns.trim(tx, before)

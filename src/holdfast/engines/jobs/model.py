@@ -54,6 +54,8 @@ class Kind:
     backoff_seconds: float
     every_seconds: float | None = None
     ended: Ended | None = None
+    reserved: int = 0
+    """How many of them one workspace alone never gets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,18 @@
-"""Owns the job tables: enqueueing, claiming, leases, steps and endings, on both dialects."""
+"""Owns the job tables: enqueueing, leases, steps and endings, on both dialects."""
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from holdfast.engines.jobs.model import Claim, Fence, Job, JobState
+from holdfast.engines.jobs.model import Fence, Job, JobState
 from holdfast.storage.database import Row, Tx
 
-_COLUMNS = (
+COLUMNS = (
     "id, kind, workspace_id, key, payload, state, attempts, max_attempts, run_at, done, total, message, result, "
     "error, created_at, updated_at, finished_at"
 )
 _MINE = "id = :id AND lease_owner = :owner AND claims = :claim AND state = 'running'"
-_DUE = "((state = 'queued' AND run_at <= :now) OR (state = 'running' AND lease_until < :now))"
 
 
 def now(tx: Tx) -> int:
@@ -52,54 +51,8 @@ def active(tx: Tx, kind: str, key: str) -> bool:
 
 def keyed(tx: Tx, kind: str, key: str) -> list[Job]:
     """The keyed jobs that wait or run, oldest first."""
-    sql = f"SELECT {_COLUMNS} FROM job WHERE kind = :kind AND key = :key AND state IN ('queued', 'running') ORDER BY id"
+    sql = f"SELECT {COLUMNS} FROM job WHERE kind = :kind AND key = :key AND state IN ('queued', 'running') ORDER BY id"
     return [job(row) for row in tx.all(sql, {"kind": kind, "key": key})]
-
-
-def due_kinds(tx: Tx, kinds: Sequence[str], holding: Collection[str]) -> list[str]:
-    """Those of these kinds that have a job to start or to take over, besides the jobs that we hold."""
-    others, params = _others(holding)
-    params["now"] = now(tx)
-    sql = f"SELECT 1 AS found FROM job WHERE kind = :kind AND {_DUE}{others} LIMIT 1"
-    return [kind for kind in kinds if tx.one(sql, {**params, "kind": kind}) is not None]
-
-
-def claim(tx: Tx, kind: str, owner: str, holding: Collection[str], lease_millis: int, limit: int) -> list[Claim]:
-    """Take due jobs of a kind, oldest first, with the steps that they have finished before.
-
-    Of jobs with the same key only the oldest is due: they run one after another.
-    """
-    others, params = _others(holding)
-    moment = now(tx)
-    suffix = " FOR UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""
-    rows = tx.all(
-        f"SELECT id FROM job WHERE kind = :kind AND {_DUE}{others} "
-        "AND (key IS NULL OR NOT EXISTS (SELECT 1 FROM job older WHERE older.kind = job.kind AND older.key = job.key "
-        "AND COALESCE(older.workspace_id, '') = COALESCE(job.workspace_id, '') "
-        "AND older.state IN ('queued', 'running') AND older.id < job.id)) "
-        f"ORDER BY run_at, id LIMIT :limit{suffix}",
-        {**params, "kind": kind, "now": moment, "limit": limit},
-    )
-    return [_lease(tx, str(row["id"]), owner, moment, lease_millis) for row in rows]
-
-
-def _others(holding: Collection[str]) -> tuple[str, dict[str, Any]]:
-    """The condition that leaves out jobs that this process runs itself, though their leases may have run out."""
-    names = {f"held_{index}": job_id for index, job_id in enumerate(holding)}
-    clause = f" AND id NOT IN ({', '.join(':' + name for name in names)})" if names else ""
-    return clause, dict(names)
-
-
-def _lease(tx: Tx, job_id: str, owner: str, moment: int, lease_millis: int) -> Claim:
-    row = tx.one(
-        "UPDATE job SET state = 'running', attempts = attempts + 1, claims = claims + 1, lease_owner = :owner, "
-        f"lease_until = :until, updated_at = :now WHERE id = :id RETURNING claims, cancel_requested, {_COLUMNS}",
-        {"id": job_id, "owner": owner, "until": moment + lease_millis, "now": moment},
-    )
-    assert row is not None
-    steps = tx.all("SELECT name, result FROM job_step WHERE job_id = :id", {"id": job_id})
-    finished = {str(step["name"]): json.loads(step["result"]) for step in steps}
-    return Claim(job(row), Fence(job_id, owner, int(row["claims"])), finished, bool(row["cancel_requested"]))
 
 
 def extend(tx: Tx, fences: Collection[Fence], lease_millis: int) -> dict[str, bool]:
@@ -146,7 +99,7 @@ def finish(tx: Tx, fence: Fence, state: JobState, *, result: str | None = None, 
     """End a job that is still ours."""
     row = tx.one(
         "UPDATE job SET state = :state, result = :result, error = :error, lease_owner = NULL, lease_until = NULL, "
-        f"finished_at = :now, updated_at = :now WHERE {_MINE} RETURNING {_COLUMNS}",
+        f"finished_at = :now, updated_at = :now WHERE {_MINE} RETURNING {COLUMNS}",
         {**fence.params(), "state": state, "result": result, "error": error, "now": now(tx)},
     )
     return job(row) if row else None
@@ -161,7 +114,7 @@ def requeue(tx: Tx, fence: Fence, *, delay_millis: int, error: str | None, free_
     row = tx.one(
         "UPDATE job SET state = 'queued', run_at = :run_at, error = :error, lease_owner = NULL, lease_until = NULL, "
         "attempts = CASE WHEN attempts > 1 THEN attempts - :back ELSE attempts END, updated_at = :now "
-        f"WHERE {_MINE} RETURNING {_COLUMNS}",
+        f"WHERE {_MINE} RETURNING {COLUMNS}",
         {**fence.params(), "run_at": moment + delay_millis, "error": error, "back": int(free_attempt), "now": moment},
     )
     return job(row) if row else None
@@ -173,7 +126,7 @@ def request_cancel(tx: Tx, job_id: str) -> Job | None:
         "UPDATE job SET cancel_requested = 1, updated_at = :now, "
         "finished_at = CASE WHEN state = 'queued' THEN CAST(:now AS BIGINT) ELSE finished_at END, "
         "state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END "
-        f"WHERE id = :id AND state IN ('queued', 'running') RETURNING {_COLUMNS}",
+        f"WHERE id = :id AND state IN ('queued', 'running') RETURNING {COLUMNS}",
         {"id": job_id, "now": now(tx)},
     )
     return job(row) if row else None
@@ -181,7 +134,7 @@ def request_cancel(tx: Tx, job_id: str) -> Job | None:
 
 def get(tx: Tx, job_id: str) -> Job | None:
     """One job."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM job WHERE id = :id", {"id": job_id})
+    row = tx.one(f"SELECT {COLUMNS} FROM job WHERE id = :id", {"id": job_id})
     return job(row) if row else None
 
 
@@ -199,7 +152,7 @@ def page(
         if value is not None:
             clauses.append(clause)
             params[name] = value
-    sql = f"SELECT {_COLUMNS} FROM job WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT :limit"
+    sql = f"SELECT {COLUMNS} FROM job WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT :limit"
     return [job(row) for row in tx.all(sql, params)]
 
 

@@ -17,7 +17,7 @@ from holdfast.engines.events import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.extract.formats import Kind
 from holdfast.engines.extract.model import ExtractionFailed, Summary
-from holdfast.engines.jobs import JobRun
+from holdfast.engines.jobs import JobFailed, JobRun
 from holdfast.engines.search import Entry, SearchEngine
 from holdfast.features.documents import store
 from holdfast.features.documents.model import Document, DocumentChunk, State
@@ -26,6 +26,8 @@ from holdfast.storage.database import Database, StorageFailed, Tx
 KIND = "document.ingest"
 TYPE = "document"
 """What search calls these entries."""
+AT_ONCE = 3
+"""How many files a process reads at once; one workspace alone gets all but one."""
 READ_BATCH = 100
 INDEX_BATCH = 40
 _SPOOL = "holdfast-read-"
@@ -65,7 +67,8 @@ class Ingestion:
         except ExtractionFailed as problem:
             code, reason = problem.code, problem.message
             await run.commit("failed", lambda tx: self._fail(tx, document_id, code, reason))
-            return "failed"
+            # The file stays as it is, so that reading it again would end the same way.
+            raise JobFailed(reason) from None
         except Exception as problem:
             if run.job.attempts < run.job.max_attempts or isinstance(problem, StorageFailed):
                 raise
