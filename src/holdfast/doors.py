@@ -13,6 +13,7 @@ from holdfast.features.repositories.webhooks import PATH as WEBHOOKS
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.home import Home
+from holdfast.surfaces.dashboard.join import JoinPages
 from holdfast.surfaces.dashboard.pages import ICON
 from holdfast.surfaces.dashboard.sign_in import SignInPages
 from holdfast.surfaces.http.asgi import send_bytes
@@ -36,6 +37,7 @@ from holdfast.surfaces.rest import (
     events,
     graph,
     interchange,
+    invitations,
     jobs,
     keys,
     memory,
@@ -46,6 +48,7 @@ from holdfast.surfaces.rest import (
     repository_files,
     repository_synthesis,
     secrets,
+    sessions,
     usage,
     users,
     vector_stores,
@@ -72,7 +75,9 @@ def rest_operations(
     return [
         *organizations.operations(services.identity),
         *workspaces.operations(services.workspaces),
-        *users.operations(services.identity),
+        *users.operations(services.identity, services.invitations, services.sign_in, services.keys, public_url or ""),
+        *invitations.operations(services.invitations),
+        *sessions.operations(services.identity, services.sign_in),
         *keys.operations(services.keys),
         *audit.operations(services.audit),
         *usage.operations(services.usage),
@@ -125,6 +130,13 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
         attempts_per_minute=settings.sign_ins_per_minute,
         oidc=_oidc(settings),
     )
+    join = JoinPages(
+        services.invitations,
+        services.sign_in,
+        services.limiter,
+        secure_cookies=secure,
+        attempts_per_minute=settings.sign_ins_per_minute,
+    )
     # The MCP SDK takes a second to import: the server says that it is ready before.
     mcp = Deferred("holdfast.mcp_door", lambda: _mcp(settings, services, authenticator))
     keystone = Deferred("holdfast.keystone_door", lambda: _keystone(settings, services, authenticator))
@@ -135,6 +147,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/readyz": Readiness({"storage": lambda: services.database.read(_answers)}),
             "/metrics": metrics,
             "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
+            "/join": join,
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),

@@ -20,6 +20,7 @@ from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.idempotency import IdempotentRequests
+from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
@@ -57,6 +58,7 @@ class Services:
     identity: Identity
     keys: Keys
     sign_in: SignIn
+    invitations: Invitations
     tokens: Tokens
     idempotency: IdempotentRequests
     workspaces: Workspaces

@@ -13,6 +13,7 @@ import uvicorn
 from holdfast.app import Start, background, first_start, lock_data_directory, open_services
 from holdfast.core.settings import Settings
 from holdfast.doors import build_gate
+from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
@@ -53,7 +54,7 @@ async def _ready(settings: Settings, services: Services, start: Start, listener:
     host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 – compared
     shown = f"[{host}]" if ":" in host else host
     url = (settings.public_url or f"http://{shown}:{listener.getsockname()[1]}").rstrip("/")
-    link = await services.sign_in.new_link(start.owner_id)
+    link = await services.sign_in.new_link(local_principal(start.organization_id), start.owner_id)
     return Ready(
         url=url,
         mcp_url=f"{url}/{start.project_id}/v1/mcp",
@@ -61,7 +62,7 @@ async def _ready(settings: Settings, services: Services, start: Start, listener:
         project_id=start.project_id,
         workspace_id=start.workspace_id,
         api_key=start.api_key,
-        sign_in_url=f"{url}/sign-in?link={link}",
+        sign_in_url=f"{url}/sign-in?link={link.secret}",
     )
 
 

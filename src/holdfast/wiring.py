@@ -40,6 +40,7 @@ from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity import key_store
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
+from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
@@ -86,7 +87,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     audit = Audit(database, ring, settings.data_dir, clock)
     limiter = Limiter(database, clock)
     usage = Usage(database, clock, key_store.spenders)
-    identity = Identity(database, audit, clock)
+    identity = Identity(database, audit, clock, people_make_organizations=settings.allow_organizations)
+    sign_in = SignIn(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
     secrets = Secrets(database, audit, workspaces, ring, clock)
@@ -234,7 +236,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         usage=usage,
         identity=identity,
         keys=keys,
-        sign_in=SignIn(database, audit, clock),
+        sign_in=sign_in,
+        invitations=Invitations(database, audit, clock, sign_in),
         tokens=Tokens(
             database,
             issuer=settings.jwt_issuer,

@@ -44,7 +44,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def test_a_person_signs_in_by_link_sees_their_team_and_signs_out(server: TestServer, browser: Browser) -> None:
-    link = await server.services.sign_in.new_link(server.start.owner_id)
+    link = await server.link(server.start.owner_id)
     page = await browser.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))

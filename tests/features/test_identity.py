@@ -21,12 +21,12 @@ async def world(database: Database, clock: MovableClock) -> AsyncIterator[World]
 async def person(world: World, email: str, role: Role) -> Principal:
     """A member who signed in by link."""
     user = await world.services.identity.create_user(world.owner, email=email, name="Somebody", role=role)
-    signed_in = await world.services.sign_in.by_link(await world.services.sign_in.new_link(user.id))
+    signed_in = await world.services.sign_in.by_link(await world.link(user.id))
     return principal_of(signed_in.session)
 
 
 async def test_a_link_signs_in_once(world: World) -> None:
-    secret = await world.services.sign_in.new_link(world.start.owner_id)
+    secret = await world.link(world.start.owner_id)
     signed_in = await world.services.sign_in.by_link(secret)
     assert (await world.services.sign_in.session(signed_in.cookie)).role == "owner"
     with pytest.raises(Unauthenticated):
@@ -34,7 +34,7 @@ async def test_a_link_signs_in_once(world: World) -> None:
 
 
 async def test_a_link_expires(world: World) -> None:
-    secret = await world.services.sign_in.new_link(world.start.owner_id)
+    secret = await world.link(world.start.owner_id)
     world.clock.advance(seconds=3601)
     with pytest.raises(Unauthenticated):
         await world.services.sign_in.by_link(secret)
@@ -56,16 +56,16 @@ async def test_a_password_signs_in_and_a_new_one_ends_old_sessions(world: World)
 
 
 async def test_sessions_end_by_time_sign_out_and_removal(world: World) -> None:
-    by_time = await world.services.sign_in.by_link(await world.services.sign_in.new_link(world.start.owner_id))
+    by_time = await world.services.sign_in.by_link(await world.link(world.start.owner_id))
     world.clock.advance(seconds=SESSION_MILLIS / 1000 + 1)
     with pytest.raises(Unauthenticated):
         await world.services.sign_in.session(by_time.cookie)
-    left = await world.services.sign_in.by_link(await world.services.sign_in.new_link(world.start.owner_id))
+    left = await world.services.sign_in.by_link(await world.link(world.start.owner_id))
     await world.services.sign_in.sign_out(left.cookie)
     with pytest.raises(Unauthenticated):
         await world.services.sign_in.session(left.cookie)
     bob = await world.services.identity.create_user(world.owner, email="bob@example.com", name="Bob")
-    removed = await world.services.sign_in.by_link(await world.services.sign_in.new_link(bob.id))
+    removed = await world.services.sign_in.by_link(await world.link(bob.id))
     await world.services.identity.remove_user(world.owner, bob.id)
     with pytest.raises(Unauthenticated):
         await world.services.sign_in.session(removed.cookie)
@@ -75,7 +75,7 @@ async def test_an_organization_keeps_an_owner(world: World) -> None:
     with pytest.raises(Conflict, match="needs an owner"):
         await world.services.identity.remove_user(world.owner, world.start.owner_id)
     with pytest.raises(Conflict, match="needs an owner"):
-        await world.services.identity.update_user(world.owner, world.start.owner_id, role="member")
+        await world.services.identity.set_role(world.owner, world.start.owner_id, "member")
     second = await world.services.identity.create_user(world.owner, email="b@example.com", name="B", role="owner")
     await world.services.identity.remove_user(world.owner, world.start.owner_id)
     assert [user.id for user in (await world.services.identity.users(world.owner)).items] == [second.id]
@@ -89,8 +89,10 @@ async def test_roles_say_who_manages(world: World) -> None:
     with pytest.raises(Forbidden):
         await world.services.keys.list(member)
     await world.services.identity.create_project(admin, "Yes")
-    with pytest.raises(Forbidden, match="owner"):
-        await world.services.identity.create_user(admin, email="x@example.com", name="X", role="owner")
+    with pytest.raises(Forbidden, match="role owner; yours is admin"):
+        await world.services.invitations.invite(admin, email="x@example.com", role="owner")
+    with pytest.raises(Forbidden, match="operator"):
+        await world.services.identity.create_user(admin, email="x@example.com", name="X")
     with pytest.raises(Forbidden):
         await world.services.identity.set_password(admin, world.start.owner_id, "a long enough one")
 

@@ -51,6 +51,21 @@ class TestServer:
     def owner(self) -> Principal:
         return local_principal(self.start.organization_id)
 
+    async def link(self, user_id: str, owner: Principal | None = None) -> str:
+        """The secret of a sign-in link, as the operator makes one."""
+        return (await self.services.sign_in.new_link(owner or self.owner, user_id)).secret
+
+    async def browser(self, user_id: str, owner: Principal | None = None) -> httpx.AsyncClient:
+        """An HTTP client of a signed-in person: the session's cookie, and its token for changes."""
+        signed_in = await self.services.sign_in.by_link(await self.link(user_id, owner))
+        return httpx.AsyncClient(
+            base_url=self.url,
+            headers={"X-CSRF-Token": signed_in.session.csrf},
+            cookies={"holdfast_session": signed_in.cookie},
+            timeout=60,
+            trust_env=False,
+        )
+
     def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
         """An HTTP client with a key (the first one where none is given)."""
         headers.setdefault("Authorization", f"Bearer {key or self.key}")

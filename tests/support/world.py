@@ -26,6 +26,10 @@ class World:
     def owner(self) -> Principal:
         return local_principal(self.start.organization_id)
 
+    async def link(self, user_id: str) -> str:
+        """The secret of a sign-in link, as the operator makes one."""
+        return (await self.services.sign_in.new_link(self.owner, user_id)).secret
+
 
 async def new_world(database: Database, clock: MovableClock) -> World:
     """Services as the server builds them, without background work."""

@@ -221,7 +221,7 @@ async def test_a_page_cannot_cause_a_bundle_without_its_csrf_token(server: TestS
     before = (await server.services.keys.list(server.owner, limit=200)).items
     async with server.stranger() as browser:
         assert (await browser.post(path)).status_code == 401
-        link = await server.services.sign_in.new_link(server.start.owner_id)
+        link = await server.link(server.start.owner_id)
         entered = await browser.post("/sign-in", data={"link": link}, headers={"Origin": server.url})
         assert entered.status_code == 303, entered.text
         fetched = await browser.get(path)

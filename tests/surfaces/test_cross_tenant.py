@@ -20,8 +20,10 @@ from tests.support.server import TestServer
 BODIES: dict[str, dict[str, Any]] = {
     "Named": {"name": "Stolen"},
     "Renamed": {"name": "Stolen"},
-    "ChangedUser": {"name": "Stolen"},
+    "ChangedUser": {"role": "admin"},
     "NewPassword": {"password": "a long enough password"},
+    "Acceptance": {"token": "invented"},
+    "SwitchedTo": {"organization_id": "{organization_id}"},
     "ChangedKey": {"tier": "core"},
     "BundleBody": {},
     "MemoryBody": {"content": "Foreign knowledge planted here"},
@@ -64,7 +66,7 @@ QUERIES = {
     "BlameQuery": {"path": "README.md"},
 }
 # A tenant's own organization, users and keys are not within a workspace: only the first matrix asks for them.
-OUTSIDE_WORKSPACES = ("organization_id", "project_id", "key_id", "user_id", "client")
+OUTSIDE_WORKSPACES = ("organization_id", "project_id", "key_id", "user_id", "client", "invitation_id")
 
 
 async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict[str, str]:
@@ -83,6 +85,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "project_id": server.start.project_id,
         "workspace_id": server.start.workspace_id,
         "user_id": user.id,
+        "invitation_id": (await server.services.invitations.invite(server.owner, email="x@example.com")).invitation.id,
         "key_id": (await server.mint(name="victim")).key.id,
         "memory": await make(f"{space}/memories", {"content": "The secret launch code is kept by Eve"}, "memory_id"),
         "artifact_id": await make(

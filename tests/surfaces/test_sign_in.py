@@ -59,7 +59,7 @@ async def test_a_password_opens_a_session_with_a_safe_cookie(sqlite_server: Test
 
 async def test_a_session_changes_things_only_with_its_csrf_token(sqlite_server: TestServer) -> None:
     sign_in = sqlite_server.services.sign_in
-    signed_in = await sign_in.by_link(await sign_in.new_link(sqlite_server.start.owner_id))
+    signed_in = await sign_in.by_link(await sqlite_server.link(sqlite_server.start.owner_id))
     async with sqlite_server.stranger() as browser:
         browser.cookies.set("holdfast_session", signed_in.cookie)
         refused = await browser.post("/api/projects", json={"name": "X"})
@@ -74,7 +74,7 @@ async def test_a_session_changes_things_only_with_its_csrf_token(sqlite_server: 
 
 async def test_cookies_are_secure_behind_https(sqlite_database: SqliteDatabase) -> None:
     async with serving(sqlite_database, secure_cookies=True) as server, server.stranger() as browser:
-        link = await server.services.sign_in.new_link(server.start.owner_id)
+        link = await server.link(server.start.owner_id)
         entered = await browser.post("/sign-in", data={"link": link})
     assert "; Secure" in entered.headers["set-cookie"]
 

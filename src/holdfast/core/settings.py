@@ -61,6 +61,9 @@ class Settings:
     secure_cookies: bool | None = _setting(None, "Mark cookies Secure; by default when the public URL is https")
     requests_per_minute: int = _setting(6000, "Requests a minute for each key or person over REST")
     sign_ins_per_minute: int = _setting(10, "Sign-in attempts a minute for each address and each client")
+    allow_organizations: bool = _setting(
+        False, "Let signed-in people make organizations of their own; otherwise only the operator does"
+    )
     oidc_issuer: str | None = _setting(None, "OIDC issuer for people's sign-in, such as https://accounts.example.com")
     oidc_client_id: str | None = _setting(None, "Client id at the OIDC issuer")
     oidc_client_secret: str | None = _setting(None, "Client secret at the OIDC issuer", secret=True)

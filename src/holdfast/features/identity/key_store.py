@@ -72,6 +72,18 @@ def spenders(tx: Tx, principal: Principal) -> Collection[str]:
     return frozenset({principal.actor, *(str(row["id"]) for row in rows)})
 
 
+def made_by(tx: Tx, organization_id: str, user_id: str, now: int) -> list[ApiKey]:
+    """The keys that a person made, and that such keys made, which still work."""
+    rows = tx.all(
+        "WITH RECURSIVE maker (id) AS (SELECT CAST(:user_id AS TEXT) UNION SELECT api_key.id FROM api_key "
+        "JOIN maker ON api_key.created_by = maker.id WHERE api_key.organization_id = :organization_id) "
+        f"SELECT {_COLUMNS} FROM api_key WHERE organization_id = :organization_id AND id IN (SELECT id FROM maker) "
+        "AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now) ORDER BY id",
+        {"user_id": user_id, "organization_id": organization_id, "now": now},
+    )
+    return [_key(row) for row in rows]
+
+
 def insert(tx: Tx, key: ApiKey, digest: bytes) -> None:
     """Keep a new key by its digest."""
     tx.execute(

@@ -29,6 +29,46 @@ class User:
     created_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """An offer to join an organization. `outcome` is accepted, declined or withdrawn once it ended."""
+
+    id: str
+    organization_id: str
+    organization_name: str
+    email: str
+    name: str
+    role: Role
+    created_by: str
+    created_at: int
+    expires_at: int
+    ended_at: int | None
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A new invitation with the secret of its link, which is shown once and kept nowhere."""
+
+    invitation: Invitation
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Invited({self.invitation.id})"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLink:
+    """A fresh one-time link; its secret is shown once and kept nowhere."""
+
+    user_id: str
+    secret: str
+    expires_at: int
+
+    def __repr__(self) -> str:
+        return f"SignInLink({self.user_id})"
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """The boundary of API keys within an organization."""

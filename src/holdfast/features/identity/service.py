@@ -1,8 +1,11 @@
 """Owns the rules of organizations, their people and their projects."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.core.access import at_least
+from holdfast.core.authority import check_hands_out, person_authority
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
@@ -10,9 +13,10 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import ROLES, SCOPES, Principal, Role
 from holdfast.core.slugs import slug_of
 from holdfast.features.audit.service import Audit
-from holdfast.features.identity import store
-from holdfast.features.identity.model import Organization, Project, User
-from holdfast.features.identity.passwords import hash_password
+from holdfast.features.identity import invitation_store, key_store, session_store, store
+from holdfast.features.identity.model import ApiKey, Organization, Project, User
+from holdfast.features.identity.passwords import hash_password, verify_password
+from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 
 MAX_NAME = 120
@@ -31,10 +35,13 @@ class Founded:
 class Identity:
     """Organizations, members and projects."""
 
-    def __init__(self, database: Database, audit: Audit, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, audit: Audit, clock: Clock, *, people_make_organizations: bool = False
+    ) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
+        self._people_make_organizations = people_make_organizations
 
     def found(self, tx: Tx, name: str, email: str) -> Founded:
         """The first organization with its project and its owner."""
@@ -75,19 +82,34 @@ class Identity:
         await self._database.write(work)
         return await self.organization(principal, organization_id)
 
-    async def create_organization(self, principal: Principal, name: str) -> Organization:
-        """Another organization, owned by the person who asks; only people have several."""
-        if not principal.is_person:
-            raise Forbidden("Only a signed-in person can make an organization; a key belongs to one.")
+    async def create_organization(self, principal: Principal, name: str, *, owner: str | None = None) -> Organization:
+        """Another organization, owned by the person who asks, however they proved who they are.
+
+        It is the operator's to make one, unless the settings let people. The operator names an owner by address, who
+        gets an account if there is none; without, the first owner of the organization at hand is owner of this one too.
+        """
         title = checked_name(name)
+        address = checked_email(owner) if owner is not None else None
+        if principal.proof != "local":
+            if not principal.is_person:
+                raise Forbidden("Only a signed-in person can make an organization; a key belongs to one.")
+            if not self._people_make_organizations:
+                raise Forbidden(
+                    "Organizations are made by the operator (`holdfast organizations create`), "
+                    "unless HOLDFAST_ALLOW_ORGANIZATIONS lets people make them."
+                )
 
         def work(tx: Tx) -> Organization:
-            new = Organization(new_id("org"), title, self._clock.now())
+            now = self._clock.now()
+            new = Organization(new_id("org"), title, now)
             store.insert_organization(tx, new)
-            owner = principal.actor if principal.proof == "session" else None
-            owner = owner or store.first_owner(tx, principal.organization_id)
-            if owner is not None:
-                store.set_role(tx, new.id, owner, "owner", self._clock.now())
+            owner_id: str | None = principal.actor
+            if principal.proof == "local":
+                owner_id = store.first_owner(tx, principal.organization_id)
+                if address is not None:
+                    owner_id = self._account(tx, address, address.partition("@")[0], None)
+            if owner_id is not None:
+                store.set_role(tx, new.id, owner_id, "owner", now)
             self._record(tx, local_principal(new.id), "organization.create", "organization", new.id, name=title)
             return new
 
@@ -150,6 +172,15 @@ class Identity:
 
         await self._database.write(work)
 
+    async def every_organization(self, principal: Principal) -> Sequence[Organization]:
+        """All there are, for the operator."""
+        _require_operator(principal, "see every organization")
+        return await self._database.read(store.organizations)
+
+    async def organizations_of(self, user_id: str) -> Sequence[tuple[Organization, Role]]:
+        """Where a person belongs, and as what."""
+        return await self._database.glance(lambda tx: store.memberships(tx, user_id))
+
     async def users(self, principal: Principal, *, limit: int = 50, cursor: str | None = None) -> Page[User]:
         """The organization's members."""
         principal.require_any("read", "management")
@@ -168,78 +199,117 @@ class Identity:
     async def create_user(
         self, principal: Principal, *, email: str, name: str, role: Role = "member", password: str | None = None
     ) -> User:
-        """A new member. Somebody who already has an account elsewhere is only added."""
-        self._require_whole_organization(principal)
+        """A new member at once, by the operator on the server's own machine; everybody else invites."""
+        _require_operator(principal, "add people without inviting them")
         address = checked_email(email)
         title = checked_name(name)
-        self._check_role(principal, role)
+        self._check_role(role)
         password_hash = await hash_password(password) if password is not None else None
 
         def work(tx: Tx) -> User:
             store.lock_organization(tx, principal.organization_id)
-            user_id = store.user_id_by_email(tx, address)
-            if user_id is None:
-                user_id = new_id("usr")
-                store.insert_user(tx, user_id, address, title, password_hash, self._clock.now())
-            elif store.is_member(tx, principal.organization_id, user_id):
+            check_hands_out(principal, person_authority(principal.organization_id, role), "a role")
+            if store.member_by_email(tx, principal.organization_id, address) is not None:
                 raise Conflict(f"{address} is a member already; change the role instead.")
+            user_id = self._account(tx, address, title, password_hash)
             store.set_role(tx, principal.organization_id, user_id, role, self._clock.now())
             self._record(tx, principal, "user.create", "user", user_id, email=address, role=role)
             return self._user(tx, principal, user_id)
 
         return await self._database.write(work)
 
-    async def update_user(
-        self, principal: Principal, user_id: str, *, role: Role | None = None, name: str | None = None
-    ) -> User:
-        """Change a member's role or name; the last owner stays one."""
+    async def set_role(self, principal: Principal, user_id: str, role: Role) -> User:
+        """Change a member's role; the last owner stays one. Nobody makes or unmakes what they are not."""
         self._require_whole_organization(principal)
-        title = checked_name(name) if name is not None else None
-        if role is not None:
-            self._check_role(principal, role)
+        self._check_role(role)
 
         def work(tx: Tx) -> User:
             store.lock_organization(tx, principal.organization_id)
+            giver = as_it_stands(tx, principal, self._clock.now())
             found = self._user(tx, principal, user_id)
-            if role is not None and role != found.role:
-                self._check_role(principal, found.role)
-                self._keep_an_owner(tx, principal, found)
-                store.set_role(tx, principal.organization_id, user_id, role, self._clock.now())
-            if title is not None:
-                store.set_user_name(tx, user_id, title)
-            self._record(tx, principal, "user.update", "user", user_id, role=role or found.role)
+            if role == found.role:
+                return found
+            for each in (found.role, role):
+                check_hands_out(giver, person_authority(principal.organization_id, each), "a role")
+            self._keep_an_owner(tx, principal, found)
+            store.set_role(tx, principal.organization_id, user_id, role, self._clock.now())
+            if at_least(role, found.role):
+                # Whoever could sign in as this person until now must not rise with them.
+                session_store.end_sessions(tx, user_id, keep=None)
+            self._record(tx, principal, "user.update", "user", user_id, role=role)
             return self._user(tx, principal, user_id)
 
         return await self._database.write(work)
 
-    async def set_password(self, principal: Principal, user_id: str, password: str) -> None:
-        """Set one's own password, or somebody's as an admin; their sessions end."""
+    async def rename_user(self, principal: Principal, name: str) -> User:
+        """Change how the signed-in person is called, everywhere."""
+        title = checked_name(name)
+
+        def work(tx: Tx) -> User:
+            self._user(tx, principal, principal.actor)
+            store.set_user_name(tx, principal.actor, title)
+            self._record(tx, principal, "user.rename", "user", principal.actor)
+            return self._user(tx, principal, principal.actor)
+
+        return await self._database.write(work)
+
+    async def set_password(
+        self,
+        principal: Principal,
+        user_id: str,
+        password: str,
+        *,
+        current: str | None = None,
+        cookie: str | None = None,
+    ) -> None:
+        """Set one's own password, giving the current one if there is one; the operator may set anybody's.
+
+        Every other session of the person ends, and every link that would open one; `cookie` is the session that stays.
+        """
         if principal.actor != user_id:
-            self._require_whole_organization(principal)
+            await self.user(principal, user_id)
+            _require_operator(principal, "set somebody else's password: make a sign-in link for them instead")
+        else:
+            kept = await self._database.read(lambda tx: store.password_hash(tx, user_id))
+            if kept is not None and not await verify_password(kept, current or ""):
+                raise Forbidden("The account's current password is missing or wrong.", code="password")
         password_hash = await hash_password(password)
 
         def work(tx: Tx) -> None:
-            found = self._user(tx, principal, user_id)
-            if principal.actor != user_id:
-                self._check_role(principal, found.role)
+            self._user(tx, principal, user_id)
             store.set_password_hash(tx, user_id, password_hash)
+            session_store.end_sessions(tx, user_id, keep=session_store.digest(cookie) if cookie else None)
             self._record(tx, principal, "user.password", "user", user_id)
 
         await self._database.write(work)
 
-    async def remove_user(self, principal: Principal, user_id: str) -> None:
-        """End somebody's membership and sessions."""
+    async def remove_user(self, principal: Principal, user_id: str) -> Sequence[ApiKey]:
+        """End somebody's membership with its sessions, links and invitations.
+
+        The keys that they made go on, because they belong to the organization; they are the answer, to be looked at.
+        """
         self._require_whole_organization(principal)
 
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> Sequence[ApiKey]:
             store.lock_organization(tx, principal.organization_id)
+            giver = as_it_stands(tx, principal, self._clock.now())
             found = self._user(tx, principal, user_id)
-            self._check_role(principal, found.role)
+            check_hands_out(giver, person_authority(principal.organization_id, found.role), "a role")
             self._keep_an_owner(tx, principal, found)
             store.remove_member(tx, principal.organization_id, user_id)
+            invitation_store.withdraw_all(tx, principal.organization_id, found.email, user_id, self._clock.now())
             self._record(tx, principal, "user.remove", "user", user_id, email=found.email)
+            return key_store.made_by(tx, principal.organization_id, user_id, self._clock.now())
 
-        await self._database.write(work)
+        return await self._database.write(work)
+
+    def _account(self, tx: Tx, address: str, name: str, password_hash: str | None) -> str:
+        """The account of an address, made where there is none; what its owner chose stays as it is."""
+        user_id = store.user_id_by_email(tx, address)
+        if user_id is None:
+            user_id = new_id("usr")
+            store.insert_user(tx, user_id, address, name, password_hash, self._clock.now())
+        return user_id
 
     def _project(self, tx: Tx, principal: Principal, project_id: str) -> Project:
         found = store.project(tx, principal.organization_id, project_id)
@@ -258,11 +328,9 @@ class Identity:
             raise Conflict("An organization needs an owner; make somebody else one first.")
 
     @staticmethod
-    def _check_role(principal: Principal, role: Role) -> None:
+    def _check_role(role: Role) -> None:
         if role not in ROLES:
             raise Invalid("No such role.", fields=[FieldError("role", f"choose from {', '.join(ROLES)}")])
-        if role == "owner":
-            principal.require_role("owner")
 
     @staticmethod
     def _require_whole_organization(principal: Principal) -> None:
@@ -279,6 +347,11 @@ def require_management(principal: Principal) -> None:
     principal.require("management")
     if principal.is_person:
         principal.require_role("owner", "admin")
+
+
+def _require_operator(principal: Principal, what: str) -> None:
+    if principal.proof != "local":
+        raise Forbidden(f"Only the operator on the server's own machine may {what}.")
 
 
 def local_principal(organization_id: str) -> Principal:

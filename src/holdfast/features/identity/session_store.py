@@ -1,9 +1,13 @@
 """Owns the SQL of signing in: links, sessions, and OIDC attempts, each kept as a digest."""
 
+import hashlib
 from dataclasses import dataclass
 
 from holdfast.core.principal import Role
 from holdfast.storage.database import Tx
+
+# A used link says for a month that it was used; then it is unknown.
+KEPT_MILLIS = 30 * 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,22 @@ class Account:
     password_hash: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptLink:
+    """A one-time link as it is remembered. Links from before organizations were noted lead to the first one."""
+
+    user_id: str
+    organization_id: str | None
+    created_by: str | None
+    expires_at: int
+    used_at: int | None
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a link, a cookie or a state: each has 256 random bits, so one round of SHA-256 is enough."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
 def account_by_email(tx: Tx, email: str) -> Account | None:
     """The account of an address."""
     row = tx.one("SELECT id, password_hash FROM user_account WHERE email = :email", {"email": email})
@@ -44,6 +64,16 @@ def link_subject(tx: Tx, user_id: str, subject: str) -> None:
     tx.execute("UPDATE user_account SET oidc_subject = :subject WHERE id = :id", {"subject": subject, "id": user_id})
 
 
+def is_somebodys(tx: Tx, user_id: str) -> bool:
+    """Whether there is any way into the account, or any organization that it belongs to."""
+    row = tx.one(
+        "SELECT u.id FROM user_account u WHERE u.id = :id AND (u.password_hash IS NOT NULL "
+        "OR u.oidc_subject IS NOT NULL OR EXISTS (SELECT 1 FROM membership m WHERE m.user_id = u.id))",
+        {"id": user_id},
+    )
+    return row is not None
+
+
 def first_membership(tx: Tx, user_id: str) -> str | None:
     """The organization a person lands in."""
     row = tx.one(
@@ -53,22 +83,59 @@ def first_membership(tx: Tx, user_id: str) -> str | None:
     return row["organization_id"] if row else None
 
 
-def insert_link(tx: Tx, digest: bytes, user_id: str, expires_at: int) -> None:
-    """Keep a one-time link."""
+def insert_link(
+    tx: Tx, digest: bytes, user_id: str, organization_id: str, created_by: str, now: int, expires_at: int
+) -> None:
+    """Keep a one-time link, and forget those that ended a month ago."""
+    tx.execute("DELETE FROM sign_in_link WHERE expires_at < :old", {"old": now - KEPT_MILLIS})
     tx.execute(
-        "INSERT INTO sign_in_link (hash, user_id, expires_at) VALUES (:hash, :user_id, :expires_at)",
-        {"hash": digest, "user_id": user_id, "expires_at": expires_at},
+        "INSERT INTO sign_in_link (hash, user_id, organization_id, created_by, expires_at) "
+        "VALUES (:hash, :user_id, :organization_id, :created_by, :expires_at)",
+        {
+            "hash": digest,
+            "user_id": user_id,
+            "organization_id": organization_id,
+            "created_by": created_by,
+            "expires_at": expires_at,
+        },
     )
 
 
-def use_link(tx: Tx, digest: bytes, now: int) -> str | None:
-    """The link's user, once, before it expires."""
+def link(tx: Tx, digest: bytes) -> KeptLink | None:
+    """The link of a digest, used or not."""
     row = tx.one(
-        "UPDATE sign_in_link SET used_at = :now WHERE hash = :hash AND used_at IS NULL AND expires_at > :now "
-        "RETURNING user_id",
+        "SELECT user_id, organization_id, created_by, expires_at, used_at FROM sign_in_link WHERE hash = :hash",
+        {"hash": digest},
+    )
+    if row is None:
+        return None
+    return KeptLink(row["user_id"], row["organization_id"], row["created_by"], row["expires_at"], row["used_at"])
+
+
+def use_link(tx: Tx, digest: bytes, now: int) -> bool:
+    """Use a link up; whether it was still to be used."""
+    used = tx.execute(
+        "UPDATE sign_in_link SET used_at = :now WHERE hash = :hash AND used_at IS NULL AND expires_at > :now",
         {"hash": digest, "now": now},
     )
-    return row["user_id"] if row else None
+    return used == 1
+
+
+def end_sessions(tx: Tx, user_id: str, *, keep: bytes | None) -> None:
+    """End every session of a person but one, and the links that would open another."""
+    tx.execute(
+        "DELETE FROM web_session WHERE user_id = :id AND (CAST(:all AS INTEGER) = 1 OR hash <> :keep)",
+        {"id": user_id, "all": int(keep is None), "keep": keep or b""},
+    )
+    tx.execute("DELETE FROM sign_in_link WHERE user_id = :id AND used_at IS NULL", {"id": user_id})
+
+
+def move_session(tx: Tx, digest: bytes, organization_id: str) -> None:
+    """Let a session be in another of the person's organizations."""
+    tx.execute(
+        "UPDATE web_session SET organization_id = :organization_id WHERE hash = :hash",
+        {"organization_id": organization_id, "hash": digest},
+    )
 
 
 def insert_session(

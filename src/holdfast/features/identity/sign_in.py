@@ -1,18 +1,20 @@
 """Owns how people sign in: one-time links, passwords and OIDC, each ending in a server-side session."""
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.core.clock import Clock
-from holdfast.core.errors import Unauthenticated
+from holdfast.core.authority import check_hands_out, person_authority
+from holdfast.core.clock import Clock, iso
+from holdfast.core.errors import Conflict, NotFound, Unauthenticated
 from holdfast.core.principal import SCOPES, Principal, Scope
 from holdfast.features.audit.service import Audit
-from holdfast.features.identity import session_store
+from holdfast.features.identity import session_store, store
+from holdfast.features.identity.model import SignInLink
 from holdfast.features.identity.passwords import verify_password
-from holdfast.features.identity.session_store import WebSession
+from holdfast.features.identity.session_store import KeptLink, WebSession, digest
+from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 
 LINK_MILLIS = 60 * 60 * 1000
@@ -31,6 +33,16 @@ class SignedIn:
         return f"SignedIn({self.session.user_id})"
 
 
+class LinkRefused(Unauthenticated):
+    """A one-time link that signs nobody in; whoever holds its secret is told why."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__()
+        self.message = message
+        self.code = code
+        self.args = (message,)
+
+
 class SignIn:
     """Sessions of people."""
 
@@ -40,16 +52,72 @@ class SignIn:
         self._clock = clock
         self._recording: set[asyncio.Task[None]] = set()
 
-    async def new_link(self, user_id: str) -> str:
-        """The secret of a link that signs this user in once, within the hour."""
+    async def new_link(self, principal: Principal, user_id: str) -> SignInLink:
+        """A link that signs a member in once, within the hour, for whoever may act as them anyway.
+
+        Somebody of a higher role stays out of reach, and so does an account that other organizations rely on; the
+        operator on the server's own machine has the files and may do both.
+        """
         secret = secrets.token_urlsafe(32)
-        expires_at = self._clock.now() + LINK_MILLIS
-        await self._database.write(lambda tx: session_store.insert_link(tx, _digest(secret), user_id, expires_at))
-        return secret
+
+        def work(tx: Tx) -> SignInLink:
+            now = self._clock.now()
+            member = store.user(tx, principal.organization_id, user_id)
+            if member is None:
+                raise NotFound("user", user_id)
+            giver = as_it_stands(tx, principal, now)
+            check_hands_out(giver, person_authority(principal.organization_id, member.role), "a sign-in link")
+            if principal.proof != "local" and len(store.memberships(tx, user_id)) != 1:
+                raise Conflict(
+                    "This account belongs to another organization too, so only its owner opens it; "
+                    "on the server's machine `holdfast users link` still makes a link."
+                )
+            expires_at = now + LINK_MILLIS
+            session_store.insert_link(
+                tx, digest(secret), user_id, principal.organization_id, principal.actor, now, expires_at
+            )
+            self._audit.record(tx, principal, "user.link", resource="user", resource_id=user_id)
+            return SignInLink(user_id, secret, expires_at)
+
+        return await self._database.write(work)
+
+    async def look_at_link(self, secret: str) -> None:
+        """Raise LinkRefused unless the link still signs somebody in. Looking does not use it."""
+
+        def work(tx: Tx) -> KeptLink:
+            return self._usable(tx, secret)
+
+        await self._database.read(work)
 
     async def by_link(self, secret: str) -> SignedIn:
         """Use a one-time link."""
-        return await self._open("link", lambda tx: session_store.use_link(tx, _digest(secret), self._clock.now()))
+
+        def who(tx: Tx) -> tuple[str, str | None]:
+            link = self._usable(tx, secret)
+            if not session_store.use_link(tx, digest(secret), self._clock.now()):
+                raise LinkRefused("This link was used just now; ask for a new one.", "link_used")
+            return link.user_id, link.organization_id
+
+        return await self._open("link", who)
+
+    async def open_by(self, way: str, organization_id: str, who: Callable[[Tx], str]) -> SignedIn:
+        """Open a session in this organization for whoever proved in this transaction who they are."""
+        return await self._open(way, lambda tx: (who(tx), organization_id))
+
+    async def switch(self, principal: Principal, cookie: str, organization_id: str) -> WebSession:
+        """Be in another of one's organizations with the same session."""
+
+        def work(tx: Tx) -> WebSession:
+            if not store.is_member(tx, organization_id, principal.actor):
+                raise NotFound("organization", organization_id)
+            session_store.move_session(tx, digest(cookie), organization_id)
+            moved = session_store.session(tx, digest(cookie), self._clock.now())
+            if moved is None or moved.user_id != principal.actor:
+                raise Unauthenticated
+            self._record(tx, moved, "session.switch", "switch")
+            return moved
+
+        return await self._database.write(work)
 
     async def by_password(self, email: str, password: str) -> SignedIn:
         """Check a password; nothing tells an unknown address from a wrong password."""
@@ -62,19 +130,19 @@ class SignIn:
                 self._recording.add(task)
                 task.add_done_callback(self._recording.discard)
             raise Unauthenticated
-        return await self._open("password", lambda tx: account.user_id)
+        return await self._open("password", lambda tx: (account.user_id, None))
 
     async def by_subject(self, subject: str, email: str | None) -> SignedIn:
         """Sign in whoever an OIDC issuer vouches for: known by subject, or at first by a verified address."""
 
-        def who(tx: Tx) -> str | None:
+        def who(tx: Tx) -> tuple[str | None, None]:
             user_id = session_store.account_by_subject(tx, subject)
             if user_id is None and email is not None:
                 account = session_store.account_by_email(tx, email.lower())
                 user_id = account.user_id if account else None
                 if user_id is not None:
                     session_store.link_subject(tx, user_id, subject)
-            return user_id
+            return user_id, None
 
         return await self._open("oidc", who)
 
@@ -82,12 +150,12 @@ class SignIn:
         """Remember an OIDC sign-in until the browser comes back."""
         now = self._clock.now()
         await self._database.write(
-            lambda tx: session_store.insert_attempt(tx, _digest(state), verifier, nonce, now, now + ATTEMPT_MILLIS)
+            lambda tx: session_store.insert_attempt(tx, digest(state), verifier, nonce, now, now + ATTEMPT_MILLIS)
         )
 
     async def take_attempt(self, state: str) -> tuple[str, str]:
         """The verifier and nonce of an attempt, once; Unauthenticated for any other state."""
-        found = await self._database.write(lambda tx: session_store.take_attempt(tx, _digest(state), self._clock.now()))
+        found = await self._database.write(lambda tx: session_store.take_attempt(tx, digest(state), self._clock.now()))
         if found is None:
             raise Unauthenticated
         return found
@@ -97,7 +165,7 @@ class SignIn:
         found = None
         if len(cookie) <= 100:
             now = self._clock.now()
-            found = await self._database.glance(lambda tx: session_store.session(tx, _digest(cookie), now))
+            found = await self._database.glance(lambda tx: session_store.session(tx, digest(cookie), now))
         if found is None:
             raise Unauthenticated
         return found
@@ -106,8 +174,8 @@ class SignIn:
         """End a session."""
 
         def work(tx: Tx) -> None:
-            session = session_store.session(tx, _digest(cookie), self._clock.now())
-            session_store.delete_session(tx, _digest(cookie))
+            session = session_store.session(tx, digest(cookie), self._clock.now())
+            session_store.delete_session(tx, digest(cookie))
             if session is not None:
                 self._record(tx, session, "session.end", "sign-out")
 
@@ -129,17 +197,41 @@ class SignIn:
                 principal, "session.start", resource="user", resource_id=user_id, reason="wrong password"
             )
 
-    async def _open(self, way: str, who: Callable[[Tx], str | None]) -> SignedIn:
+    def _usable(self, tx: Tx, secret: str) -> KeptLink:
+        """The link, if it may be used now: also its maker must still be allowed to make it."""
+        found = session_store.link(tx, digest(secret))
+        if found is None:
+            raise LinkRefused("This link is unknown; check that it is complete, or ask for a new one.", "link_unknown")
+        if found.used_at is not None:
+            raise LinkRefused(f"This link was used on {iso(found.used_at)}; ask for a new one.", "link_used")
+        if found.expires_at <= self._clock.now():
+            raise LinkRefused(f"This link expired on {iso(found.expires_at)}; ask for a new one.", "link_expired")
+        if found.organization_id is not None and found.created_by is not None and found.created_by.startswith("usr_"):
+            maker = store.user(tx, found.organization_id, found.created_by)
+            member = store.user(tx, found.organization_id, found.user_id)
+            if (
+                maker is None
+                or member is None
+                or person_authority(found.organization_id, maker.role).lacks(
+                    person_authority(found.organization_id, member.role)
+                )
+                or len(store.memberships(tx, found.user_id)) != 1
+            ):
+                raise LinkRefused("Whoever made this link may no longer do so; ask for a new one.", "link_withdrawn")
+        return found
+
+    async def _open(self, way: str, who: Callable[[Tx], tuple[str | None, str | None]]) -> SignedIn:
         cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
 
         def work(tx: Tx) -> WebSession | None:
             now = self._clock.now()
-            user_id = who(tx)
-            organization_id = session_store.first_membership(tx, user_id) if user_id else None
+            user_id, organization_id = who(tx)
+            if user_id is not None and organization_id is None:
+                organization_id = session_store.first_membership(tx, user_id)
             if user_id is None or organization_id is None:
                 return None
-            session_store.insert_session(tx, _digest(cookie), user_id, organization_id, csrf, now, now + SESSION_MILLIS)
-            session = session_store.session(tx, _digest(cookie), now)
+            session_store.insert_session(tx, digest(cookie), user_id, organization_id, csrf, now, now + SESSION_MILLIS)
+            session = session_store.session(tx, digest(cookie), now)
             if session is not None:
                 self._record(tx, session, "session.start", way)
             return session
@@ -167,7 +259,3 @@ def principal_of(session: WebSession) -> Principal:
         allow_destructive=session.role != "member",
         name=session.name,
     )
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()

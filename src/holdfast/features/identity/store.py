@@ -22,6 +22,12 @@ def first_organization(tx: Tx) -> Organization | None:
     return Organization(row["id"], row["name"], row["created_at"]) if row else None
 
 
+def organizations(tx: Tx) -> list[Organization]:
+    """Every organization, oldest first."""
+    rows = tx.all("SELECT id, name, created_at FROM organization ORDER BY id")
+    return [Organization(row["id"], row["name"], row["created_at"]) for row in rows]
+
+
 def insert_organization(tx: Tx, new: Organization) -> None:
     """Keep a new organization."""
     tx.execute(
@@ -117,6 +123,22 @@ def users(tx: Tx, organization_id: str, after: str, limit: int) -> list[User]:
     return [_user(row) for row in rows]
 
 
+def member_by_email(tx: Tx, organization_id: str, email: str) -> User | None:
+    """The organization's member of this address."""
+    row = tx.one(f"{_USER} WHERE u.email = :email", {"organization_id": organization_id, "email": email})
+    return _user(row) if row else None
+
+
+def memberships(tx: Tx, user_id: str) -> list[tuple[Organization, Role]]:
+    """The organizations a person belongs to, oldest membership first, and as what."""
+    rows = tx.all(
+        "SELECT o.id, o.name, o.created_at, m.role FROM membership m JOIN organization o ON o.id = m.organization_id "
+        "WHERE m.user_id = :id ORDER BY m.created_at, o.id",
+        {"id": user_id},
+    )
+    return [(Organization(row["id"], row["name"], row["created_at"]), row["role"]) for row in rows]
+
+
 def user_id_by_email(tx: Tx, email: str) -> str | None:
     """Whose address that is, in any organization."""
     row = tx.one("SELECT id FROM user_account WHERE email = :email", {"email": email})
@@ -132,10 +154,15 @@ def insert_user(tx: Tx, user_id: str, email: str, name: str, password_hash: str 
     )
 
 
+def password_hash(tx: Tx, user_id: str) -> str | None:
+    """What is kept of a person's password; None without one."""
+    row = tx.one("SELECT password_hash FROM user_account WHERE id = :id", {"id": user_id})
+    return row["password_hash"] if row else None
+
+
 def set_password_hash(tx: Tx, user_id: str, password_hash: str) -> None:
-    """Replace a person's password and end every session that the old one opened."""
+    """Replace a person's password."""
     tx.execute("UPDATE user_account SET password_hash = :hash WHERE id = :id", {"hash": password_hash, "id": user_id})
-    tx.execute("DELETE FROM web_session WHERE user_id = :id", {"id": user_id})
 
 
 def set_user_name(tx: Tx, user_id: str, name: str) -> None:
@@ -154,10 +181,15 @@ def set_role(tx: Tx, organization_id: str, user_id: str, role: Role, now: int) -
 
 
 def remove_member(tx: Tx, organization_id: str, user_id: str) -> None:
-    """End a membership, its sessions here, and the workspaces it administered."""
+    """End a membership, its sessions and links here, and the workspaces it administered."""
     values = {"organization_id": organization_id, "user_id": user_id}
     tx.execute("DELETE FROM membership WHERE organization_id = :organization_id AND user_id = :user_id", values)
     tx.execute("DELETE FROM web_session WHERE organization_id = :organization_id AND user_id = :user_id", values)
+    tx.execute(
+        "DELETE FROM sign_in_link WHERE used_at IS NULL AND COALESCE(organization_id, :organization_id) = "
+        ":organization_id AND (user_id = :user_id OR created_by = :user_id)",
+        values,
+    )
     tx.execute(
         "DELETE FROM workspace_admin WHERE user_id = :user_id AND workspace_id IN "
         "(SELECT id FROM workspace WHERE organization_id = :organization_id)",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from holdfast.core.authority import check_hands_out, person_authority
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.core.ids import new_id, workspace_id_of
@@ -10,6 +11,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.slugs import slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.service import checked_name, require_management
+from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.workspaces import store
 from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
 from holdfast.storage.database import Database, Tx
@@ -137,6 +139,13 @@ class Workspaces:
             found = self.administered(tx, principal, workspace_id)
             if not self._is_member(tx, found.organization_id, user_id):
                 raise NotFound("user", user_id)
+            here = frozenset({found.id})
+            check_hands_out(
+                as_it_stands(tx, principal, self._clock.now()),
+                person_authority(found.organization_id, "member", administers=here),
+                "a right",
+                administers=here if principal.actor in store.admins(tx, found.id) else frozenset(),
+            )
             change = store.add_admin if admin else store.remove_admin
             change(tx, found.id, user_id)
             self._record(tx, principal, "workspace.admin.add" if admin else "workspace.admin.remove", found)

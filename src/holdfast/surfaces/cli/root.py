@@ -17,6 +17,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "workspaces": ("projects", "workspaces", "Workspaces."),
     "secrets": ("secrets", "group", "Secrets: API keys and the like, never shown again."),
     "endpoints": ("endpoints", "group", "Which model answers chat, and where."),
+    "organizations": ("organizations", "group", "Organizations on this server."),
     "users": ("users", "group", "People of the organization."),
     "audit": ("audit", "group", "The audit log."),
     "usage": ("usage", "usage", "What was used, by key, project, person and week."),

@@ -1,12 +1,13 @@
 """Owns `/sign-in` and `/sign-out`: links, passwords and OIDC from a browser, ending in a session cookie."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.features.identity.sign_in import SESSION_MILLIS, SignedIn, SignIn
+from holdfast.features.identity.sign_in import SESSION_MILLIS, LinkRefused, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.surfaces.dashboard.pages import CSP, sign_in_page
@@ -45,7 +46,7 @@ class SignInPages:
         method, path = scope["method"], scope["path"]
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         if path == "/sign-in" and method == "GET":
-            await self._page(send, 200, sign_in_page(link=_first(query, "link"), oidc=self._oidc is not None))
+            await self._show(send, first(query, "link"))
         elif path == "/sign-in" and method == "POST":
             await self._post(scope, receive, send)
         elif path == "/sign-out" and method == "POST":
@@ -59,40 +60,46 @@ class SignInPages:
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         form = parse_qs((await read_body(scope, receive, MAX_FORM_BYTES)).decode("utf-8", "replace"))
-        link, email, password = (_first(form, name) for name in ("link", "email", "password"))
+        link, email, password = (first(form, name) for name in ("link", "email", "password"))
         try:
-            await self._count(scope, email)
+            await count_attempt(self._limiter, self._limit, scope, email)
             if link is not None:
                 signed_in = await self._sign_in.by_link(link)
             else:
                 signed_in = await self._sign_in.by_password(email or "", password or "")
+        except LinkRefused as refused:
+            await self._refuse(send, 401, refused.message)
+            return
         except Unauthenticated:
-            await self._page(send, 401, sign_in_page(oidc=self._oidc is not None, error=_WRONG))
+            await self._refuse(send, 401, _WRONG)
             return
         except HoldfastError as error:
-            body = sign_in_page(oidc=self._oidc is not None, error=error.message)
-            await self._page(send, error.status, body, error.headers)
+            await self._refuse(send, error.status, error.message, error.headers)
             return
         await self._enter(send, signed_in)
 
-    async def _count(self, scope: Scope, email: str | None) -> None:
-        """Both per address and per client, so that neither many guesses nor many addresses get through."""
-        client = scope.get("client") or ("unknown", 0)
-        (await self._limiter.take(f"sign-in from {client[0]}", self._limit)).check("sign-in attempts")
-        if email:
-            (await self._limiter.take(f"sign-in as {email.strip().lower()[:300]}", self._limit)).check(
-                "sign-in attempts"
-            )
+    async def _show(self, send: Send, link: str | None) -> None:
+        """The form; a link is looked at, not used, so that whoever previews it leaves it as it was."""
+        if link is not None:
+            try:
+                await self._sign_in.look_at_link(link)
+            except LinkRefused as refused:
+                await self._refuse(send, 401, refused.message)
+                return
+        await send_page(send, 200, sign_in_page(link=link, oidc=self._oidc is not None))
+
+    async def _refuse(self, send: Send, status: int, error: str, headers: dict[str, str] | None = None) -> None:
+        await send_page(send, status, sign_in_page(oidc=self._oidc is not None, error=error), headers)
 
     async def _depart(self, oidc: "OidcClient", send: Send) -> None:
         departure = await oidc.depart(self._redirect_uri)
         await self._sign_in.begin_attempt(departure.state, departure.verifier, departure.nonce)
-        await _redirect(send, departure.url)
+        await redirect(send, departure.url)
 
     async def _arrive(self, oidc: "OidcClient", scope: Scope, query: dict[str, list[str]], send: Send) -> None:
-        state, code = _first(query, "state"), _first(query, "code")
+        state, code = first(query, "state"), first(query, "code")
         try:
-            await self._count(scope, None)
+            await count_attempt(self._limiter, self._limit, scope, None)
             if state is None or code is None:
                 raise Unauthenticated
             verifier, nonce = await self._sign_in.take_attempt(state)
@@ -100,7 +107,7 @@ class SignInPages:
             signed_in = await self._sign_in.by_subject(vouched.subject, vouched.email)
         except HoldfastError as error:
             text = "Your organization's sign-in did not vouch for a member here."
-            await self._page(send, error.status, sign_in_page(oidc=True, error=text))
+            await self._refuse(send, error.status, text)
             return
         await self._enter(send, signed_in)
 
@@ -108,30 +115,41 @@ class SignInPages:
         cookie = session_cookie(scope)
         if cookie is not None:
             await self._sign_in.sign_out(cookie)
-        await _redirect(send, "/sign-in", self._cookie("", 0))
+        await redirect(send, "/sign-in", session_cookie_header("", secure=self._secure))
 
     async def _enter(self, send: Send, signed_in: SignedIn) -> None:
-        await _redirect(send, "/", self._cookie(signed_in.cookie, SESSION_MILLIS // 1000))
-
-    def _cookie(self, value: str, max_age_seconds: int) -> str:
-        secure = "; Secure" if self._secure else ""
-        return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_seconds}{secure}"
-
-    @staticmethod
-    async def _page(send: Send, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        safe = {"Content-Security-Policy": CSP, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
-        await send_bytes(
-            send, status, body, content_type=b"text/html; charset=utf-8", headers={**safe, **(headers or {})}
-        )
+        await redirect(send, "/", session_cookie_header(signed_in.cookie, secure=self._secure))
 
 
-async def _redirect(send: Send, url: str, cookie: str | None = None) -> None:
+async def count_attempt(limiter: Limiter, limit: Limit, scope: Scope, email: str | None) -> None:
+    """Both per address and per client, so that neither many guesses nor many addresses get through."""
+    client = scope.get("client") or ("unknown", 0)
+    (await limiter.take(f"sign-in from {client[0]}", limit)).check("sign-in attempts")
+    if email:
+        (await limiter.take(f"sign-in as {email.strip().lower()[:300]}", limit)).check("sign-in attempts")
+
+
+def session_cookie_header(value: str, *, secure: bool) -> str:
+    """The header that sets our cookie, or with no value ends it."""
+    age = SESSION_MILLIS // 1000 if value else 0
+    return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{'; Secure' if secure else ''}"
+
+
+async def send_page(send: Send, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    """A page that nobody keeps and whose address is told to nobody: links are in it."""
+    safe = {"Content-Security-Policy": CSP, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+    await send_bytes(send, status, body, content_type=b"text/html; charset=utf-8", headers={**safe, **(headers or {})})
+
+
+async def redirect(send: Send, url: str, *cookies: str) -> None:
+    """Send the browser on, with cookies."""
     headers = {"Location": url, "Cache-Control": "no-store"}
-    if cookie is not None:
-        headers["Set-Cookie"] = cookie
+    if cookies:
+        headers["Set-Cookie"] = cookies[0]
     await send_bytes(send, 303, b"", content_type=b"text/plain", headers=headers)
 
 
-def _first(values: dict[str, list[str]], name: str) -> str | None:
+def first(values: Mapping[str, list[str]], name: str) -> str | None:
+    """A form's or query's first value of that name."""
     found = values.get(name)
     return found[0] if found else None
