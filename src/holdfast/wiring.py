@@ -244,6 +244,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             audience=settings.jwt_audience,
             secret=settings.jwt_secret,
             jwks_url=settings.jwt_jwks_url,
+            verified_claim=settings.jwt_verified_claim,
         ),
         idempotency=IdempotentRequests(database, clock),
         workspaces=workspaces,

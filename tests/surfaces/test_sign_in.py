@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.oidc import FakeIssuer, fake_issuer
+from tests.support.clock import MovableClock
 from tests.support.server import TestServer, serving
 
 SECRET = "a shared secret of more than thirty-two characters"
@@ -117,6 +118,14 @@ async def test_an_issuer_vouches_by_verified_address_and_then_by_subject(
         {"email": "ada@example.com", "email_verified": True, "aud": "another"},
         {"email": "ada@example.com", "email_verified": True, "iss": "https://another.example"},
         {"email": "ada@example.com", "email_verified": True, "exp": 1},
+        {"email": "ada@example.com", "email_verified": "true"},
+        {"email": "ada@example.com", "email_verified": 1},
+        {"email": "ada@example.com", "user_metadata": {"email_verified": True}},
+        {"email": "ada@example.com", "email_verified": True, "sub": ""},
+        {"email": "ada@example.com", "email_verified": True, "is_anonymous": True},
+        {"email": "ada@example.com", "email_verified": True, "aud": ["holdfast", "another"]},
+        {"email": "ada@example.com", "email_verified": True, "azp": "another"},
+        {"email": "ada@example.com", "email_verified": True, "iat": 2**40},
     ],
 )
 async def test_what_an_issuer_does_not_vouch_for_stays_out(
@@ -138,8 +147,82 @@ async def test_a_replayed_or_invented_state_stays_out(oidc_server: TestServer, i
         assert (await browser.get("/sign-in/oidc/callback?code=x&state=y")).status_code == 401
 
 
+async def test_an_answer_that_another_browser_asked_for_signs_nobody_in(
+    oidc_server: TestServer, issuer: FakeIssuer
+) -> None:
+    """Login CSRF: the attacker begins, agrees at the issuer, and gets the victim's browser to open the way back."""
+    issuer.claims = {"email": "ada@example.com", "email_verified": True}
+    async with oidc_server.stranger() as attacker, oidc_server.stranger() as victim:
+        departure = await attacker.get("/sign-in/oidc")
+        back = issuer.authorize(departure.headers["location"])
+        fooled = await victim.get(back)
+        assert fooled.status_code == 401 and "holdfast_session" not in victim.cookies
+        # Also where the victim is signing in at the same time.
+        await victim.get("/sign-in/oidc")
+        assert (await victim.get(back)).status_code == 401 and "holdfast_session" not in victim.cookies
+        # And the failed attempts did not use the right one up.
+        assert (await attacker.get(back)).status_code == 303
+
+
+async def test_the_cookie_of_an_attempt_is_short_lived_and_goes_away(
+    oidc_server: TestServer, issuer: FakeIssuer
+) -> None:
+    issuer.claims = {"email": "ada@example.com", "email_verified": True}
+    async with oidc_server.stranger() as browser:
+        departure = await browser.get("/sign-in/oidc")
+        name, *flags = departure.headers["set-cookie"].split("; ")
+        assert name.startswith("holdfast_oidc=") and len(name) > 40
+        assert set(flags) == {"Path=/sign-in/oidc", "HttpOnly", "SameSite=Lax", "Max-Age=600"}
+        assert name.split("=")[1] not in departure.headers["location"]
+        arrived = await browser.get(issuer.authorize(departure.headers["location"]))
+        assert any("holdfast_oidc=;" in each and "Max-Age=0" in each for each in arrived.headers.get_list("set-cookie"))
+        assert "holdfast_oidc" not in browser.cookies
+
+
+async def test_behind_https_no_other_host_can_set_the_cookie_of_an_attempt(
+    sqlite_database: SqliteDatabase, issuer: FakeIssuer
+) -> None:
+    configured: dict[str, Any] = {"oidc_issuer": issuer.url, "oidc_client_id": issuer.client_id, "secure_cookies": True}
+    async with serving(sqlite_database, **configured) as server, server.stranger() as browser:
+        name, *flags = (await browser.get("/sign-in/oidc")).headers["set-cookie"].split("; ")
+    assert name.startswith("__Host-holdfast_oidc=")
+    assert set(flags) == {"Path=/", "Secure", "HttpOnly", "SameSite=Lax", "Max-Age=600"}
+
+
+async def test_an_attempt_runs_out(sqlite_database: SqliteDatabase, issuer: FakeIssuer, clock: MovableClock) -> None:
+    configured: dict[str, Any] = {
+        "oidc_issuer": issuer.url,
+        "oidc_client_id": issuer.client_id,
+        "oidc_client_secret": issuer.client_secret,
+    }
+    issuer.claims = {"email": "ada@example.com", "email_verified": True}
+    async with serving(sqlite_database, clock=clock, **configured) as server, server.stranger() as browser:
+        await server.services.identity.create_user(server.owner, email="ada@example.com", name="Ada")
+        departure = await browser.get("/sign-in/oidc")
+        clock.advance(seconds=601)
+        assert (await browser.get(issuer.authorize(departure.headers["location"]))).status_code == 401
+
+
+async def test_whoever_set_an_account_up_is_out_once_its_address_is_proven(
+    oidc_server: TestServer, issuer: FakeIssuer
+) -> None:
+    services = oidc_server.services
+    bob = await services.identity.create_user(
+        oidc_server.owner, email="bob@example.com", name="Bob", password="known to the admin"
+    )
+    before = await oidc_server.browser(bob.id)
+    issuer.claims = {"sub": "bob", "email": "bob@example.com", "email_verified": True}
+    async with oidc_server.stranger() as browser, before:
+        assert (await before.get("/api/session")).status_code == 200
+        assert (await come_back(oidc_server, issuer, browser)).status_code == 303
+        assert (await before.get("/api/session")).status_code == 401
+        form = {"email": "bob@example.com", "password": "known to the admin"}
+        assert (await before.post("/sign-in", data=form)).status_code == 401
+
+
 def bearer(**claims: Any) -> dict[str, str]:
-    payload = {"sub": "x", "email": "ada@example.com", "exp": time.time() + 60, "iss": "me", "aud": "us", **claims}
+    known = {"sub": "x", "email": "ada@example.com", "email_verified": True}
+    payload = {**known, "exp": time.time() + 60, "iss": "me", "aud": "us", **claims}
     return {"Authorization": f"Bearer {jwt.encode(payload, SECRET, algorithm='HS256')}"}
 
 
@@ -161,10 +244,14 @@ async def test_a_shared_secret_vouches_for_members(sqlite_database: SqliteDataba
 
 
 async def test_published_keys_vouch_for_members(sqlite_database: SqliteDatabase, issuer: FakeIssuer) -> None:
-    configured: dict[str, Any] = {"jwt_jwks_url": f"{issuer.url}/jwks", "jwt_issuer": issuer.url}
+    configured: dict[str, Any] = {
+        "jwt_jwks_url": f"{issuer.url}/jwks",
+        "jwt_issuer": issuer.url,
+        "jwt_audience": issuer.client_id,
+    }
     async with serving(sqlite_database, **configured) as server, server.stranger() as client:
         await server.services.identity.create_user(server.owner, email="ada@example.com", name="Ada")
-        token = issuer.token(sub="x", email="ada@example.com")
+        token = issuer.token(sub="x", email="ada@example.com", email_verified=True)
         assert (await client.get("/api/me", headers={"Authorization": f"Bearer {token}"})).status_code == 200
         # The public key must never be taken for a shared secret.
         forged = {"Authorization": f"Bearer {jwt.encode({'sub': 'x', 'exp': 2**40}, SECRET, algorithm='HS256')}"}

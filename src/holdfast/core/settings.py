@@ -68,9 +68,15 @@ class Settings:
     oidc_client_id: str | None = _setting(None, "Client id at the OIDC issuer")
     oidc_client_secret: str | None = _setting(None, "Client secret at the OIDC issuer", secret=True)
     jwt_issuer: str | None = _setting(None, "Issuer of JWT bearers that are accepted as credentials")
-    jwt_audience: str | None = _setting(None, "Audience that those JWTs must name")
+    jwt_audience: str | None = _setting(
+        None, "Audience that those JWTs must name; required together with an issuer or a JWKS URL"
+    )
     jwt_secret: str | None = _setting(None, "Shared secret (HS256/384/512) of the JWT issuer", secret=True)
     jwt_jwks_url: str | None = _setting(None, "JWKS URL of the JWT issuer, instead of a shared secret")
+    jwt_verified_claim: str = _setting(
+        "email_verified",
+        "Where those JWTs say, by the boolean true, that the address is verified; dots go into objects",
+    )
     otlp_endpoint: str | None = _setting(None, "OpenTelemetry collector (OTLP over HTTP) that traces are sent to")
     embedder: str = _setting("embedded", "What turns text into vectors", choices=("embedded", "upstream"))
     embeddings_url: str | None = _setting(
@@ -237,6 +243,11 @@ def _checked(settings: Settings) -> Settings:
         raise _malformed("WORKSPACE_SECRETS_MASTER_KEY", "64 hexadecimal digits, such as `openssl rand -hex 32` makes")
     if settings.jwt_secret is not None and len(settings.jwt_secret) < 32:
         raise _malformed("HOLDFAST_JWT_SECRET", "at least 32 characters")
+    if (settings.jwt_issuer or settings.jwt_jwks_url) and not settings.jwt_audience:
+        wanted = "set together with HOLDFAST_JWT_ISSUER and HOLDFAST_JWT_JWKS_URL: what the tokens for this server name"
+        raise _malformed("HOLDFAST_JWT_AUDIENCE", wanted + " as `aud` (Supabase: authenticated)")
+    if "|" in (settings.jwt_issuer or "") + (settings.oidc_issuer or ""):
+        raise _malformed("HOLDFAST_JWT_ISSUER", "an issuer without '|', as HOLDFAST_OIDC_ISSUER")
     if settings.embedder == "upstream" and not (settings.embeddings_url and settings.embeddings_model):
         raise _malformed(
             "HOLDFAST_EMBEDDER", "'upstream' only together with HOLDFAST_EMBEDDINGS_URL and HOLDFAST_EMBEDDINGS_MODEL"

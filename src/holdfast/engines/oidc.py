@@ -1,20 +1,18 @@
 """Owns OpenID Connect as a client: discovery, the way there with PKCE, and what comes back, verified."""
 
-import asyncio
 import base64
 import hashlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-import aiohttp
-import jwt
-
 from holdfast.core.errors import Unauthenticated, UpstreamFailed
+from holdfast.engines.jwks import PublishedKeys, bounded_json, is_nobody, verified_email
 
-TIMEOUT = aiohttp.ClientTimeout(total=10)
-_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+_REMEDY = "The sign-in provider does not answer as it should; check HOLDFAST_OIDC_ISSUER."
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class OidcClient:
         self._client_id = client_id
         self._client_secret = client_secret
         self._metadata: dict[str, Any] | None = None
-        self._keys: jwt.PyJWKClient | None = None
+        self._keys: PublishedKeys | None = None
 
     async def depart(self, redirect_uri: str) -> Departure:
         """Where to send the browser."""
@@ -75,53 +73,41 @@ class OidcClient:
         }
         if self._client_secret is not None:
             form["client_secret"] = self._client_secret
-        answer = await self._post(metadata["token_endpoint"], form)
-        return await self._verified(str(answer.get("id_token", "")), metadata, nonce)
-
-    async def _verified(self, token: str, metadata: dict[str, Any], nonce: str) -> Vouched:
-        if self._keys is None:
-            self._keys = jwt.PyJWKClient(metadata["jwks_uri"], cache_keys=True, lifespan=300, timeout=5)
-        try:
-            key = await asyncio.to_thread(self._keys.get_signing_key_from_jwt, token)
-            claims = jwt.decode(
-                token,
-                key.key,
-                algorithms=_ALGORITHMS,
-                issuer=metadata["issuer"],
-                audience=self._client_id,
-                options={"require": ["exp", "iat", "sub", "iss", "aud"]},
-            )
-        except jwt.PyJWKClientConnectionError:
-            raise UpstreamFailed("The sign-in provider's keys cannot be fetched; try again.") from None
-        except (jwt.PyJWTError, ValueError):
-            raise Unauthenticated from None
-        if claims.get("nonce") != nonce:
-            raise Unauthenticated
-        email = claims.get("email") if claims.get("email_verified") is True else None
+        answer = await bounded_json("POST", metadata["token_endpoint"], _REMEDY, form=form)
+        claims = await self._verified(str(answer.get("id_token", "")), metadata, nonce)
+        email = verified_email(await self._described(claims, answer, metadata))
         return Vouched(f"{metadata['issuer']}|{claims['sub']}", email)
+
+    async def _verified(self, token: str, metadata: Mapping[str, Any], nonce: str) -> Mapping[str, Any]:
+        if self._keys is None:
+            self._keys = PublishedKeys(
+                metadata["jwks_uri"], "The sign-in provider's keys cannot be fetched; try again."
+            )
+        required = ["exp", "iat", "sub", "iss", "aud"]
+        claims = await self._keys.claims(token, issuer=metadata["issuer"], audience=self._client_id, required=required)
+        # A token for several audiences names the one that asked for it.
+        party = claims.get("azp", self._client_id if claims["aud"] in (self._client_id, [self._client_id]) else None)
+        if claims.get("nonce") != nonce or party != self._client_id or is_nobody(claims):
+            raise Unauthenticated
+        return claims
+
+    async def _described(
+        self, claims: Mapping[str, Any], answer: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The claims about the person: many issuers keep the address out of the ID token and tell it when asked."""
+        endpoint, access = metadata.get("userinfo_endpoint"), answer.get("access_token")
+        if "email" in claims or not isinstance(endpoint, str) or not isinstance(access, str):
+            return claims
+        told = await bounded_json("GET", endpoint, _REMEDY, bearer=access)
+        # An access token of somebody else would describe somebody else.
+        return told if told.get("sub") == claims["sub"] else claims
 
     async def _discover(self) -> dict[str, Any]:
         if self._metadata is None:
-            url = f"{self._issuer}/.well-known/openid-configuration"
-            try:
-                async with aiohttp.ClientSession(timeout=TIMEOUT) as session, session.get(url) as answer:
-                    answer.raise_for_status()
-                    metadata = await answer.json(content_type=None)
-            except (aiohttp.ClientError, TimeoutError, ValueError):
-                raise UpstreamFailed("The sign-in provider does not answer; check HOLDFAST_OIDC_ISSUER.") from None
-            if not isinstance(metadata, dict) or str(metadata.get("issuer", "")).rstrip("/") != self._issuer:
+            metadata = await bounded_json("GET", f"{self._issuer}/.well-known/openid-configuration", _REMEDY)
+            if str(metadata.get("issuer", "")).rstrip("/") != self._issuer:
                 raise UpstreamFailed("The sign-in provider names another issuer; check HOLDFAST_OIDC_ISSUER.")
+            if not all(isinstance(metadata.get(each), str) for each in _ENDPOINTS):
+                raise UpstreamFailed(_REMEDY)
             self._metadata = metadata
         return self._metadata
-
-    @staticmethod
-    async def _post(url: str, form: dict[str, str]) -> dict[str, Any]:
-        try:
-            async with aiohttp.ClientSession(timeout=TIMEOUT) as session, session.post(url, data=form) as answer:
-                if answer.status in (400, 401, 403):
-                    raise Unauthenticated
-                answer.raise_for_status()
-                value = await answer.json(content_type=None)
-        except (aiohttp.ClientError, TimeoutError, ValueError):
-            raise UpstreamFailed("The sign-in provider does not answer; try again.") from None
-        return value if isinstance(value, dict) else {}

@@ -45,7 +45,7 @@ async def test_a_persons_token_is_a_credential(sqlite_database: SqliteDatabase) 
     async with serve_keystone(sqlite_database, jwt_secret=SECRET) as at:
         await at.add("my-api")
         user = await at.services.identity.create_user(at.owner, email="ada@example.com", name="Ada")
-        claims = {"sub": "whoever", "email": user.email, "exp": int(time.time()) + 600}
+        claims = {"sub": "whoever", "email": user.email, "email_verified": True, "exp": int(time.time()) + 600}
         async with at.http(jwt.encode(claims, SECRET, "HS256")) as http:
             assert await slugs(http) == ["my-api"]
         async with at.http(jwt.encode({**claims, "exp": 1}, SECRET, "HS256")) as http:

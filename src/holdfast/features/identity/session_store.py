@@ -60,8 +60,11 @@ def account_by_subject(tx: Tx, subject: str) -> str | None:
 
 
 def link_subject(tx: Tx, user_id: str, subject: str) -> None:
-    """Remember who an OIDC subject is."""
-    tx.execute("UPDATE user_account SET oidc_subject = :subject WHERE id = :id", {"subject": subject, "id": user_id})
+    """Remember who an OIDC subject is; a password from before that proof stops working."""
+    tx.execute(
+        "UPDATE user_account SET oidc_subject = :subject, password_hash = NULL WHERE id = :id",
+        {"subject": subject, "id": user_id},
+    )
 
 
 def is_somebodys(tx: Tx, user_id: str) -> bool:

@@ -141,21 +141,25 @@ class SignIn:
                 account = session_store.account_by_email(tx, email.lower())
                 user_id = account.user_id if account else None
                 if user_id is not None:
+                    # The address is proven now for the first time: whoever set the account up before may be another.
                     session_store.link_subject(tx, user_id, subject)
+                    session_store.end_sessions(tx, user_id, keep=None)
             return user_id, None
 
         return await self._open("oidc", who)
 
-    async def begin_attempt(self, state: str, verifier: str, nonce: str) -> None:
-        """Remember an OIDC sign-in until the browser comes back."""
+    async def begin_attempt(self, state: str, browser: str, verifier: str, nonce: str) -> None:
+        """Remember an OIDC sign-in until the same browser comes back: `browser` is the secret of its cookie."""
         now = self._clock.now()
+        both = digest(f"{state} {browser}")
         await self._database.write(
-            lambda tx: session_store.insert_attempt(tx, digest(state), verifier, nonce, now, now + ATTEMPT_MILLIS)
+            lambda tx: session_store.insert_attempt(tx, both, verifier, nonce, now, now + ATTEMPT_MILLIS)
         )
 
-    async def take_attempt(self, state: str) -> tuple[str, str]:
-        """The verifier and nonce of an attempt, once; Unauthenticated for any other state."""
-        found = await self._database.write(lambda tx: session_store.take_attempt(tx, digest(state), self._clock.now()))
+    async def take_attempt(self, state: str, browser: str) -> tuple[str, str]:
+        """The verifier and nonce of an attempt, once; Unauthenticated for any other state or browser."""
+        both = digest(f"{state} {browser}")
+        found = await self._database.write(lambda tx: session_store.take_attempt(tx, both, self._clock.now()))
         if found is None:
             raise Unauthenticated
         return found

@@ -1,5 +1,6 @@
 """Owns `/sign-in` and `/sign-out`: links, passwords and OIDC from a browser, ending in a session cookie."""
 
+import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -7,12 +8,12 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.features.identity.sign_in import SESSION_MILLIS, LinkRefused, SignedIn, SignIn
+from holdfast.features.identity.sign_in import ATTEMPT_MILLIS, SESSION_MILLIS, LinkRefused, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.surfaces.dashboard.pages import CSP, sign_in_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
-from holdfast.surfaces.http.authentication import COOKIE, session_cookie
+from holdfast.surfaces.http.authentication import COOKIE, cookie_of, session_cookie
 from holdfast.surfaces.http.site import MethodNotAllowed
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class SignInPages:
         self._limiter = limiter
         self._redirect_uri = f"{public_url}/sign-in/oidc/callback"
         self._secure = secure_cookies
+        self._attempt = "__Host-holdfast_oidc" if secure_cookies else "holdfast_oidc"
         self._limit = Limit(attempts_per_minute, 60)
         self._oidc = oidc
 
@@ -92,24 +94,40 @@ class SignInPages:
         await send_page(send, status, sign_in_page(oidc=self._oidc is not None, error=error), headers)
 
     async def _depart(self, oidc: "OidcClient", send: Send) -> None:
-        departure = await oidc.depart(self._redirect_uri)
-        await self._sign_in.begin_attempt(departure.state, departure.verifier, departure.nonce)
-        await redirect(send, departure.url)
+        try:
+            departure = await oidc.depart(self._redirect_uri)
+        except HoldfastError as error:
+            await self._refuse(send, error.status, error.message)
+            return
+        browser = secrets.token_urlsafe(32)
+        await self._sign_in.begin_attempt(departure.state, browser, departure.verifier, departure.nonce)
+        await redirect(send, departure.url, self._attempt_cookie(browser))
 
     async def _arrive(self, oidc: "OidcClient", scope: Scope, query: dict[str, list[str]], send: Send) -> None:
         state, code = first(query, "state"), first(query, "code")
         try:
             await count_attempt(self._limiter, self._limit, scope, None)
-            if state is None or code is None:
+            browser = cookie_of(scope, self._attempt)
+            if state is None or code is None or browser is None:
                 raise Unauthenticated
-            verifier, nonce = await self._sign_in.take_attempt(state)
+            verifier, nonce = await self._sign_in.take_attempt(state, browser)
             vouched = await oidc.arrive(code, self._redirect_uri, verifier, nonce)
             signed_in = await self._sign_in.by_subject(vouched.subject, vouched.email)
         except HoldfastError as error:
             text = "Your organization's sign-in did not vouch for a member here."
             await self._refuse(send, error.status, text)
             return
-        await self._enter(send, signed_in)
+        session = session_cookie_header(signed_in.cookie, secure=self._secure)
+        await redirect(send, "/", session, self._attempt_cookie(""))
+
+    def _attempt_cookie(self, value: str) -> str:
+        """Ties an attempt to the browser that began it: a link with somebody else's state signs nobody in.
+
+        Its prefix keeps other hosts of the domain from setting it, and asks for the path `/`; plain http has none.
+        """
+        where = "Path=/; Secure" if self._secure else "Path=/sign-in/oidc"
+        age = ATTEMPT_MILLIS // 1000 if value else 0
+        return f"{self._attempt}={value}; {where}; HttpOnly; SameSite=Lax; Max-Age={age}"
 
     async def _leave(self, scope: Scope, send: Send) -> None:
         cookie = session_cookie(scope)
@@ -143,10 +161,10 @@ async def send_page(send: Send, status: int, body: bytes, headers: Mapping[str, 
 
 async def redirect(send: Send, url: str, *cookies: str) -> None:
     """Send the browser on, with cookies."""
-    headers = {"Location": url, "Cache-Control": "no-store"}
-    if cookies:
-        headers["Set-Cookie"] = cookies[0]
-    await send_bytes(send, 303, b"", content_type=b"text/plain", headers=headers)
+    headers = [(b"location", url.encode("latin-1")), (b"cache-control", b"no-store"), (b"content-length", b"0")]
+    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def first(values: Mapping[str, list[str]], name: str) -> str | None:

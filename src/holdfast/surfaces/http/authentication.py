@@ -92,12 +92,17 @@ class Authenticator:
 
 def session_cookie(scope: Scope) -> str | None:
     """The value of our cookie."""
+    return cookie_of(scope, COOKIE)
+
+
+def cookie_of(scope: Scope, name: str) -> str | None:
+    """The value of a cookie of that name."""
     raw = header(scope, b"cookie")
-    if raw is None or COOKIE not in raw:
+    if raw is None or name not in raw:
         return None
     try:
         jar: SimpleCookie = SimpleCookie(raw)
     except CookieError:
         return None
-    found = jar.get(COOKIE)
+    found = jar.get(name)
     return found.value if found else None
