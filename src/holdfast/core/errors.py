@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.core.redaction import redacted_path
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -64,7 +66,8 @@ class NotFound(HoldfastError):
     status = 404
 
     def __init__(self, kind: str, id: str) -> None:
-        super().__init__(f"No {kind} {id!r} here.")
+        # The id is what the caller sent, and may be a key that stood in the wrong place.
+        super().__init__(f"No {kind} {redacted_path(id)!r} here.")
         self.kind = kind
 
 

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private key", re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")),
     ("PuTTY private key", re.compile(r"PuTTY-User-Key-File-\d")),
     ("age secret key", re.compile(r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}")),
@@ -40,8 +40,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("JSON Web Token", re.compile(r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
 )
 
-_URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"'<>]*:([^\s/@\"'<>]{3,})@", re.IGNORECASE)
-_BEARER = re.compile(r"\b(?:bearer|authorization\s*:\s*basic)\s+([A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
+URL_PASSWORD = re.compile(r"\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"'<>]*:([^\s/@\"'<>]{3,})@", re.IGNORECASE)
+BEARER = re.compile(r"\b(?:bearer|authorization\s*:\s*basic)\s+([A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
 _ASSIGNMENT = re.compile(
     r"(?P<name>(?:password|passwd|passphrase|pwd|secret(?:[_\- ]?(?:key|access[_\- ]?key|token))?"
     r"|api[_\- ]?(?:key|token|secret)|access[_\- ]?(?:key|token)|auth[_\- ]?token|refresh[_\- ]?token"
@@ -82,10 +82,10 @@ def first_secret_kind(texts: Iterable[str]) -> str | None:
 
 
 def _kinds(text: str) -> Iterator[str]:
-    for kind, pattern in _PATTERNS:
+    for kind, pattern in PATTERNS:
         if pattern.search(text):
             yield kind
-    for match in _URL_PASSWORD.finditer(text):
+    for match in URL_PASSWORD.finditer(text):
         if not _PLACEHOLDER.search(match.group(1)) and match.group(1).lower() not in (
             "password",
             "pass",
@@ -93,7 +93,7 @@ def _kinds(text: str) -> Iterator[str]:
             "secret",
         ):
             yield "password in a URL"
-    for match in _BEARER.finditer(text):
+    for match in BEARER.finditer(text):
         if _random_looking(match.group(1)):
             yield "bearer token"
     for match in _ASSIGNMENT.finditer(text):

@@ -8,6 +8,7 @@ from starlette.types import Scope
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.core.principal import Principal
+from holdfast.core.redaction import redacted, redacted_path
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.keys import Keys
 from holdfast.features.identity.sign_in import SignIn, principal_of
@@ -62,9 +63,8 @@ class Authenticator:
 
     async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
         """Put a refusal into the audit log."""
-        await self._audit.record_denied(
-            principal, action, resource="operation", resource_id=action, reason=error.message
-        )
+        action, reason = redacted(action), redacted(error.message)
+        await self._audit.record_denied(principal, action, resource="operation", resource_id=action, reason=reason)
 
     async def _authenticate(self, scope: Scope) -> Principal:
         authorization = header(scope, b"authorization")
@@ -85,7 +85,9 @@ class Authenticator:
             given = header(scope, b"x-csrf-token") or ""
             if not hmac.compare_digest(given.encode(), session.csrf.encode()):
                 error = Forbidden("The header X-CSRF-Token is missing or wrong; reload the page.", code="csrf")
-                await self.denied(principal_of(session), f"{scope['method']} {scope['path'][:200]}", error)
+                await self.denied(
+                    principal_of(session), f"{scope['method']} {redacted_path(scope['path'])[:200]}", error
+                )
                 raise error
         return principal_of(session)
 

@@ -12,13 +12,18 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
+from holdfast.core.redaction import redacted, redacted_path
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
+from holdfast.surfaces.http.heads import Malformed
 from holdfast.surfaces.http.logs import AccessLog
 from holdfast.surfaces.http.metrics import Metrics
 from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.site import MethodNotAllowed
 
 _log = logging.getLogger("holdfast.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -58,10 +63,12 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._inside(scope, receive, send)
+            # Nothing inside speaks anything else; a WebSocket is told so, the rest needs no answer.
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1003})
             return
         given = header(scope, b"x-request-id")
-        id = given if given and _REQUEST_ID.fullmatch(given) else f"{getrandbits(64):016x}"
+        id = given if given and _is_request_id(given) else f"{getrandbits(64):016x}"
         scope.setdefault("state", {})["request_id"] = id
         self.proxies.unwrap(scope)
         answer = _Answer(send, id)
@@ -77,7 +84,7 @@ class Gate:
                 {
                     "request_id": id,
                     "method": scope["method"],
-                    "path": scope["path"],
+                    "path": redacted_path(scope["path"]),
                     "status": answer.status,
                     "ms": round(seconds * 1000, 2),
                     "actor": scope["state"].get("actor"),
@@ -93,11 +100,15 @@ class Gate:
         except HoldfastError as error:
             await answer.fail(scope, error)
         except TimeoutError:
-            _log.warning("timed out", extra={"request_id": scope["state"]["request_id"], "path": scope["path"]})
+            _log.warning(
+                "timed out", extra={"request_id": scope["state"]["request_id"], "path": redacted_path(scope["path"])}
+            )
             await answer.fail(scope, Unavailable("The request took too long; try again.", code="timeout"))
         except Exception:
             # The last resort: whoever asked learns nothing of our insides, the log has it all.
-            _log.exception("failed", extra={"request_id": scope["state"]["request_id"], "path": scope["path"]})
+            _log.exception(
+                "failed", extra={"request_id": scope["state"]["request_id"], "path": redacted_path(scope["path"])}
+            )
             await answer.fail(scope, HoldfastError("Something went wrong here; the log has it under this request id."))
 
     async def _within_time(self, work: Awaitable[None], answer: "_Answer", scope: Scope) -> None:
@@ -126,14 +137,20 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         if self.draining:
             raise Unavailable("The server is shutting down.", headers={"Connection": "close", "Retry-After": "5"})
+        if scope["method"] not in _METHODS:
+            raise MethodNotAllowed("This method is not served anywhere here.", headers={"Allow": ", ".join(_METHODS)})
+        if _CONTROL.search(scope["path"]):
+            raise Malformed("The path has a control character in it.")
         host = (header(scope, b"host") or "").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name not in self._hosts and host not in self._hosts and "*" not in self._hosts:
-            raise HostRefused(f"This server is not {name[:100]!r}; add it to HOLDFAST_ALLOWED_HOSTS if it should be.")
+            raise HostRefused(
+                f"This server is not {redacted(name)[:100]!r}; add it to HOLDFAST_ALLOWED_HOSTS if it should be."
+            )
         origin = header(scope, b"origin")
         if origin is not None and not self._origin_allowed(origin, host):
             raise Forbidden(
-                f"Pages of {origin[:100]!r} may not call this server; HOLDFAST_ALLOWED_ORIGINS says which may.",
+                f"Pages of {redacted(origin)[:100]!r} may not call this server; see HOLDFAST_ALLOWED_ORIGINS.",
                 code="origin_not_allowed",
             )
 
@@ -149,6 +166,11 @@ class Gate:
             return False
         # Our own pages, and any page of this machine: a rebound name fails the host check above.
         return parts.netloc == host or (parts.hostname or "") in ("localhost", "127.0.0.1", "::1")
+
+
+def _is_request_id(given: str) -> bool:
+    """It goes into logs and traces as it is, so that nothing may hide in it."""
+    return _REQUEST_ID.fullmatch(given) is not None and redacted(given) == given
 
 
 class _Answer:

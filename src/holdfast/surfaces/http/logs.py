@@ -2,11 +2,15 @@
 
 import logging
 import sys
+import threading
 import time
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, TextIO
 
 import orjson
+
+from holdfast.core.redaction import redacted
 
 _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 
@@ -19,14 +23,27 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": redacted(record.getMessage()),
         }
         extra = record.__dict__.keys() - _PLAIN
         if extra:
-            line.update({name: value for name, value in record.__dict__.items() if name in extra})
+            line.update({name: _clean(value) for name, value in record.__dict__.items() if name in extra})
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+            line["exception"] = redacted(self.formatException(record.exc_info))
+        if record.stack_info:
+            line["stack"] = redacted(record.stack_info)
+        return orjson.dumps(line).decode()
+
+
+def _clean(value: object) -> object:
+    """A fact as JSON, without credentials at any depth."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {redacted(str(name)): _clean(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_clean(inner) for inner in value]
+    return redacted(str(value))
 
 
 class AccessLog:
@@ -65,5 +82,15 @@ def configure_logs(level: str) -> None:
     root.setLevel(level.upper())
     global _access_stream
     _access_stream = sys.stderr if root.isEnabledFor(logging.INFO) else None
+    # What would else be written past the formatter, with whatever it holds.
+    logging.captureWarnings(True)
+    threading.excepthook = lambda failed: _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
+    sys.unraisablehook = lambda failed: _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
+    sys.excepthook = _log_uncaught
     for noisy in ("uvicorn.access", "uvicorn.error", "mcp", "httpx", "httpcore", "ddgs"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _log_uncaught(kind: type[BaseException], problem: BaseException | None, trace: TracebackType | None) -> None:
+    if problem is not None:
+        logging.getLogger("holdfast").critical("failed", exc_info=(kind, problem, trace))

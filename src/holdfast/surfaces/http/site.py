@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.redaction import redacted_path
 from holdfast.surfaces.http.asgi import send_problem
 
 
@@ -39,7 +40,7 @@ class Site:
         path = scope["path"]
         target = self._exact.get(path) or self._find(path)
         if target is None:
-            await send_problem(scope, send, NotFound("page", path[:200]))
+            await send_problem(scope, send, NotFound("page", redacted_path(path)[:200]))
             return
         await target(scope, receive, send)
 

@@ -9,6 +9,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
+from holdfast.core.redaction import redacted_path
 from holdfast.surfaces.http.asgi import header, request_id
 from holdfast.surfaces.http.metrics import surface_of
 
@@ -31,17 +32,27 @@ class Traced:
             return
         parent = self._propagator.extract({"traceparent": header(scope, b"traceparent") or ""})
         name = f"{scope['method']} {surface_of(scope['path'])}"
-        with self._tracer.start_as_current_span(name, context=parent, kind=trace.SpanKind.SERVER) as span:
+        # An exception's words are the log's, where they are redacted; the span says only that there was one.
+        with self._tracer.start_as_current_span(
+            name, context=parent, kind=trace.SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
             span.set_attribute("http.request.method", scope["method"])
-            span.set_attribute("url.path", scope["path"])
+            span.set_attribute("url.path", redacted_path(scope["path"]))
             span.set_attribute("holdfast.request_id", request_id(scope))
 
             async def told(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     span.set_attribute("http.response.status_code", message["status"])
+                    if message["status"] >= 500:
+                        span.set_status(trace.StatusCode.ERROR)
                 await send(message)
 
-            await self._inside(scope, receive, told)
+            try:
+                await self._inside(scope, receive, told)
+            except Exception as problem:
+                span.set_attribute("error.type", type(problem).__name__)
+                span.set_status(trace.StatusCode.ERROR)
+                raise
             actor = scope["state"].get("actor")
             if actor is not None:
                 span.set_attribute("holdfast.actor", actor)

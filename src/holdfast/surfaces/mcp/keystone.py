@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticated
+from holdfast.core.redaction import redacted_path
 from holdfast.core.toolbox import Toolbox
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate
@@ -45,7 +46,7 @@ class KeystoneSurface:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._enabled:
-            await send_refusal(send, NotFound("page", scope["path"][:200]))
+            await send_refusal(send, NotFound("page", redacted_path(scope["path"])[:200]))
             return
         await refusing(send, self._serve(scope, receive, send))
 

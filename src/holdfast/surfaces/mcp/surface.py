@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.redaction import redacted_path
 from holdfast.core.toolbox import Toolbox
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
@@ -118,7 +119,7 @@ class McpSurface:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._settings.enabled:
-            await send_refusal(send, NotFound("page", scope["path"][:200]))
+            await send_refusal(send, NotFound("page", redacted_path(scope["path"])[:200]))
             return
         await refusing(send, self._admit(scope, receive, send))
 

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.redaction import redacted_path
 from holdfast.engines.llm.upstream import UpstreamRefused
 from holdfast.surfaces.http.asgi import request_id, send_json
 
@@ -52,7 +53,7 @@ def as_told(problem: Exception, scope: Scope) -> HoldfastError:
     if isinstance(problem, HoldfastError):
         return problem
     id = request_id(scope)
-    _log.error("a turn failed", exc_info=problem, extra={"request_id": id, "path": scope["path"]})
+    _log.error("a turn failed", exc_info=problem, extra={"request_id": id, "path": redacted_path(scope["path"])})
     return HoldfastError(f"Something went wrong here; the log has it under the request id {id}.")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.redaction import redacted_path
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.surfaces.http.admission import ProjectDoor
 from holdfast.surfaces.http.routes import Routes
@@ -43,7 +44,7 @@ class OpenAiSurface:
             headers = entry.headers
             found = self._routes.match(scope["method"], rest.rstrip("/"))
             if found is None:
-                raise NotFound("operation", f"{scope['method']} /{rest}"[:200])
+                raise NotFound("operation", f"{scope['method']} /{redacted_path(rest)}"[:200])
             handler, path = found
             connected = await self._models.connect(project_id, name)
             request = OpenAiRequest(

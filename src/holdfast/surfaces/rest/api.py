@@ -17,6 +17,7 @@ from holdfast.core.errors import HoldfastError, Invalid, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.paging import MAX_LIMIT, Page
 from holdfast.core.principal import Principal
+from holdfast.core.redaction import redacted_path
 from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.http.site import MethodNotAllowed
@@ -183,7 +184,7 @@ def _unserved(scope: Scope, methods: Sequence[str]) -> HoldfastError:
         error = MethodNotAllowed(f"This path takes {' and '.join(methods)}, not {scope['method'][:20]}.")
         error.headers = {"Allow": ", ".join(methods)}
         return error
-    return NotFound("operation", f"{scope['method']} {scope['path']}"[:200])
+    return NotFound("operation", f"{scope['method']} {redacted_path(scope['path'])}"[:200])
 
 
 async def _run(
