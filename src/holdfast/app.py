@@ -16,9 +16,10 @@ from holdfast.features.identity.service import local_principal
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.services import Services
 from holdfast.storage.database import Database, StartFailed, Tx
+from holdfast.storage.files import make_directory, tighten
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.storage.schema import migrate
-from holdfast.storage.sqlite import SqliteDatabase, restrict
+from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.wiring import build_services
 
 _log = logging.getLogger(__name__)
@@ -35,8 +36,9 @@ def open_database(settings: Settings) -> Database:
         return PostgresDatabase(settings.database_url)
     directory = settings.data_dir.expanduser()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        restrict(directory)
+        make_directory(directory)
+        # What cannot be changed is said by `up` and `doctor`.
+        tighten(directory, deep=False)
     except OSError as problem:
         raise StartFailed(
             f"The data directory {directory} cannot be used ({problem.strerror}); "
@@ -148,7 +150,7 @@ def lock_data_directory(settings: Settings) -> DataDirectoryLock | None:
         return None
     directory = settings.data_dir.expanduser()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     except OSError as problem:
         raise StartFailed(
             f"The data directory {directory} cannot be used ({problem.strerror}); "

@@ -142,3 +142,27 @@ def test_a_master_key_from_a_file_opens_the_audit_key_before_and_after_it_is_put
     holdfast.settings = replace(holdfast.settings, secrets_master_key=new)
     holdfast.json("keys", "create", "--name", "already-new")
     assert holdfast.json("audit", "verify")["intact"]
+
+
+def test_a_restored_backup_is_told_and_is_no_forgery(holdfast: Cli, tmp_path: Path) -> None:
+    holdfast.json("status")
+    made = holdfast.json("backup", str(tmp_path / "copy"))
+    for name in ("one", "two", "three"):
+        holdfast.json("keys", "create", "--name", name)
+    where = ("--data-dir", str(holdfast.settings.data_dir))
+    assert holdfast.run("restore", str(tmp_path / "copy"), "--replace", *where).exit_code == 0
+    found = holdfast.json("audit", "verify", "--expect", made["audit_heads"][0])
+    assert found["intact"] and any("the backup copy was restored" in note for note in found["notes"])
+    holdfast.json("keys", "create", "--name", "four")
+    assert holdfast.json("audit", "verify")["intact"]
+    result = holdfast.run("audit", "verify", "--expect", made["audit_heads"][0][:-3] + "000")
+    assert result.exit_code == FAILED
+
+
+def test_a_store_brought_back_by_hand_is_a_forgery(holdfast: Cli, sqlite_path: Path, tmp_path: Path) -> None:
+    holdfast.json("status")
+    holdfast.json("backup", str(tmp_path / "copy"))
+    holdfast.json("keys", "create", "--name", "one")
+    sqlite_path.write_bytes((tmp_path / "copy").read_bytes())
+    result = holdfast.run("audit", "verify")
+    assert result.exit_code == FAILED and "says the heads file" in result.stdout

@@ -68,6 +68,14 @@ async def migrate(database: Database, *, up_to: int | None = None) -> list[Migra
     return applied
 
 
+def build(tx: Tx, up_to: int) -> None:
+    """Make the schema of a version in an empty database, in the one transaction given."""
+    _create_table(tx)
+    for migration in migrations():
+        if migration.version <= up_to:
+            _apply(tx, migration, up_to)
+
+
 def schema_version(tx: Tx) -> int:
     """The newest migration applied here."""
     row = tx.one("SELECT MAX(version) AS version FROM schema_migration")

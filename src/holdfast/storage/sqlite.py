@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import os
 import queue
 import re
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
+from holdfast.storage.files import make_directory
 
 try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
     import pysqlite3 as sqlite3
@@ -109,6 +111,13 @@ def connect_copy(path: Path) -> Any:
     return connection
 
 
+def connect_memory() -> Any:
+    """A connection to an empty database that is gone when it is closed."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
 class SqliteDatabase:
     """The `Database` in one file."""
 
@@ -117,7 +126,9 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent)
+            # SQLite gives its log the mode of the file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._writer_connection = connect(path)
         except sqlite3.DatabaseError as problem:
             if isinstance(problem, sqlite3.OperationalError):
@@ -301,8 +312,3 @@ def _translated(problem: BaseException) -> BaseException:
     if "readonly database" in text or "unable to open database file" in text:
         return StorageFailed("The data directory is not writable; make it writable and try again.")
     return cast("BaseException", problem)
-
-
-def restrict(path: Path) -> None:
-    """Keep the data directory to its owner: it holds what the team knows."""
-    path.chmod(0o700)

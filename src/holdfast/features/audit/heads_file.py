@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.features.audit.model import Head
+from holdfast.storage.files import make_directory
 
 NAME = "audit.heads"
 MAX_BYTES = 4 << 20
@@ -98,6 +99,7 @@ class HeadsFile:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
+        make_directory(self.path.parent)
         while True:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

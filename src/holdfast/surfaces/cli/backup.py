@@ -5,7 +5,9 @@ from pathlib import Path
 
 import click
 
-from holdfast.core.settings import load
+from holdfast.core.clock import SystemClock
+from holdfast.core.settings import Settings, load
+from holdfast.features.audit.heads_file import Break, HeadsFile
 from holdfast.storage import backup as backups
 from holdfast.surfaces.cli.frame import Out, Session, command, data_dir_option, exits, json_option
 
@@ -20,7 +22,14 @@ _group = click.Group()
 )
 async def backup(session: Session, file: Path) -> None:
     made = await backups.backup(session.services.database, file)
-    session.out.record({"file": str(made.file), "bytes": made.bytes, "schema_version": made.schema_version})
+    session.out.record(
+        {
+            "file": str(made.file),
+            "bytes": made.bytes,
+            "schema_version": made.schema_version,
+            "audit_heads": [f"{name}:{sequence}:{hash}" for name, (sequence, hash) in sorted(made.heads.items())],
+        }
+    )
 
 
 @click.command("restore", help="Bring a backup into an empty data directory or database; stop the server first.")
@@ -33,5 +42,16 @@ def restore(file: Path, replace: bool, data_dir: Path | None, as_json: bool) -> 
         settings = load(data_dir=data_dir)
         target: Path | str = settings.database_url or settings.data_dir.expanduser() / "holdfast.db"
         done = asyncio.run(backups.restore(file, target, replace=replace))
+        _tell_heads_file(settings, done)
         where = "the database" if settings.database_url else str(target)
         Out(as_json).record({"restored": where, "schema_version": done.schema_version})
+
+
+def _tell_heads_file(settings: Settings, done: backups.Backup) -> None:
+    """Write down where the audit chains go on, so that `audit verify` can tell a restore from a chain cut short."""
+    file = HeadsFile(settings.data_dir, done.dialect)
+    sequences = {name: sequence for name, (sequence, _) in done.heads.items()}
+    try:
+        file.append_break(Break(SystemClock().now(), f"the backup {done.file.name} was restored", sequences))
+    except OSError as problem:
+        click.echo(f"holdfast: {file.path} could not be written ({problem.strerror}).", err=True)

@@ -15,6 +15,7 @@ import click
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
 from holdfast.features.audit.service import Audit
+from holdfast.storage.files import tighten
 from holdfast.storage.sqlite import SQLITE_VERSION
 from holdfast.surfaces.cli.frame import FAILED, Entry, Out, data_dir_option, exits, json_option
 
@@ -98,6 +99,17 @@ def _disk(settings: Settings) -> Finding:
     return Finding("disk", "ok", f"{free // 1024**3} GiB free")
 
 
+def _files(settings: Settings) -> Finding:
+    directory = settings.data_dir.expanduser()
+    if not directory.is_dir():
+        return Finding("files", "ok", "there is no data directory yet")
+    complaints = tighten(directory)
+    if complaints:
+        remedy = f"make {directory} and what is in it its owner's alone: `chmod -R go= {directory}`"
+        return Finding("files", "problem", " ".join(complaints), remedy)
+    return Finding("files", "ok", f"nobody but their owner gets at the files in {directory}")
+
+
 def _clock(settings: Settings) -> Finding:
     if time.time() < _YEAR_2026:
         return Finding("clock", "problem", time.strftime("%Y-%m-%d"), "set the clock: keys and sessions expire by it")
@@ -138,4 +150,4 @@ def _postgresql(settings: Settings) -> Finding:
     return Finding("postgresql", "ok", f"{server} with pgvector")
 
 
-_MACHINE: tuple[Callable[[Settings], Finding], ...] = (_python, _sqlite, _disk, _clock, _sandbox, _postgresql)
+_MACHINE: tuple[Callable[[Settings], Finding], ...] = (_python, _sqlite, _disk, _files, _clock, _sandbox, _postgresql)

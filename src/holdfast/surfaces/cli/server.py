@@ -12,6 +12,7 @@ import click
 import uvloop
 
 from holdfast.core.settings import Settings, load
+from holdfast.storage.files import private_files, tighten
 from holdfast.storage.lock import server_url
 from holdfast.surfaces.cli.frame import Entry, Session, command, data_dir_option, exits, json_option
 
@@ -26,7 +27,11 @@ def up(context: click.Context, data_dir: Path | None, host: str | None, port: in
     entry: Entry = context.find_root().obj
     with exits():
         settings = load(data_dir=data_dir, host=host, port=port)
-        uvloop.run(entry.serves(settings, lambda ready: _announce(ready, as_json, settings)))
+        directory = settings.data_dir.expanduser()
+        for complaint in tighten(directory) if directory.is_dir() else ():
+            click.echo(f"holdfast: warning: {complaint}", err=True)
+        with private_files():
+            uvloop.run(entry.serves(settings, lambda ready: _announce(ready, as_json, settings)))
 
 
 def _announce(ready: Any, as_json: bool, settings: Settings) -> None:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from holdfast.storage.files import private_files
 from holdfast.surfaces.cli.frame import Session
 
 LOOK_SECONDS = 0.2
@@ -22,14 +23,15 @@ _STEPS = 10
 async def working(session: Session) -> AsyncIterator[None]:
     """Run jobs in this process too: there may be no server, and with one the work is shared."""
     jobs = session.services.jobs
-    task = asyncio.create_task(jobs.run())
-    try:
-        yield
-    finally:
-        await jobs.stop()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    with private_files():
+        task = asyncio.create_task(jobs.run())
+        try:
+            yield
+        finally:
+            await jobs.stop()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 class Shown:
