@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import SCOPES, Principal
@@ -74,7 +75,11 @@ async def first_start(services: Services) -> Start:
         services.audit.record(tx, principal, "key.create", resource="key", resource_id=minted.key.id)
         return Start(founded.project.id, workspace.id, founded.owner_id, founded.organization.id, minted.secret)
 
-    return await services.database.write(work)
+    start = await services.database.write(work)
+    await services.secrets.bind_earlier(
+        lambda tx: chain(services.endpoints.secret_uses(tx), services.repositories.secret_uses(tx))
+    )
+    return start
 
 
 def _found(tx: Tx, organization_id: str) -> Start:

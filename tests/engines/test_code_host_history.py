@@ -21,6 +21,7 @@ from tests.fakes.github import FakeGitHub
 from tests.fakes.github_history import at, problem
 from tests.fakes.gitlab import PROJECT, FakeGitLab
 from tests.fakes.web import content, site
+from tests.support.credentials import credential
 
 YEAR = 1_767_225_600_000
 
@@ -54,7 +55,7 @@ async def lab() -> AsyncIterator[FakeGitLab]:
 
 @pytest.fixture
 async def on_hub(hub: FakeGitHub, waits: Waits) -> AsyncIterator[GitHubHistory]:
-    token = Token(fake_github.TOKEN, "the secret HUB")
+    token = Token(credential(fake_github.TOKEN, hub.url), "the secret HUB")
     made = GitHubHistory(Guard(), token, base_url=hub.url, patience=Patience(wait_seconds=100), sleep=waits)
     yield made
     await made.aclose()
@@ -62,7 +63,7 @@ async def on_hub(hub: FakeGitHub, waits: Waits) -> AsyncIterator[GitHubHistory]:
 
 @pytest.fixture
 async def on_lab(lab: FakeGitLab, waits: Waits) -> AsyncIterator[GitLabHistory]:
-    token = Token(fake_gitlab.TOKEN, "the secret LAB")
+    token = Token(credential(fake_gitlab.TOKEN, lab.url), "the secret LAB")
     made = GitLabHistory(Guard(), token, base_url=lab.url, patience=Patience(wait_seconds=100), sleep=waits)
     yield made
     await made.aclose()
@@ -322,7 +323,7 @@ async def test_a_faltering_host_is_tried_again_and_then_told(
 async def test_a_host_that_is_away_is_tried_again_and_then_told(waits: Waits) -> None:
     async with site() as away:
         url = away.url(host="127.0.0.1")
-    history = GitHubHistory(Guard(), Token("t", "the token"), base_url=url, sleep=waits)
+    history = GitHubHistory(Guard(), Token(credential("t", url), "the token"), base_url=url, sleep=waits)
     with pytest.raises(FetchFailed):
         await read(history, "issue")
     assert waits.seconds == [1, 2, 4]
@@ -338,11 +339,11 @@ async def test_a_hidden_repository_and_a_bad_token_are_told_with_the_tokens_name
     with pytest.raises(NotFound) as hidden:
         await read(on_lab, "issue", name="sea/absent")
     assert "the secret LAB" in hidden.value.message
-    wrong = GitHubHistory(Guard(), Token("wrong", "the secret OLD"), base_url=hub.url, sleep=waits)
+    wrong = GitHubHistory(Guard(), Token(credential("wrong", hub.url), "the secret OLD"), base_url=hub.url, sleep=waits)
     with pytest.raises(UpstreamFailed, match="the secret OLD") as refused:
         await read(wrong, "issue")
     assert "wrong" not in refused.value.message
-    assert "wrong" not in repr(Token("wrong", "x"))
+    assert "wrong" not in repr(Token(credential("wrong", hub.url), "x"))
     lab.faults = [web.json_response({"error": "insufficient_scope"}, status=403)]
     with pytest.raises(UpstreamFailed, match="the secret LAB"):
         await read(on_lab, "issue", name=PROJECT)

@@ -18,6 +18,7 @@ from holdfast.features.secrets.model import SecretNotSet
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
+from tests.support.credentials import credential
 
 OLLAMA = EndpointUpstream(base_url="http://127.0.0.1:11434/v1", model="qwen3")
 PUBLIC = EndpointUpstream(base_url="https://api.example.com/v1", model="big")
@@ -93,7 +94,7 @@ async def test_a_key_comes_from_the_workspace_that_has_the_secret(world: World) 
     key = await world.services.database.read(lambda tx: world.services.endpoints.key(tx, made.upstreams[0]))
 
     assert made.upstreams[0].key_workspace_id == other.id
-    assert key == "sk-1"
+    assert key == credential("sk-1", PUBLIC.base_url)
     await world.services.secrets.clear(world.owner, other.id, "MODEL_KEY")
     with pytest.raises(SecretNotSet):
         await world.services.database.read(lambda tx: world.services.endpoints.key(tx, made.upstreams[0]))

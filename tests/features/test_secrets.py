@@ -9,13 +9,16 @@ import pytest
 
 from holdfast.app import Start, first_start
 from holdfast.core.clock import SystemClock
+from holdfast.core.credential import Credential, CredentialMisplaced, Place
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.master_key import FILE, NEXT_FILE, KeyRing, MasterKey, MasterKeyWrong
 from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
-from holdfast.features.secrets.model import SecretNotSet
+from holdfast.features.repositories.model import NewRepository
+from holdfast.features.secrets.model import SecretKept, SecretNotSet
 from holdfast.services import Services
 from holdfast.storage.database import Database, Tx
 from holdfast.wiring import build_services
@@ -42,7 +45,9 @@ class World:
         await self.services.secrets.set(self.owner, self.start.workspace_id, name, value)
 
     async def reveal(self, name: str = "LINEAR_API_KEY") -> str:
-        return await self.database.read(lambda tx: self.services.secrets.reveal(tx, self.start.workspace_id, name))
+        return await self.database.read(
+            lambda tx: self.services.secrets.value_to_compare(tx, self.start.workspace_id, name)
+        )
 
 
 @pytest.fixture
@@ -119,7 +124,8 @@ async def test_only_who_manages_the_workspace_writes_secrets(world: World) -> No
         await world.services.secrets.set(reader, world.start.workspace_id, "A", "b")
     with pytest.raises(Forbidden):
         await world.services.secrets.clear(reader, world.start.workspace_id, "A")
-    assert await world.services.secrets.list(reader, world.start.workspace_id) == []
+    with pytest.raises(Forbidden, match="management"):
+        await world.services.secrets.list(reader, world.start.workspace_id)
 
 
 async def test_a_value_moved_to_another_row_does_not_open(world: World) -> None:
@@ -219,3 +225,80 @@ def test_a_malformed_master_key_is_refused_without_repeating_it(tmp_path: Path) 
 def test_a_master_key_is_not_in_its_repr() -> None:
     key = MasterKey("ab" * 32)
     assert "abab" not in repr(key) and "abab" not in json.dumps(repr(key.seal("value", "row")))
+
+
+async def test_secrets_from_before_are_bound_to_where_they_are_used_at_the_next_start(world: World) -> None:
+    """Endpoints and repositories of earlier versions go on working; what nothing uses waits for its first use."""
+    services, start, owner = world.services, world.start, world.owner
+    for name in ("MODEL_KEY", "FORGE", "IDLE", "IN_CLEAR"):
+        await world.set(name)
+    upstream = EndpointUpstream(base_url="https://api.model.example/v1", model="m", key_secret="MODEL_KEY")
+    await services.endpoints.create(owner, start.project_id, "x", [upstream])
+    new = NewRepository("https://github.com/octo/tides.git", key_from="FORGE")
+    await services.repositories.add(owner, start.workspace_id, new)
+
+    def as_before(tx: Tx) -> None:
+        tx.execute("UPDATE secret SET hosts = NULL")
+        row = tx.one("SELECT upstreams FROM endpoint")
+        assert row is not None
+        clear = {**json.loads(row["upstreams"])[0], "base_url": "http://10.0.0.5/v1", "key_secret": "IN_CLEAR"}
+        tx.execute("UPDATE endpoint SET upstreams = :new", {"new": json.dumps([*json.loads(row["upstreams"]), clear])})
+
+    await services.database.write(as_before)
+    await first_start(services)
+
+    found = {each.name: each.hosts for each in await services.secrets.list(owner, start.workspace_id)}
+    assert found == {
+        "MODEL_KEY": ("api.model.example",),
+        "FORGE": ("github.com", "api.github.com"),
+        "IDLE": (),
+        "IN_CLEAR": (),
+    }
+    place = Place.at("api.model.example", 443, tls=True)
+    key = await services.database.read(lambda tx: services.secrets.reveal(tx, start.workspace_id, "MODEL_KEY", place))
+    assert key.sent_to(place) == VALUE
+    events = (await services.audit.list(owner, limit=200)).items
+    assert sum(event.action == "workspace.secret.hosts" for event in events) == 4
+    assert await services.secrets.bind_earlier(lambda tx: []) == 0
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place.at("evil.example", 443, tls=True),
+        Place.at("api.model.example", 8443, tls=True),
+        Place.at("api.model.example", 443, tls=False),
+        Place.at("api.model.example.evil.example", 443, tls=True),
+        Place.at("127.0.0.1", 443, tls=True),
+    ],
+)
+async def test_a_secret_is_revealed_for_its_own_hosts_only(world: World, place: Place) -> None:
+    await world.services.secrets.set(world.owner, world.start.workspace_id, "A", VALUE, ["api.model.example"])
+    with pytest.raises(SecretKept) as kept:
+        await world.database.read(lambda tx: world.services.secrets.reveal(tx, world.start.workspace_id, "A", place))
+    assert VALUE not in kept.value.message
+
+
+def test_a_credential_is_handed_out_for_its_own_place_only() -> None:
+    here = Place.at("Api.Example.", 443, tls=True)
+    made = Credential(VALUE, here)
+    assert made.sent_to(Place.at("api.example", 443, tls=True)) == VALUE
+    for other in (
+        Place.at("api.example", 443, tls=False),
+        Place.at("api.example", 444, tls=True),
+        Place.at("x.api.example", 443, tls=True),
+    ):
+        with pytest.raises(CredentialMisplaced):
+            made.sent_to(other)
+    assert VALUE not in repr(made) + str(made)
+
+
+def test_a_place_knows_what_stays_on_this_machine() -> None:
+    assert [Place.at(host, 80, tls=False).is_overheard for host in ("localhost", "127.8.9.1", "[::1]", "10.0.0.1")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert Place.at("localhost.evil.example", 80, tls=False).is_overheard
+    assert [Place.at("[::1]", 8443, tls=True).name, Place.at("a.b", 443, tls=True).name] == ["[::1]:8443", "a.b"]

@@ -1,5 +1,6 @@
 """Proves `holdfast secrets` and `holdfast endpoints` on the command line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ def test_a_secret_is_set_from_standard_input_and_never_shown(holdfast: Cli) -> N
     assert holdfast.json("secrets", "list")[0]["is_set"] is False
     assert holdfast.run("secrets", "delete", "OTHER").exit_code == NOT_FOUND
     assert holdfast.run("secrets", "set", "EMPTY", input="").exit_code == FAILED
+
+
+def test_a_secret_is_bound_to_hosts_on_the_command_line(holdfast: Cli) -> None:
+    hosts = ("--host", "api.example.com", "--host", "git.example.com:8443")
+    made = holdfast.run("secrets", "set", "MODEL_KEY", *hosts, "--json", input="sk-1")
+    listed = holdfast.run("secrets", "list")
+    wrong = holdfast.run("secrets", "set", "MODEL_KEY", "--host", "*.example.com", input="sk-1")
+    elsewhere = holdfast.run(
+        *("endpoints", "add", "x", "--base-url", "https://api.evil.example/v1", "--model", "m"),
+        *("--key-from", "MODEL_KEY"),
+    )
+
+    assert json.loads(made.output)["hosts"] == ["api.example.com", "git.example.com:8443"]
+    assert "git.example.com:8443" in listed.output
+    assert (wrong.exit_code, elsewhere.exit_code) == (FAILED, FAILED)
+    assert "bound to api.example.com" in elsewhere.output
 
 
 def test_an_endpoint_is_added_listed_shown_and_removed(holdfast: Cli) -> None:

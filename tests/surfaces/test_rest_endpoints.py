@@ -15,7 +15,7 @@ async def test_a_secret_goes_in_and_never_comes_out(server: TestServer) -> None:
         after = await client.get(space)
 
     assert made.status_code == 200
-    assert set(made.json()) == {"name", "is_set", "created_at", "updated_at", "updated_by"}
+    assert set(made.json()) == {"name", "is_set", "hosts", "created_at", "updated_at", "updated_by"}
     assert listed.json()["items"] == [made.json()]
     assert one.status_code == 405
     assert (wrong.status_code, lower.status_code) == (422, 422)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engines.git.address import BadLocation, is_path, parse_location, split_credentials
+from tests.support.credentials import credential
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_credentials_in_a_url_are_split_off_and_not_kept() -> None:
     assert location.text == "https://h.example/r.git"
     assert "s3cret" not in repr(location)
     assert credentials is not None
-    assert (credentials.username, credentials.token) == ("robot", "s3cret@x")
+    assert (credentials.username, credentials.token) == ("robot", credential("s3cret@x", "https://h.example/r"))
     assert "s3cret" not in repr(credentials)
 
 
@@ -77,7 +78,7 @@ def test_a_token_in_the_place_of_a_user_name_is_a_secret_too() -> None:
     location, credentials = split_credentials("https://ghp_0123456789abcdefghijkl@github.com/o/r.git")
     assert "ghp_" not in repr(location)
     assert credentials is not None
-    assert credentials.token == "ghp_0123456789abcdefghijkl"
+    assert credentials.token == credential("ghp_0123456789abcdefghijkl", "https://github.com/r")
 
 
 def test_no_refusal_repeats_a_password() -> None:

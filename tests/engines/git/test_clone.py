@@ -23,6 +23,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
 from holdfast.engines.git.tunnel import Rules
 from tests.engines.git.reading import walked
+from tests.support.credentials import credential
 from tests.support.git import GitRepo, environment
 from tests.support.git_server import GitServer, git_server, has_http_backend
 
@@ -126,10 +127,12 @@ async def test_a_private_repository_needs_the_right_token(tmp_path: Path, repo: 
         nobody = await _fails(git, url)
         assert nobody.code == "unauthorized"
         assert "--key-from" in nobody.message
-        wrong = await _fails(git, url, credentials=Credentials("robot", "wrong-token"))
+        wrong = await _fails(git, url, credentials=Credentials("robot", credential("wrong-token", url)))
         assert wrong.code == "token_refused"
         assert "wrong-token" not in wrong.message
-        head = await git.fetch("repo_1", parse_location(url), credentials=Credentials("robot", "s3cret-token-value"))
+        head = await git.fetch(
+            "repo_1", parse_location(url), credentials=Credentials("robot", credential("s3cret-token-value", url))
+        )
         assert head.commit == repo.run("rev-parse", "main")
     kept = b"".join(path.read_bytes() for path in (tmp_path / "mirrors").rglob("*") if path.is_file())
     assert b"s3cret-token-value" not in kept
@@ -176,7 +179,7 @@ async def test_a_token_never_follows_a_redirect_to_another_host(
         server.redirect = f"http://127.0.0.1:{other.port}{{path}}"
         async with cloner(tmp_path, server.place, other.place) as git:
             url = server.url("project.git")
-            failure = await _fails(git, url, credentials=Credentials("", "s3cret-token-value"))
+            failure = await _fails(git, url, credentials=Credentials("", credential("s3cret-token-value", url)))
             assert failure.code == "redirected"
             assert f"127.0.0.1:{other.port}/project.git" in failure.message
             assert other.requests == []
@@ -186,9 +189,10 @@ async def test_a_token_never_follows_a_redirect_to_another_host(
 
 async def test_a_token_is_not_sent_in_clear_to_strangers(tmp_path: Path) -> None:
     async with cloner(tmp_path) as git:
-        failure = await _fails(git, "http://git.example.org/x.git", credentials=Credentials("", "token"))
-    assert failure.code == "insecure"
-    assert "https://" in failure.message
+        for url in ("http://git.example.org/x.git", "git://git.example.org/x.git"):
+            failure = await _fails(git, url, credentials=Credentials("", credential("token", url)))
+            assert failure.code == "insecure"
+            assert "https://" in failure.message
 
 
 async def test_what_is_not_there_is_told_apart_from_what_is_no_repository(
@@ -414,7 +418,9 @@ async def test_tls_goes_through_the_tunnel_and_is_checked_at_its_end(tmp_path: P
             assert "SSL_CERT_FILE" in failure.message
         rules = Rules(allow_private=(server.place,), ca_file=str(certificate))
         trusting = GitEngine(tmp_path / "mirrors", rules)
-        head = await trusting.fetch("repo_1", location, credentials=Credentials("", "s3cret-token-value"))
+        head = await trusting.fetch(
+            "repo_1", location, credentials=Credentials("", credential("s3cret-token-value", location.text))
+        )
         await trusting.close()
     assert head.commit == repo.run("rev-parse", "main")
 

@@ -14,6 +14,7 @@ from holdfast.engines.llm.connection import Connections, Timeouts, parse_base_ur
 from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.model import KEY, FakeModel, Turn, calls, model, says
+from tests.support.credentials import credential
 
 BODY: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 # Short where a test waits for the limit, long where it must not.
@@ -28,7 +29,9 @@ async def connections() -> AsyncIterator[Connections]:
 
 
 def upstream(fake: FakeModel, connections: Connections, timeouts: Timeouts | None = None) -> Upstream:
-    return Upstream(UpstreamSpec(fake.url, "fake-model", KEY, timeouts=timeouts or Timeouts()), connections)
+    return Upstream(
+        UpstreamSpec(fake.url, "fake-model", credential(KEY, fake.url), timeouts=timeouts or Timeouts()), connections
+    )
 
 
 async def text_of(asked: Upstream, body: dict[str, Any] = BODY) -> str:
@@ -206,7 +209,7 @@ async def test_a_refused_credential_is_told_without_the_upstreams_words(connecti
             await text_of(upstream(fake, connections))
     assert caught.value.status == 502
     assert KEY not in caught.value.message
-    assert KEY not in repr(UpstreamSpec("http://a/v1", "m", KEY))
+    assert KEY not in repr(UpstreamSpec("http://a/v1", "m", credential(KEY, "http://a/v1")))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpe
 from holdfast.engines.llm.upstreams import Upstreams
 from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.model import KEY, FakeModel, Turn, model, says
+from tests.support.credentials import credential
 
 BODY: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 BUSY = Turn(status=503, body={"error": {"message": "overloaded"}})
@@ -40,13 +41,17 @@ class World:
 
     def both(self, first: Timeouts | None = None, second: Timeouts | None = None) -> Upstreams:
         specs = [
-            UpstreamSpec(self.second.url, "second", KEY, priority=2, timeouts=second or Timeouts()),
-            UpstreamSpec(self.first.url, "first", KEY, priority=1, timeouts=first or Timeouts()),
+            UpstreamSpec(
+                self.second.url, "second", credential(KEY, self.second.url), priority=2, timeouts=second or Timeouts()
+            ),
+            UpstreamSpec(
+                self.first.url, "first", credential(KEY, self.first.url), priority=1, timeouts=first or Timeouts()
+            ),
         ]
         return self._made(specs)
 
     def one(self) -> Upstreams:
-        return self._made([UpstreamSpec(self.first.url, "first", KEY)])
+        return self._made([UpstreamSpec(self.first.url, "first", credential(KEY, self.first.url))])
 
     def _made(self, specs: list[UpstreamSpec]) -> Upstreams:
         upstreams = [Upstream(spec, self._connections) for spec in specs]
@@ -184,7 +189,9 @@ async def test_cancelling_during_a_pause_ends_it(world: World) -> None:
         await asyncio.Event().wait()
 
     connections = Connections()
-    asked = Upstreams([Upstream(UpstreamSpec(world.first.url, "first", KEY), connections)], sleep=forever)
+    asked = Upstreams(
+        [Upstream(UpstreamSpec(world.first.url, "first", credential(KEY, world.first.url)), connections)], sleep=forever
+    )
     task = asyncio.create_task(text_of(asked))
     await asyncio.wait_for(paused.wait(), 30)
     task.cancel()

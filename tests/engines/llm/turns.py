@@ -20,6 +20,7 @@ from holdfast.engines.llm.model import (
 )
 from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
 from tests.fakes.model import KEY, FakeModel, Turn, model
+from tests.support.credentials import credential
 from tests.support.event_grammar import check
 
 Json = dict[str, Any]
@@ -88,7 +89,7 @@ async def upstream(*script: Turn) -> AsyncIterator[tuple[FakeModel, Upstream]]:
     """A fake and the way to it; at the end it must have refused nothing."""
     connections = Connections()
     async with model(*script) as fake:
-        yield fake, Upstream(UpstreamSpec(fake.url, "fake-model", KEY), connections)
+        yield fake, Upstream(UpstreamSpec(fake.url, "fake-model", credential(KEY, fake.url)), connections)
         await connections.aclose()
     assert fake.refused == []
 

@@ -48,6 +48,8 @@ class Hosted:
     problems: list[HoldfastError]
     """What syncs failed with."""
     seconds: float = 60.0
+    allowed: tuple[str, ...] = ()
+    """Private places that the guard lets through besides the hosts' own."""
 
     @property
     def items(self) -> HostItems:
@@ -56,7 +58,7 @@ class Hosted:
             self.secrets,
             self.search,
             self.clock,
-            Guard(),
+            Guard(allow_private=self.allowed),
             self.accesses,
             patience=IMPATIENT,
             seconds=self.seconds,
@@ -135,7 +137,7 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
         repositories=Repositories(
             database, audit, workspaces, secrets, search, events, jobs, git, clock, host_urls=urls
         ),
-        principal=Principal(organization_id, "key_test", "key", False, ALL, name="Kim"),
+        principal=Principal(organization_id, "key_test", "key", False, ALL | {"management"}, name="Kim"),
         workspace_id=workspace_id,
         accesses=dict(accesses),
         problems=[],

@@ -15,6 +15,7 @@ from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.storage.database import Database
 from tests.fakes import github as fake_github
 from tests.fakes import gitlab as fake_gitlab
+from tests.fakes.eavesdropper import eavesdropper
 from tests.fakes.github import FakeGitHub
 from tests.fakes.gitlab import PROJECT, FakeGitLab
 from tests.features.repositories.hosted import Hosted, hosted
@@ -191,6 +192,20 @@ async def test_a_token_never_reaches_another_host_than_the_repositorys(hub: Fake
     async with on_sqlite.working():
         assert (await on_sqlite.sync(elsewhere)).result == 0
     assert hub.asked == []
+
+
+async def test_an_api_that_redirects_leads_no_token_away(hub: FakeGitHub, on_sqlite: Hosted) -> None:
+    on_sqlite.accesses["github"] = OperatorAccess(hub.url, None, "HOLDFAST_GITHUB_TOKEN")
+    await on_sqlite.keep_secret("HUB", fake_github.TOKEN)
+    repository = await on_sqlite.add(clone_url(hub), key_from="HUB")
+    async with eavesdropper() as evil, on_sqlite.working():
+        on_sqlite.allowed = (evil.place,)
+        for status in (301, 302, 307, 308):
+            hub.faults = [web.Response(status=status, headers={"Location": evil.url("/repos")})]
+            assert (await on_sqlite.sync(repository)).state == "failed"
+    assert len(evil.heard) >= 4
+    assert not evil.heard_of(fake_github.TOKEN)
+    assert f"Bearer {fake_github.TOKEN}" in hub.tokens
 
 
 async def test_a_hidden_repository_names_the_token_to_mend(hub: FakeGitHub, on_sqlite: Hosted) -> None:

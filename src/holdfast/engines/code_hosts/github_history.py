@@ -41,11 +41,11 @@ class GitHubHistory:
         patience: Patience = PATIENCE,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        host = github_api(guard, token=token.value, base_url=base_url, limits=LISTING)
+        host = github_api(guard, token=token.sent_to(base_url), base_url=base_url, limits=LISTING)
         self._name, self._web_host, self._token_name = host.name, host.web_host, token.name
         self._api = PatientApi(host, patience=patience, sleep=sleep)
         self._discussions = GitHubDiscussions(
-            guard, token=token.value, base_url=base_url, patience=patience, sleep=sleep
+            guard, token=token.sent_to(base_url), base_url=base_url, patience=patience, sleep=sleep
         )
 
     async def items(

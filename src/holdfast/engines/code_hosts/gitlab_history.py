@@ -43,7 +43,7 @@ class GitLabHistory:
         patience: Patience = PATIENCE,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        host = gitlab_api(guard, token=token.value, base_url=base_url, limits=LISTING)
+        host = gitlab_api(guard, token=token.sent_to(base_url), base_url=base_url, limits=LISTING)
         self._name, self._web_host, self._token_name = host.name, host.web_host, token.name
         self._api = PatientApi(host, patience=patience, sleep=sleep)
 

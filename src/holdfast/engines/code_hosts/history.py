@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from holdfast.core.clock import parse_time
+from holdfast.core.credential import Credential
 from holdfast.core.errors import Invalid, NotFound, UpstreamFailed
 from holdfast.engines.code_hosts.apis import Missing, SwitchedOff
 from holdfast.engines.fetch.api import CredentialRefused
+from holdfast.engines.fetch.url import parse_url
 
 HostItemKind = Literal["pull_request", "issue", "release", "discussion"]
 MAX_BODY = 200_000
@@ -30,8 +32,12 @@ async def nothing_known(number: str, updated_at: int) -> bool:
 class Token:
     """A credential and what messages call it: the secret or the setting that holds it."""
 
-    value: str = field(repr=False)
+    value: Credential
     name: str
+
+    def sent_to(self, base_url: str) -> str:
+        """The value, for requests to the API at this URL."""
+        return self.value.sent_to(parse_url(base_url).place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import idna
 
+from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
 
 MAX_URL = 8_000
@@ -51,6 +52,11 @@ class Url:
     def origin(self) -> str:
         """Scheme, host and port, as robots.txt and cookies see them."""
         return f"{self.scheme}://{self.authority}"
+
+    @property
+    def place(self) -> Place:
+        """Who reads what is sent there."""
+        return Place.at(self.host, self.port, tls=self.scheme == "https")
 
     @property
     def is_local_name(self) -> bool:

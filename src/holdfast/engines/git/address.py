@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from holdfast.core.credential import Credential, Place
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.url import BadUrl, Url, parse_url
 from holdfast.engines.git.model import Credentials
 
 MAX_LOCATION = 4_000
 _SCHEMES = {"http": "http", "https": "https", "git": "git", "ssh": "ssh", "git+ssh": "ssh", "ssh+git": "ssh"}
+_PORTS = {"http": 80, "https": 443, "git": 9418, "ssh": 22}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HELPER = re.compile(r"[^/\[]*::")
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -33,6 +35,11 @@ class Location:
     port: int | None
     path: str
     username: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Who reads what is sent there."""
+        return Place.at(self.host, self.port or _PORTS[self.scheme], tls=self.scheme == "https")
 
 
 class BadLocation(Invalid):
@@ -107,7 +114,8 @@ def _url(text: str, scheme: str, rest: str) -> tuple[Location, Credentials | Non
     url, port = _host(host_part, f"{slash}{path}")
     if url.target == "/" or "?" in f"{slash}{path}" or "#" in path:
         raise BadLocation("the repository's path is missing, or something follows it (? or #)")
-    credentials = _credentials(user_part) if at else None
+    place = Place.at(url.host, port or _PORTS[scheme], tls=scheme == "https")
+    credentials = _credentials(user_part, place) if at else None
     username = credentials.username if credentials is not None else ""
     # A user belongs to an ssh address; in a web address it is half of a secret.
     user = f"{username}@" if scheme == "ssh" and username else ""
@@ -126,13 +134,13 @@ def _host(authority: str, path: str) -> tuple[Url, int | None]:
         raise BadLocation("its host or port could not be read") from None
 
 
-def _credentials(user_part: str) -> Credentials:
+def _credentials(user_part: str, place: Place) -> Credentials:
     username, _, token = (unquote(part, errors="replace") for part in user_part.partition(":"))
     if not token and len(username) >= _TOKEN_LENGTH:
-        return Credentials("", username)
+        return Credentials("", Credential(username, place))
     if username and _USER.fullmatch(username) is None:
         raise BadLocation("its user name holds characters that no user name has")
-    return Credentials(username, token)
+    return Credentials(username, Credential(token, place))
 
 
 def _scp(found: re.Match[str]) -> Location:

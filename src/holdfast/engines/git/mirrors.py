@@ -161,7 +161,7 @@ class Mirrors:
             "target": target.path,
             "secret": tunnel.secret,
             "username": credentials.username if credentials is not None else "",
-            "token": credentials.token if credentials is not None else "",
+            "token": credentials.token.sent_to(target.place) if credentials is not None else "",
             "ca_file": self._rules.ca_file or trusted.cafile or "",
             "ca_directory": "" if self._rules.ca_file else trusted.capath or "",
         }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from holdfast.core.credential import Credential
 from holdfast.core.errors import HoldfastError
 
 FileKind = Literal["code", "text", "binary", "large", "lfs", "submodule", "symlink"]
@@ -157,8 +158,8 @@ class Progress:
 class Credentials:
     """How to prove ourselves to a git server; never part of a message, a log or a repr."""
 
-    username: str = ""
-    token: str = ""
+    username: str
+    token: Credential
 
     def __repr__(self) -> str:
         return "Credentials(…)"

@@ -24,6 +24,8 @@ async def find_target(location: Location, credentials: Credentials | None, rules
     """Where to clone from; GitFailed when it is no repository that we may read."""
     check(location, rules)
     if location.scheme == "git":
+        if credentials is not None:
+            raise GitFailed("A token is never sent over git:// in clear; use https:// instead.", code="insecure")
         return Target("git", location.host, location.port or _PORTS["git"], location.path)
     return await _over_http(parse_url(location.text), credentials, rules)
 
@@ -54,12 +56,13 @@ def check(location: Location, rules: Rules) -> None:
 
 
 async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) -> Target:
-    token = credentials.token if credentials is not None else ""
-    if token and url.scheme == "http" and not Exceptions(rules.allow_private).name_known(url.host, url.port):
+    # Over http a token goes only to this machine itself, where the operator let it be reached.
+    allowed = Exceptions(rules.allow_private).name_known(url.host, url.port)
+    if credentials is not None and url.scheme == "http" and not (url.place.is_loopback and allowed):
         raise GitFailed("A token is never sent over http:// in clear; use https:// instead.", code="insecure")
 
     async def same_place(hop: Url) -> None:
-        if token and hop.origin != url.origin:
+        if credentials is not None and hop.origin != url.origin:
             raise GitFailed(
                 f"{url.host} redirects to {hop.host}, and a token for one host is never sent to another. "
                 f"Use the address it redirects to: {_base(hop)}",
@@ -71,7 +74,7 @@ async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) ->
     try:
         reply = await guard.get(
             parse_url(str(url).removesuffix("/") + _QUESTION),
-            headers={"user-agent": _AGENT, "accept": _ANSWER} | _authorization(credentials),
+            headers={"user-agent": _AGENT, "accept": _ANSWER} | _authorization(credentials, url),
             limits=_LIMITS,
             before_hop=same_place,
         )
@@ -79,14 +82,14 @@ async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) ->
         raise remedied(problem, url.host) from None
     finally:
         await guard.aclose()
-    _check(reply, bool(token))
+    _check(reply, credentials is not None)
     return Target(reply.url.scheme, reply.url.host, reply.url.port, _path(reply.url))
 
 
-def _authorization(credentials: Credentials | None) -> dict[str, str]:
-    if credentials is None or not credentials.token:
+def _authorization(credentials: Credentials | None, url: Url) -> dict[str, str]:
+    if credentials is None:
         return {}
-    pair = f"{credentials.username or 'x-access-token'}:{credentials.token}"
+    pair = f"{credentials.username or 'x-access-token'}:{credentials.token.sent_to(url.place)}"
     return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 

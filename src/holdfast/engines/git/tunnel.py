@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import httpcore
 
+from holdfast.core.credential import Place
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.fetch.addresses import Exceptions
 from holdfast.engines.fetch.connect import Blocked, PinnedBackend, Resolver, SystemResolver
@@ -45,6 +46,11 @@ class Target:
     host: str
     port: int
     path: str
+
+    @property
+    def place(self) -> Place:
+        """Who reads what is sent there."""
+        return Place.at(self.host, self.port, tls=self.scheme == "https")
 
     @property
     def authority(self) -> str:

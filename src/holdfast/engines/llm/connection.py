@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
 from holdfast.engines.llm.wire import Headers, UpstreamTimeout, UpstreamUnreachable, Wire
 
@@ -32,6 +33,11 @@ class Origin:
     host: str
     port: int
     tls: bool
+
+    @property
+    def place(self) -> Place:
+        """Who reads what is sent there."""
+        return Place.at(self.host, self.port, tls=self.tls)
 
     @property
     def authority(self) -> str:

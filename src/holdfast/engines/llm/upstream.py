@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.core.credential import Credential
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.jsontext import dumps
 from holdfast.engines.llm.connection import (
@@ -28,6 +29,7 @@ _MOST_HEADS = 64
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 # Its credential or its bill: never the client's fault.
 _OURS = frozenset({401, 402, 403})
+_REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})
 
 # A client's credential, cookies and our own headers never travel on.
 _SENT_ON = frozenset(
@@ -54,7 +56,7 @@ class UpstreamSpec:
 
     base_url: str
     model: str
-    key: str | None = field(default=None, repr=False)
+    key: Credential | None = None
     priority: int = 0
     """Lower is asked first."""
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -100,6 +102,18 @@ class UpstreamRefused(UpstreamFailed):
             self.status = answered
 
 
+class UpstreamRedirects(UpstreamFailed):
+    """The upstream points elsewhere. Neither its key nor the client's request goes there unasked."""
+
+    code = "upstream_redirects"
+
+    def __init__(self, authority: str, status: int) -> None:
+        super().__init__(
+            f"The upstream at {authority} redirects ({status}) and is not followed; an admin has to name the address "
+            "that answers as the endpoint's base_url."
+        )
+
+
 class Upstream:
     """One upstream. It tries once; `Upstreams` tries again and elsewhere."""
 
@@ -110,7 +124,7 @@ class Upstream:
         # Without compression the bytes can be passed on and read for their usage alike.
         self._always = [(b"accept-encoding", b"identity")]
         if spec.key is not None:
-            self._always.append((b"authorization", f"Bearer {spec.key}".encode()))
+            self._always.append((b"authorization", f"Bearer {spec.key.sent_to(self._origin.place)}".encode()))
         self._heads: dict[tuple[str, str], bytes] = {}
 
     @property
@@ -154,7 +168,11 @@ class Upstream:
             body = dumps({**body, "model": self.spec.model})
         sent = [pair for pair in headers.items() if pair[0] in _SENT_ON]
         data = request_bytes(self._head(method, path), sent, body)
-        return await self._connections.send(self._origin, data, self.spec.timeouts)
+        answer = await self._connections.send(self._origin, data, self.spec.timeouts)
+        if answer.status in _REDIRECTS:
+            answer.close()
+            raise UpstreamRedirects(self._origin.authority, answer.status)
+        return answer
 
     def _head(self, method: str, path: str) -> bytes:
         """What every request to a path begins with; there are few of them."""

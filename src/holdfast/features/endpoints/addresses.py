@@ -42,6 +42,12 @@ def refused_because(address: str, *, private: bool) -> str | None:
     return None if private else closed_because(found)
 
 
+def not_loopback_because(address: str) -> str | None:
+    """Why nothing may be sent to an address in clear; None when it stays on this machine."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return None if found.is_loopback else "a key goes over plain http only to this machine itself"
+
+
 class AddressRules:
     """What the operator allows beyond the public internet."""
 

@@ -5,11 +5,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.core.credential import Credential
 from holdfast.engines.llm.connection import Connections, Timeouts
 from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
 from holdfast.engines.llm.upstreams import Upstreams
 from holdfast.features.endpoints import store
-from holdfast.features.endpoints.addresses import refused_because
+from holdfast.features.endpoints.addresses import not_loopback_because, refused_because
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.storage.database import Database, Tx
@@ -56,6 +57,7 @@ class EndpointModels:
         self._endpoints = endpoints
         self._private = Connections(lambda address: refused_because(address, private=True))
         self._public = Connections(lambda address: refused_because(address, private=False))
+        self._here = Connections(not_loopback_because)
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
 
     async def connect(self, project_id: str, name: str) -> Connected:
@@ -69,6 +71,7 @@ class EndpointModels:
         """Hang up everywhere."""
         await self._private.aclose()
         await self._public.aclose()
+        await self._here.aclose()
 
     def _connect(self, tx: Tx, project_id: str, name: str) -> Connected:
         key = (project_id, name)
@@ -95,7 +98,7 @@ class EndpointModels:
     def _upstreams(self, tx: Tx, wanted: Sequence[EndpointUpstream]) -> Upstreams:
         return Upstreams([self._upstream(each, self._endpoints.key(tx, each)) for each in wanted])
 
-    def _upstream(self, wanted: EndpointUpstream, key: str | None) -> Upstream:
+    def _upstream(self, wanted: EndpointUpstream, key: Credential | None) -> Upstream:
         spec = UpstreamSpec(
             base_url=wanted.base_url,
             model=wanted.model,
@@ -103,4 +106,10 @@ class EndpointModels:
             priority=wanted.priority,
             timeouts=Timeouts(first_byte_seconds=wanted.timeout_seconds),
         )
-        return Upstream(spec, self._private if wanted.private else self._public)
+        return Upstream(spec, self._connections(wanted, key))
+
+    def _connections(self, wanted: EndpointUpstream, key: Credential | None) -> Connections:
+        if key is not None and not key.place.tls:
+            # In clear a key goes to this machine alone, wherever its name leads by now.
+            return self._here
+        return self._private if wanted.private else self._public

@@ -1,11 +1,13 @@
 """Owns the rules of endpoints: who sets them up, which addresses they may have, and where their keys are found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
+from holdfast.core.credential import Credential, Place
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 from holdfast.core.principal import Principal
+from holdfast.engines.llm.connection import parse_base_url
 from holdfast.features.audit.service import Audit
 from holdfast.features.endpoints import store
 from holdfast.features.endpoints.addresses import AddressRules
@@ -153,18 +155,24 @@ class Endpoints:
 
         await self._database.write(work)
 
-    def key(self, tx: Tx, spec: EndpointUpstream) -> str | None:
-        """The upstream's API key; SecretNotSet when its secret was cleared."""
+    def key(self, tx: Tx, spec: EndpointUpstream) -> Credential | None:
+        """The upstream's API key; SecretNotSet when its secret was cleared, SecretKept when it may not go there."""
         if spec.key_secret is None or spec.key_workspace_id is None:
             return None
-        return self._secrets.reveal(tx, spec.key_workspace_id, spec.key_secret)
+        return self._secrets.reveal(tx, spec.key_workspace_id, spec.key_secret, _place(spec))
+
+    def secret_uses(self, tx: Tx) -> Iterable[tuple[str, str, Place]]:
+        """Which secrets the upstreams of every endpoint have: the workspace, the name, and where they go."""
+        for endpoint in store.every(tx):
+            for spec in endpoint.upstreams:
+                if spec.key_secret is not None and spec.key_workspace_id is not None:
+                    yield spec.key_workspace_id, spec.key_secret, _place(spec)
 
     def key_version(self, tx: Tx, spec: EndpointUpstream) -> object:
         """What changes whenever the upstream's key does."""
         if spec.key_secret is None or spec.key_workspace_id is None:
             return None
-        found = self._secrets.find(tx, spec.key_workspace_id, spec.key_secret)
-        return None if found is None else (found.id, found.is_set, found.updated_at)
+        return self._secrets.version(tx, spec.key_workspace_id, spec.key_secret)
 
     def _put(self, tx: Tx, principal: Principal, wanted: Endpoint, action: str, last_change: int = 0) -> Endpoint:
         if len(wanted.upstreams) > MAX_UPSTREAMS:
@@ -190,7 +198,9 @@ class Endpoints:
         return replace(spec, model=model, key_workspace_id=workspace_id, private=private)
 
     def _key_workspace(self, tx: Tx, principal: Principal, project_id: str, spec: EndpointUpstream) -> str | None:
-        if spec.key_secret is None:
+        """The workspace whose secret the upstream gets: the one that it names, or the first that has it."""
+        name = spec.key_secret
+        if name is None:
             return None
         if spec.key_workspace_id is not None:
             workspace = self._workspaces.check(tx, principal, spec.key_workspace_id)
@@ -198,13 +208,11 @@ class Endpoints:
         else:
             seen = self._workspace_ids(tx, principal.organization_id, project_id)
             candidates = [id for id in seen if principal.sees_workspace(id)]
-        for id in candidates:
-            found = self._secrets.find(tx, id, spec.key_secret)
-            if found is not None and found.is_set:
-                return id
-        raise _wrong(
-            "key_secret", f"no secret {spec.key_secret[:80]!r} is set here; set it with `holdfast secrets set`"
-        )
+        having = [id for id in candidates if self._secrets.is_set(tx, id, name)]
+        if not having:
+            raise _wrong("key_secret", f"no secret {name[:80]!r} is set here; set it with `holdfast secrets set`")
+        self._secrets.use(tx, principal, having[0], name, [_place(spec)], field="key_secret")
+        return having[0]
 
     def _manage(self, tx: Tx, principal: Principal, project_id: str) -> None:
         require_management(principal)
@@ -226,6 +234,10 @@ class Endpoints:
             resource_id=f"{endpoint.project_id}/{endpoint.name}"[:200],
             detail={"name": endpoint.name, "upstreams": upstreams},
         )
+
+
+def _place(spec: EndpointUpstream) -> Place:
+    return parse_base_url(spec.base_url)[0].place
 
 
 def _wrong(field: str, problem: str) -> Invalid:

@@ -27,6 +27,11 @@ def all_in(tx: Tx, project_id: str) -> list[Endpoint]:
     return [endpoint(row) for row in rows]
 
 
+def every(tx: Tx) -> list[Endpoint]:
+    """The endpoints of every project."""
+    return [endpoint(row) for row in tx.all(f"SELECT {_COLUMNS} FROM endpoint ORDER BY project_id, name")]
+
+
 def find(tx: Tx, project_id: str, name: str) -> Endpoint | None:
     """The project's endpoint of this name."""
     row = tx.one(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from holdfast.core.credential import Credential
 from holdfast.engines.git.address import Location, parse_location
 from holdfast.engines.git.model import Credentials
 from holdfast.features.repositories.hosts import host_of
@@ -42,24 +43,25 @@ class Access:
         if location.is_local:
             return location, None
         token = await self._database.read(lambda tx: self.token(tx, repository, location))
-        if not token:
+        if token is None:
             return location, None
         user, token = user_and_token(token)
         return location, Credentials(user or location.username or _USERS.get(repository.host, "git"), token)
 
-    def token(self, tx: Tx, repository: Repository, location: Location) -> str | None:
+    def token(self, tx: Tx, repository: Repository, location: Location) -> Credential | None:
         """The token for a repository's host; the operator's own is for the hosts that the operator named, no other."""
         if repository.key_from is not None:
-            return self._secrets.reveal(tx, repository.workspace_id, repository.key_from)
+            return self._secrets.reveal(tx, repository.workspace_id, repository.key_from, location.place)
         host, _ = host_of(location, None, self._urls)
         configured = urlsplit(self._urls.get(host, ""))
         if not host or location.scheme != "https" or (location.port or 443) not in (443, configured.port or 443):
             return None
-        return self._tokens.get(host)
+        own = self._tokens.get(host)
+        return None if own is None else Credential(own, location.place)
 
 
-def user_and_token(value: str) -> tuple[str, str]:
+def user_and_token(held: Credential) -> tuple[str, Credential]:
     """What a secret holds: a token, or `user:token` where a server wants to know whose it is."""
     # No host's token has a colon.
-    user, colon, token = value.partition(":")
-    return (user, token) if colon and user and token else ("", value)
+    user, colon, token = held.sent_to(held.place).partition(":")
+    return (user, Credential(token, held.place)) if colon and user and token else ("", held)

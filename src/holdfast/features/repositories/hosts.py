@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.git.address import Location
+from holdfast.engines.code_hosts.apis import GITHUB_URL, GITLAB_URL
+from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.git.address import Location, parse_location
 from holdfast.features.repositories.model import Host
 
+_APIS = {("github", "github.com"): GITHUB_URL, ("gitlab", "gitlab.com"): GITLAB_URL}
 _PUBLIC: dict[str, Host] = {"github.com": "github", "gitlab.com": "gitlab"}
 
 
@@ -29,6 +33,33 @@ def host_of(location: Location, wanted: Host | None, urls: Mapping[str, str]) ->
         problem = f"{known} names a repository owner/name; the URL ends with {full_name!r}"
         raise Invalid("The host does not fit.", fields=[FieldError("location", problem)])
     return known, full_name
+
+
+def api_of(location: str, host: Host, urls: Mapping[str, str]) -> str | None:
+    """The API that speaks for a location at its host; None where there is none.
+
+    Only the API of the very host that it is cloned from: a token for one must never reach another.
+    """
+    place = parse_location(location)
+    if not host or place.is_local:
+        return None
+    name = place.host.lower().removeprefix("www.")
+    configured = urls.get(host)
+    if configured is not None and name in _names_of(configured):
+        return configured
+    return _APIS.get((host, name))
+
+
+def token_places(location: str, host: Host, urls: Mapping[str, str]) -> list[Place]:
+    """Where the token of a repository goes: to its git server, and to the API that speaks for it."""
+    api = api_of(location, host, urls)
+    return [parse_location(location).place, *([] if api is None else [parse_url(api).place])]
+
+
+def _names_of(url: str) -> tuple[str, str]:
+    """An API is reached by its host's own name, or by one below it."""
+    host = parse_url(url).host
+    return host, host.removeprefix("api.")
 
 
 def full_name_of(origin: str, urls: Mapping[str, str]) -> str:

@@ -6,20 +6,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from holdfast.core.clock import Clock
+from holdfast.core.credential import Credential
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.engines.code_hosts.apis import GITHUB_URL, GITLAB_URL
 from holdfast.engines.code_hosts.github_history import GitHubHistory
 from holdfast.engines.code_hosts.gitlab_history import GitLabHistory
 from holdfast.engines.code_hosts.history import HostHistory, Token
 from holdfast.engines.code_hosts.patience import PATIENCE, Patience
 from holdfast.engines.fetch.guard import Guard
 from holdfast.engines.fetch.url import parse_url
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.jobs import JobRun
 from holdfast.engines.search import SearchEngine
 from holdfast.features.repositories import item_store, store
 from holdfast.features.repositories.access import user_and_token
 from holdfast.features.repositories.entries import entry_id
+from holdfast.features.repositories.hosts import api_of
 from holdfast.features.repositories.item_entries import item_entries
 from holdfast.features.repositories.keeping import RepositoryGone
 from holdfast.features.repositories.model import ITEM_KINDS, Host, Item, ItemKind, Repository
@@ -31,7 +31,6 @@ SECONDS = 600.0
 """Of reading in one sync: a push should not wait for hours behind somebody's old issues."""
 # The host's clock and ours may differ by so much; what changed within is listed again, and seen to be known.
 SKEW_MILLIS = 3_600_000
-_PUBLIC = {("github", "github.com"): GITHUB_URL, ("gitlab", "gitlab.com"): GITLAB_URL}
 _NAMES: Mapping[Host, str] = {"github": "GitHub", "gitlab": "GitLab"}
 _WORDS: Mapping[ItemKind, str] = {
     "pull_request": "pull requests",
@@ -107,23 +106,20 @@ class HostItems:
 
     def _base_url(self, repository: Repository) -> str | None:
         """The API of the host that the repository is cloned from: a token for one must never reach another."""
-        if not repository.host or not repository.full_name or repository.is_local:
-            return None
-        name = parse_location(repository.location).host.lower().removeprefix("www.")
-        access = self._accesses.get(repository.host)
-        if access is not None and name in _names_of(access.url):
-            return access.url
-        return _PUBLIC.get((repository.host, name))
+        urls = {host: access.url for host, access in self._accesses.items()}
+        return api_of(repository.location, repository.host, urls) if repository.full_name else None
 
     async def _token(self, repository: Repository, base_url: str) -> Token | None:
         name = repository.key_from
         if name is not None:
-            value = await self._database.read(lambda tx: self._secrets.reveal(tx, repository.workspace_id, name))
-            return Token(user_and_token(value)[1], f"the secret {name}")
+            place, workspace_id = parse_url(base_url).place, repository.workspace_id
+            held = await self._database.read(lambda tx: self._secrets.reveal(tx, workspace_id, name, place))
+            return Token(user_and_token(held)[1], f"the secret {name}")
         access = self._accesses.get(repository.host)
         if access is None or not access.token or access.url != base_url:
             return None
-        return Token(access.token, f"the token of {access.setting}")
+        own = Credential(access.token, parse_url(base_url).place)
+        return Token(own, f"the token of {access.setting}")
 
     async def _read(
         self, run: JobRun, repository: Repository, history: HostHistory, kind: ItemKind, until: float
@@ -188,12 +184,6 @@ class HostItems:
         self._search.remove_many(tx, repository.workspace_id, kind, ids)
         now = self._clock.now()
         self._search.put(tx, [entry for item in items for entry in item_entries(repository, item, now)])
-
-
-def _names_of(url: str) -> tuple[str, str]:
-    """An API is reached by its host's own name, or by one below it."""
-    host = parse_url(url).host
-    return host, host.removeprefix("api.")
 
 
 def _count(tx: Tx, run: JobRun, repository: Repository, changed: int) -> None:

@@ -1,27 +1,29 @@
 """Owns the rules of repositories: who sees one, adding, syncing and removing it, and how good its memory is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
+from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
-from holdfast.engines.git.address import Location, spellings
+from holdfast.engines.git.address import Location, is_path, spellings
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import store
-from holdfast.features.repositories.hosts import host_of
+from holdfast.features.repositories.hosts import host_of, token_places
 from holdfast.features.repositories.model import (
     SYNC_KIND,
     SYNTHESIS_KIND,
     AlreadyAdded,
     Breakdown,
+    Host,
     NewRepository,
     Repository,
     RepositoryNotFound,
@@ -89,9 +91,9 @@ class Repositories:
 
         def work(tx: Tx) -> Repository:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            if new.key_from is not None and self._secrets.find(tx, workspace.id, new.key_from) is None:
-                problem = f"no secret of this workspace is called {new.key_from!r}; set it first"
-                raise Invalid("The token is not there.", fields=[FieldError("key_from", problem)])
+            if new.key_from is not None:
+                places = self._token_places(location.text, host)
+                self._secrets.use(tx, principal, workspace.id, new.key_from, places, field="key_from")
             # Whoever gives it a slug of its own means to have it twice.
             there = store.at(tx, workspace.id, spellings(location), new.branch) if new.slug is None else None
             if there is not None:
@@ -203,9 +205,8 @@ class Repositories:
 
         def work(tx: Tx) -> Repository:
             found = self.find(tx, principal, slug)
-            if secret is not None and self._secrets.find(tx, found.workspace_id, secret) is None:
-                problem = f"no secret of this workspace is called {secret!r}; set it first"
-                raise Invalid("The secret is not there.", fields=[FieldError("secret", problem)])
+            if secret is not None:
+                self._secrets.use(tx, principal, found.workspace_id, secret, [], field="secret")
             store.update(tx, found.id, self._clock.now(), {"webhook_secret": secret})
             self._record(tx, principal, "repository.webhook", found, {"signed_with": secret})
             return replace(found, webhook_secret=secret)
@@ -272,6 +273,15 @@ class Repositories:
         """A repository and the score of its memory."""
         found = await self.get(principal, slug)
         return found, score(found, self._clock.now())
+
+    def secret_uses(self, tx: Tx) -> Iterable[tuple[str, str, Place]]:
+        """Which secrets the repositories of every workspace are read with: the workspace, the name, where they go."""
+        for found in store.with_keys(tx):
+            for place in self._token_places(found.location, found.host):
+                yield found.workspace_id, str(found.key_from), place
+
+    def _token_places(self, location: str, host: Host) -> Sequence[Place]:
+        return [] if is_path(location) else token_places(location, host, self._host_urls)
 
     def _slug(self, tx: Tx, organization_id: str, wanted: str | None, name: str) -> str:
         if wanted is not None:

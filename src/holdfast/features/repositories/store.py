@@ -120,6 +120,11 @@ def of_workspace(tx: Tx, workspace_id: str, limit: int = 200) -> list[Repository
     return [_repository(row) for row in rows]
 
 
+def with_keys(tx: Tx) -> list[Repository]:
+    """The repositories of every workspace that are read with a secret."""
+    return [_repository(row) for row in tx.all(f"{_SELECT} WHERE r.key_from IS NOT NULL ORDER BY r.id")]
+
+
 def stale(tx: Tx, synced_before: int, limit: int) -> list[Repository]:
     """Remote repositories that nobody is syncing and that were synced (or tried) last before a moment."""
     rows = tx.all(

@@ -103,7 +103,7 @@ class Webhooks:
         if repository is None or repository.webhook_secret is None:
             return None
         try:
-            return repository, self._secrets.reveal(tx, repository.workspace_id, repository.webhook_secret)
+            return repository, self._secrets.value_to_compare(tx, repository.workspace_id, repository.webhook_secret)
         except SecretNotSet:
             return None
 

@@ -1,9 +1,12 @@
 """Owns what a secret looks like from outside: its name and its history, never its value."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.core.credential import Place
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
+from holdfast.features.secrets.hosts import covers
 
 NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
 MAX_BYTES = 64 * 1024
@@ -20,6 +23,8 @@ class Secret:
     created_at: int
     updated_at: int
     updated_by: str
+    hosts: tuple[str, ...] = ()
+    """Where it may go, as `host` or `host:port`; empty until an admin uses it first."""
 
 
 class SecretNotFound(NotFound):
@@ -36,6 +41,25 @@ class SecretNotSet(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"The secret {name} has no value; set it with `holdfast secrets set {name}`.")
+
+
+class SecretKept(Conflict):
+    """Something would send a secret where it may not go. Nothing was sent."""
+
+    code = "secret_kept"
+
+
+def why_kept(name: str, hosts: Sequence[str], place: Place) -> str | None:
+    """Why a secret may not go to a place, and the remedy; None when it may."""
+    if place.is_overheard:
+        return f"a secret goes over plain http only to this machine itself; use https:// for {place.name}"
+    if covers(hosts, place):
+        return None
+    bound = f"is bound to {', '.join(hosts)}" if hosts else "is bound to no host yet"
+    return (
+        f"the secret {name} {bound} and does not go to {place.name}; an admin who has its value can set it again with "
+        f"that host: `holdfast secrets set {name} --host {place.name}`"
+    )
 
 
 def checked_name(name: str) -> str:

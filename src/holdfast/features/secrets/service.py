@@ -1,23 +1,38 @@
-"""Owns the rules of secrets: who writes them, that nobody reads them back, and how the master key is changed."""
+"""Owns the rules of secrets: who writes and uses them, where they may go, and how the master key is changed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict
+from holdfast.core.credential import Credential, Place
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.master_key import KeyRing, MasterKey
 from holdfast.features.audit.service import Audit
+from holdfast.features.identity import store as identity_store
+from holdfast.features.identity.service import local_principal
 from holdfast.features.secrets import store
-from holdfast.features.secrets.model import Secret, SecretNotFound, SecretNotSet, checked_name, checked_value
+from holdfast.features.secrets.hosts import checked_hosts
+from holdfast.features.secrets.model import (
+    Secret,
+    SecretKept,
+    SecretNotFound,
+    SecretNotSet,
+    checked_name,
+    checked_value,
+    why_kept,
+)
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 
 class Secrets:
-    """The one store of secrets. No public method answers a value; `reveal` is for the features that use them."""
+    """The one store of secrets. Nobody is answered a value.
+
+    A feature that lets somebody name a secret asks `use` when it is named, and `reveal` each time that it is sent.
+    """
 
     def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, keys: KeyRing, clock: Clock) -> None:
         self._database = database
@@ -37,30 +52,44 @@ class Secrets:
 
     async def list(self, principal: Principal, workspace_id: str) -> Sequence[Secret]:
         """Names and history, by name."""
-        principal.require_any("management", "read", "inference")
 
         def work(tx: Tx) -> Sequence[Secret]:
-            return store.all_in(tx, self._workspaces.check(tx, principal, workspace_id).id)
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            if not knows_names(principal):
+                raise Forbidden(
+                    "Names of secrets are listed to people of the workspace and to keys with the scope 'management'; "
+                    f"this credential has {sorted(principal.scopes) or 'none'}."
+                )
+            return [_signed(tx, principal, each) for each in store.all_in(tx, workspace.id)]
 
         return await self._database.read(work)
 
-    async def set(self, principal: Principal, workspace_id: str, name: str, value: str) -> Secret:
-        """Keep a value under a name, in place of an earlier one."""
+    async def set(
+        self, principal: Principal, workspace_id: str, name: str, value: str, hosts: Sequence[str] | None = None
+    ) -> Secret:
+        """Keep a value under a name, in place of an earlier one; without `hosts` it stays bound to the same.
+
+        Hosts change only together with the value: whoever does not have it cannot have it sent elsewhere.
+        """
         current = await asyncio.to_thread(self._keys.current)
 
         def work(tx: Tx) -> Secret:
             workspace = self._workspaces.administered(tx, principal, workspace_id)
             checked_value(value)
+            wanted = None if hosts is None else checked_hosts(hosts)
             key = self._key(tx, current)
             now = self._clock.now()
             found = store.find(tx, workspace.id, checked_name(name))
             old = found or Secret(new_id("sec"), workspace.id, name, False, now, now, principal.actor)
             # Whoever remembers a value goes by this moment, so no two values may share one.
             moment = now if found is None else max(now, found.updated_at + 1)
-            new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor)
+            bound = old.hosts if wanted is None else wanted
+            new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor, hosts=bound)
             store.put(tx, new, key.seal(value, _bound_to(new)))
             self._record(tx, principal, "replaced" if old.is_set else "set", new)
-            return new
+            if new.hosts != old.hosts:
+                self._record(tx, principal, "hosts", new, before=old.hosts)
+            return _signed(tx, principal, new)
 
         return await self._database.write(work)
 
@@ -80,17 +109,89 @@ class Secrets:
 
         await self._database.write(work)
 
-    def find(self, tx: Tx, workspace_id: str, name: str) -> Secret | None:
-        """A secret's metadata, for whoever refers to it by name."""
-        return store.find(tx, workspace_id, name)
+    def use(
+        self, tx: Tx, principal: Principal, workspace_id: str, name: str, places: Collection[Place], *, field: str
+    ) -> Secret:
+        """Let what the principal sets up have a secret at these places; none for one that is never sent.
 
-    def reveal(self, tx: Tx, workspace_id: str, name: str) -> str:
-        """The value, for a feature that uses it on the workspace's behalf; never for an answer."""
+        It takes an admin of the secret's workspace, asked first: others don't learn which secrets there are. A secret
+        without hosts is bound to these places from now on. `field` is where the name was written.
+        """
+        try:
+            workspace = self._workspaces.administered(tx, principal, workspace_id)
+        except Forbidden as refused:
+            raise Forbidden(f"Using a secret takes an admin of its workspace. {refused.message}") from None
+        found = store.find(tx, workspace.id, name)
+        if found is None or not found.is_set:
+            problem = f"no secret {name[:80]!r} is set in this workspace; set it with `holdfast secrets set`"
+            raise Invalid("The secret is not there.", fields=[FieldError(field, problem)])
+        if places and not found.hosts and not any(place.is_overheard for place in places):
+            found = self._bind(tx, principal, found, [place.name for place in places])
+        for place in places:
+            why = why_kept(name, found.hosts, place)
+            if why is not None:
+                raise Invalid("The secret does not go there.", fields=[FieldError(field, why)])
+        return found
+
+    def _bind(self, tx: Tx, principal: Principal, secret: Secret, names: Sequence[str]) -> Secret:
+        bound = replace(secret, hosts=tuple(dict.fromkeys(names)))
+        if not store.bind(tx, secret.id, bound.hosts):
+            # Another transaction bound it meanwhile; that one counts.
+            return store.find(tx, secret.workspace_id, secret.name) or secret
+        self._record(tx, principal, "hosts", bound, before=())
+        return bound
+
+    def version(self, tx: Tx, workspace_id: str, name: str) -> object:
+        """What changes whenever the secret or where it may go does."""
+        found = store.find(tx, workspace_id, name)
+        return None if found is None else (found.id, found.is_set, found.updated_at, found.hosts)
+
+    def is_set(self, tx: Tx, workspace_id: str, name: str) -> bool:
+        """Whether the workspace has a value of this name, for whoever looks for one in several."""
+        found = store.find(tx, workspace_id, name)
+        return found is not None and found.is_set
+
+    def reveal(self, tx: Tx, workspace_id: str, name: str, place: Place) -> Credential:
+        """The value for one place, to be sent there on the workspace's behalf; SecretKept where it may not go."""
+        found, value = self._open(tx, workspace_id, name)
+        why = why_kept(name, found.hosts, place)
+        if why is not None:
+            raise SecretKept(why[0].upper() + why[1:] + ".")
+        return Credential(value, place)
+
+    def value_to_compare(self, tx: Tx, workspace_id: str, name: str) -> str:
+        """The value, to hold against what somebody shows us; it is sent nowhere."""
+        return self._open(tx, workspace_id, name)[1]
+
+    def _open(self, tx: Tx, workspace_id: str, name: str) -> tuple[Secret, str]:
         found = store.find(tx, workspace_id, name)
         sealed = None if found is None else store.sealed(tx, found.id)
         if found is None or sealed is None:
             raise SecretNotSet(name)
-        return self._keys.named(sealed.key_id).open(sealed, _bound_to(found))
+        return found, self._keys.named(sealed.key_id).open(sealed, _bound_to(found))
+
+    async def bind_earlier(self, uses: Callable[[Tx], Iterable[tuple[str, str, Place]]]) -> int:
+        """Bind what earlier versions left without hosts to where it is used (workspace, name, place); how many."""
+
+        def work(tx: Tx) -> int:
+            earlier = store.from_before_hosts(tx)
+            if not earlier:
+                return 0
+            hosts: dict[tuple[str, str], list[str]] = {}
+            for workspace_id, name, place in uses(tx):
+                if not place.is_overheard:
+                    hosts.setdefault((workspace_id, name), []).append(place.name)
+            for organization_id, secret in earlier:
+                names = hosts.get((secret.workspace_id, secret.name), [])
+                if names:
+                    self._bind(tx, local_principal(organization_id), secret, names)
+                else:
+                    store.bind(tx, secret.id, ())
+            return len(earlier)
+
+        if not await self._database.read(lambda tx: bool(store.from_before_hosts(tx))):
+            return 0
+        return await self._database.write(work)
 
     async def change_master_key(self, principal: Principal, new: str | None = None) -> int:
         """Seal every value anew: under the given key, or under a fresh one in the data directory. How many there were.
@@ -135,8 +236,13 @@ class Secrets:
         # A second key would leave secrets that only one of two servers can open.
         return current if other is None else self._keys.named(other)
 
-    def _record(self, tx: Tx, principal: Principal, action: str, secret: Secret) -> None:
+    def _record(
+        self, tx: Tx, principal: Principal, action: str, secret: Secret, *, before: Sequence[str] | None = None
+    ) -> None:
         tx.after_commit(self._changed)
+        detail: dict[str, object] = {"name": secret.name, "hosts": list(secret.hosts)}
+        if before is not None:
+            detail["before"] = list(before)
         self._audit.record(
             tx,
             principal,
@@ -144,8 +250,24 @@ class Secrets:
             resource="secret",
             resource_id=secret.id,
             workspace_id=secret.workspace_id,
-            detail={"name": secret.name},
+            detail=detail,
         )
+
+
+def knows_names(principal: Principal) -> bool:
+    """Whether the principal may be shown which secrets there are: a person, or a key that manages."""
+    return principal.is_person or "management" in principal.scopes
+
+
+def shown_name(principal: Principal, name: str | None) -> str | None:
+    """A secret's name as a credential may read it in what uses the secret."""
+    return name if knows_names(principal) else None
+
+
+def _signed(tx: Tx, principal: Principal, secret: Secret) -> Secret:
+    """The secret with the e-mail of the person who changed it; keys and the command line are shown as they are."""
+    person = identity_store.user(tx, principal.organization_id, secret.updated_by)
+    return secret if person is None else replace(secret, updated_by=person.email)
 
 
 def _bound_to(secret: Secret) -> str:

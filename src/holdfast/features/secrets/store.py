@@ -1,10 +1,13 @@
 """Owns the SQL of secrets."""
 
+import json
+from collections.abc import Sequence
+
 from holdfast.engines.master_key import Sealed
 from holdfast.features.secrets.model import Secret
 from holdfast.storage.database import Row, Tx
 
-_COLUMNS = "id, workspace_id, name, key_id, created_at, updated_at, updated_by"
+_COLUMNS = "id, workspace_id, name, key_id, created_at, updated_at, updated_by, hosts"
 
 
 def secret(row: Row) -> Secret:
@@ -17,6 +20,7 @@ def secret(row: Row) -> Secret:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         updated_by=row["updated_by"],
+        hosts=tuple(json.loads(row["hosts"] or "[]")),
     )
 
 
@@ -56,10 +60,12 @@ def other_key(tx: Tx, key_id: str) -> str | None:
 def put(tx: Tx, new: Secret, value: Sealed) -> None:
     """Keep a value, in place of an earlier one of the same id."""
     tx.execute(
-        "INSERT INTO secret (id, workspace_id, name, key_id, nonce, ciphertext, created_at, updated_at, updated_by) "
-        "VALUES (:id, :workspace_id, :name, :key_id, :nonce, :ciphertext, :created_at, :updated_at, :updated_by) "
+        f"INSERT INTO secret ({_COLUMNS}, nonce, ciphertext) "
+        "VALUES (:id, :workspace_id, :name, :key_id, :created_at, :updated_at, :updated_by, :hosts, "
+        ":nonce, :ciphertext) "
         "ON CONFLICT (id) DO UPDATE SET key_id = excluded.key_id, nonce = excluded.nonce, "
-        "ciphertext = excluded.ciphertext, updated_at = excluded.updated_at, updated_by = excluded.updated_by",
+        "ciphertext = excluded.ciphertext, updated_at = excluded.updated_at, updated_by = excluded.updated_by, "
+        "hosts = excluded.hosts",
         {
             "id": new.id,
             "workspace_id": new.workspace_id,
@@ -70,8 +76,29 @@ def put(tx: Tx, new: Secret, value: Sealed) -> None:
             "created_at": new.created_at,
             "updated_at": new.updated_at,
             "updated_by": new.updated_by,
+            "hosts": json.dumps(new.hosts),
         },
     )
+
+
+def bind(tx: Tx, id: str, hosts: Sequence[str]) -> bool:
+    """Bind a secret that is bound to no host; False when somebody was faster."""
+    return bool(
+        tx.execute(
+            "UPDATE secret SET hosts = :hosts WHERE id = :id AND (hosts IS NULL OR hosts = '[]')",
+            {"id": id, "hosts": json.dumps(list(hosts))},
+        )
+    )
+
+
+def from_before_hosts(tx: Tx) -> list[tuple[str, Secret]]:
+    """Secrets that no version with hosts has seen yet, each with its organization."""
+    columns = ", ".join(f"s.{name}" for name in _COLUMNS.split(", "))
+    rows = tx.all(
+        f"SELECT w.organization_id, {columns} FROM secret s JOIN workspace w ON w.id = s.workspace_id "
+        "WHERE s.hosts IS NULL ORDER BY s.id"
+    )
+    return [(row["organization_id"], secret(row)) for row in rows]
 
 
 def reseal(tx: Tx, id: str, value: Sealed) -> None:

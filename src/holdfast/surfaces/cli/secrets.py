@@ -23,18 +23,29 @@ _name = click.argument("name")
     click.option(
         "--value", metavar="VALUE", help="The value; others on this machine may see it: prefer standard input."
     ),
+    click.option(
+        "--host",
+        "hosts",
+        metavar="HOST",
+        multiple=True,
+        help="Where it may go, as often as there are hosts: api.openai.com, or host:port for another port than 443. "
+        "Without one it stays bound as it is, and a new secret is bound by its first use.",
+    ),
     help="Set or replace a secret; its value is read from standard input.",
 )
-async def set_secret(session: Session, name: str, workspace: str | None, value: str | None) -> None:
+async def set_secret(
+    session: Session, name: str, workspace: str | None, value: str | None, hosts: tuple[str, ...]
+) -> None:
     given = value if value is not None else _value(name)
     workspace_id = await session.workspace(workspace)
-    session.out.record(_row(await session.services.secrets.set(session.principal, workspace_id, name, given)))
+    made = await session.services.secrets.set(session.principal, workspace_id, name, given, hosts or None)
+    session.out.record(_row(made))
 
 
 @command(group, "list", workspace_option, help="List names; values are shown nowhere.")
 async def list_secrets(session: Session, workspace: str | None) -> None:
     found = await session.services.secrets.list(session.principal, await session.workspace(workspace))
-    session.out.table([_row(each) for each in found], ["name", "is_set", "updated_at", "updated_by"])
+    session.out.table([_row(each) for each in found], ["name", "is_set", "hosts", "updated_at", "updated_by"])
 
 
 @command(group, "delete", _name, workspace_option, help="Clear a secret; again to forget its name.")
@@ -72,6 +83,7 @@ def _row(secret: Secret) -> dict[str, Any]:
         "name": secret.name,
         "workspace_id": secret.workspace_id,
         "is_set": secret.is_set,
+        "hosts": list(secret.hosts),
         "created_at": iso(secret.created_at),
         "updated_at": iso(secret.updated_at),
         "updated_by": secret.updated_by,

@@ -5,9 +5,10 @@ from pydantic import Field
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
-from holdfast.core.principal import SCOPES
+from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.endpoints.model import MAX_MODEL, MAX_UPSTREAMS, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.secrets.service import shown_name
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
 _READ = Access("project", SCOPES)
@@ -17,7 +18,9 @@ _MANAGE = Access("project", "management", role="admin")
 class UpstreamFields(Model):
     base_url: str = Field(min_length=1, max_length=2000, description="Such as https://api.openai.com/v1")
     model: str = Field(min_length=1, max_length=MAX_MODEL, description="The model's name there")
-    key_secret: str | None = Field(default=None, max_length=64, description="The secret that holds its API key")
+    key_secret: str | None = Field(
+        default=None, max_length=64, description="The secret that holds its API key; naming one takes an admin"
+    )
     key_workspace_id: str | None = Field(
         default=None, max_length=64, description="The workspace of that secret (the first one that has it where absent)"
     )
@@ -51,17 +54,19 @@ def operations(endpoints: Endpoints) -> list[Operation]:
     """Everything served here."""
 
     async def list_endpoints(call: Call) -> Page[EndpointView]:
-        return Page([view(found) for found in await endpoints.list(call.principal, call.path["project_id"])])
+        found = await endpoints.list(call.principal, call.path["project_id"])
+        return Page([view(each, call.principal) for each in found])
 
     async def create(call: Call) -> EndpointView:
         body: NewEndpointBody = call.body
         made = await endpoints.create(
             call.principal, call.path["project_id"], body.name, _upstreams(body), frozenset(body.disabled_tools)
         )
-        return view(made)
+        return view(made, call.principal)
 
     async def get(call: Call) -> EndpointView:
-        return view(await endpoints.get(call.principal, call.path["project_id"], call.path["endpoint"]))
+        found = await endpoints.get(call.principal, call.path["project_id"], call.path["endpoint"])
+        return view(found, call.principal)
 
     async def put(call: Call) -> EndpointView:
         body: EndpointBody = call.body
@@ -72,7 +77,7 @@ def operations(endpoints: Endpoints) -> list[Operation]:
             _upstreams(body),
             frozenset(body.disabled_tools),
         )
-        return view(kept)
+        return view(kept, call.principal)
 
     async def delete(call: Call) -> None:
         await endpoints.remove(call.principal, call.path["project_id"], call.path["endpoint"])
@@ -131,25 +136,25 @@ def operations(endpoints: Endpoints) -> list[Operation]:
     ]
 
 
-def view(endpoint: Endpoint) -> EndpointView:
-    """An endpoint as the API shows it."""
+def view(endpoint: Endpoint, principal: Principal) -> EndpointView:
+    """An endpoint as the API shows it to somebody."""
     return EndpointView(
         name=endpoint.name,
         project_id=endpoint.project_id,
         path=endpoint.path,
         embedded=endpoint.is_embedded,
-        upstreams=[_fields(each) for each in endpoint.upstreams],
+        upstreams=[_fields(each, principal) for each in endpoint.upstreams],
         disabled_tools=sorted(endpoint.disabled_tools),
         created_at=iso(endpoint.created_at) if endpoint.created_at else None,
         updated_at=iso(endpoint.updated_at) if endpoint.updated_at else None,
     )
 
 
-def _fields(upstream: EndpointUpstream) -> UpstreamFields:
+def _fields(upstream: EndpointUpstream, principal: Principal) -> UpstreamFields:
     return UpstreamFields(
         base_url=upstream.base_url,
         model=upstream.model,
-        key_secret=upstream.key_secret,
+        key_secret=shown_name(principal, upstream.key_secret),
         key_workspace_id=upstream.key_workspace_id,
         priority=upstream.priority,
         timeout_seconds=upstream.timeout_seconds,

@@ -8,6 +8,7 @@ from pydantic import Field
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.paging import Page
+from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug
 from holdfast.engines.jobs import Job, JobState
 from holdfast.features.repositories.model import (
@@ -24,6 +25,7 @@ from holdfast.features.repositories.model import (
 )
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.webhooks import PATH
+from holdfast.features.secrets.service import shown_name
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
@@ -41,14 +43,17 @@ class RepositoryBody(Model):
     name: Text | None = Field(default=None, max_length=400, description="How people see it")
     branch: Text = Field(default="", max_length=250, description="The branch to follow; empty for the default one")
     key_from: Text | None = Field(
-        default=None, max_length=200, description="The workspace's secret that holds the token for its host"
+        default=None,
+        max_length=200,
+        description="The workspace's secret that holds the token for its host; naming one takes an admin",
     )
     host: Host | None = Field(default=None, description="Whose API speaks for it; told by the URL when left out")
 
 
 class WebhookBody(Model):
     secret: Text | None = Field(
-        max_length=200, description="The workspace's secret that webhooks are signed with; null accepts none"
+        max_length=200,
+        description="The workspace's secret that webhooks are signed with, which takes an admin; null accepts none",
     )
 
 
@@ -78,8 +83,8 @@ class RepositoryAnswer(Model):
     full_name: str
     branch: str
     head: str = Field(description="The commit that the last completed sync saw")
-    key_from: str | None
-    webhook_secret: str | None
+    key_from: str | None = Field(description="Null also for keys without the scope `management`")
+    webhook_secret: str | None = Field(description="Null also for keys without the scope `management`")
     state: State
     reason: str | None
     job_id: str | None = Field(description="The last sync's job")
@@ -175,14 +180,14 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
             key_from=body.key_from,
             host=body.host,
         )
-        return repository_answer(await repositories.add(call.principal, call.path["workspace_id"], new))
+        return repository_answer(await repositories.add(call.principal, call.path["workspace_id"], new), call.principal)
 
     async def page(call: Call) -> Page[RepositoryAnswer]:
         asked: PageQuery = call.query
         found = await repositories.list(
             call.principal, workspace_id=call.path["workspace_id"], limit=asked.limit, cursor=asked.cursor
         )
-        return found.map(repository_answer)
+        return found.map(lambda each: repository_answer(each, call.principal))
 
     async def get(call: Call) -> RepositoryStatusAnswer:
         return await _status(call, (await gate.find(call)).slug)
@@ -216,7 +221,7 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
         found, score = await repositories.status(call.principal, slug)
         work = await repositories.work(call.principal, slug)
         return RepositoryStatusAnswer(
-            **repository_answer(found).model_dump(),
+            **repository_answer(found, call.principal).model_dump(),
             score=_score_answer(score),
             work=[_work_answer(job) for job in work],
         )
@@ -305,8 +310,8 @@ def operations(repositories: Repositories, gate: Gate, public_url: str) -> list[
     ]
 
 
-def repository_answer(repository: Repository) -> RepositoryAnswer:
-    """A repository as REST shows it."""
+def repository_answer(repository: Repository, principal: Principal) -> RepositoryAnswer:
+    """A repository as REST shows it to somebody."""
     return RepositoryAnswer(
         id=repository.id,
         workspace_id=repository.workspace_id,
@@ -318,8 +323,8 @@ def repository_answer(repository: Repository) -> RepositoryAnswer:
         full_name=repository.full_name,
         branch=repository.branch,
         head=repository.head,
-        key_from=repository.key_from,
-        webhook_secret=repository.webhook_secret,
+        key_from=shown_name(principal, repository.key_from),
+        webhook_secret=shown_name(principal, repository.webhook_secret),
         state=repository.state,
         reason=repository.reason,
         job_id=repository.job_id,

@@ -48,7 +48,7 @@ def operations(synthesis: Synthesis, gate: Gate) -> list[Operation]:
         return FindingsAnswer(findings=[_finding_answer(each) for each in found])
 
     async def again(call: Call) -> RepositoryAnswer:
-        return repository_answer(await synthesis.start(call.principal, (await gate.find(call)).slug))
+        return repository_answer(await synthesis.start(call.principal, (await gate.find(call)).slug), call.principal)
 
     return [
         Operation(

@@ -5,6 +5,7 @@ from pydantic import Field, SecretStr
 from holdfast.core.access import ADMINISTER, Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
+from holdfast.features.secrets.hosts import MAX_HOSTS
 from holdfast.features.secrets.model import Secret
 from holdfast.features.secrets.service import Secrets
 from holdfast.surfaces.rest.api import Call, Model, Operation
@@ -13,13 +14,20 @@ from holdfast.surfaces.rest.api import Call, Model, Operation
 class SecretView(Model):
     name: str
     is_set: bool
+    hosts: list[str] = Field(description="Where it may go, `host` or `host:port`; empty until an admin uses it first")
     created_at: str
     updated_at: str
-    updated_by: str
+    updated_by: str = Field(description="The person's e-mail, the key's id, or `local` for the command line")
 
 
 class SecretBody(Model):
     value: SecretStr = Field(description="Kept sealed and never answered")
+    hosts: list[str] | None = Field(
+        default=None,
+        max_length=MAX_HOSTS,
+        description="Where it may go, `host` (its https port) or `host:port`; left out, it stays bound as it is, and a "
+        "secret that is bound to none is bound by an admin's first use",
+    )
 
 
 def operations(secrets: Secrets) -> list[Operation]:
@@ -31,7 +39,7 @@ def operations(secrets: Secrets) -> list[Operation]:
     async def put(call: Call) -> SecretView:
         body: SecretBody = call.body
         name, value = call.path["secret_name"], body.value.get_secret_value()
-        return view(await secrets.set(call.principal, call.path["workspace_id"], name, value))
+        return view(await secrets.set(call.principal, call.path["workspace_id"], name, value, body.hosts))
 
     async def delete(call: Call) -> None:
         await secrets.clear(call.principal, call.path["workspace_id"], call.path["secret_name"])
@@ -46,7 +54,7 @@ def operations(secrets: Secrets) -> list[Operation]:
             access=Access("workspace", "management"),
             answer=SecretView,
             paged=True,
-            summary="Names of secrets, and whether each is set",
+            summary="Names of secrets, whether each is set, and where it may go",
         ),
         Operation(
             method="PUT",
@@ -75,6 +83,7 @@ def view(secret: Secret) -> SecretView:
     return SecretView(
         name=secret.name,
         is_set=secret.is_set,
+        hosts=list(secret.hosts),
         created_at=iso(secret.created_at),
         updated_at=iso(secret.updated_at),
         updated_by=secret.updated_by,
