@@ -24,6 +24,7 @@ from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
 from holdfast.engines.git.tunnel import Rules
 from tests.engines.git.reading import walked
 from tests.support.credentials import credential
+from tests.support.delta_bombs import delta_bomb, sending
 from tests.support.git import GitRepo, environment
 from tests.support.git_server import GitServer, git_server, has_http_backend
 
@@ -471,3 +472,30 @@ async def test_a_git_daemon_that_has_no_such_repository_is_understood(tmp_path: 
     async with cloner(tmp_path, place) as git:
         assert (await _fails(git, f"git://{place}/none.git")).code == "not_found"
     daemon.close()
+
+
+@pytest.mark.slow
+async def test_a_pack_that_takes_more_work_than_its_size_warrants_is_broken_off(
+    tmp_path: Path, server: GitServer
+) -> None:
+    """Twenty files of two hundred megabytes each, in a pack of some kilobytes."""
+    bomb = delta_bomb(200 << 20, files=20)
+    assert len(bomb.pack) < 10_000
+    server.answer_with = sending(bomb)
+    git = GitEngine(tmp_path / "mirrors", Rules((server.place,)), limits=Limits(unpack_seconds=1.0))
+    try:
+        failure = await _fails(git, server.url("bomb.git"))
+    finally:
+        await git.close()
+    assert failure.code == "hostile"
+    assert "more work" in failure.message
+    assert _left(tmp_path) == []
+
+
+async def test_a_large_file_behind_a_delta_is_known_by_its_name_only(tmp_path: Path, server: GitServer) -> None:
+    server.answer_with = sending(delta_bomb(30 << 20))
+    async with cloner(tmp_path, server.place) as git:
+        location = parse_location(server.url("bomb.git"))
+        head = await git.fetch("repo_1", location)
+        files = [file async for change in git.snapshot("repo_1", location, head, {}) for file in change.files]
+    assert [(file.path, file.kind, len(file.passages)) for file in files] == [("bomb0000", "large", 0)]

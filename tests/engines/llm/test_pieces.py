@@ -1,16 +1,20 @@
 """Streams in pieces: however bytes and deltas are cut, the same comes out."""
 
+from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.core.jsontext import loads_strange
 from holdfast.engines.llm import assembly
 from holdfast.engines.llm.assembly import Assembly, add_usage
+from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.names import Names, needs_rewriting
-from holdfast.engines.llm.sse import Events
+from holdfast.engines.llm.sse import Events, LineTooLong
 from tests.engines.llm.turns import client_tool
 from tests.fakes.model import Turn, calls
 
@@ -122,3 +126,38 @@ def test_only_names_that_a_strict_upstream_refuses_need_rewriting() -> None:
     assert needs_rewriting({"tools": [client_tool("repo.read")]})
     assert not needs_rewriting({"tools": [client_tool("repo_read")], "messages": [{"role": "user"}]})
     assert not needs_rewriting({})
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        lambda number: {"choices": [{"index": 0, "delta": {"tool_calls": [{"id": f"c{number}"}]}}]},
+        lambda number: {"choices": [{"index": number, "delta": {}}]},
+        lambda number: {"choices": [{"index": 0, "delta": {f"field{number}": "x"}}]},
+        lambda number: {"choices": [{"index": 0, f"field{number}": "x"}]},
+        lambda number: {f"field{number}": "x"},
+        lambda number: {"choices": [{"index": 0, "delta": {"x": [[]] * 200_000}}]},
+        lambda number: {"choices": [{"index": 0, "logprobs": {"content": [[]] * 200_000}}]},
+    ],
+    ids=["calls", "choices", "fields", "fields of a choice", "fields of an answer", "lists", "logprobs"],
+)
+def test_an_answer_of_ever_more_parts_is_broken_off(chunk: Callable[[int], Json]) -> None:
+    """Each part is small; looking through them all for each new one would cost their square."""
+    made = Assembly()
+    with pytest.raises(UpstreamFailed, match="upstream's answer"):
+        for number in range(2_000):
+            made.add(chunk(number))
+
+
+def test_an_event_that_never_ends_is_refused() -> None:
+    events = Events()
+    with pytest.raises(LineTooLong):
+        for _ in range(40):
+            list(events.feed(b"data: x\n" * 65_536))
+
+
+@pytest.mark.parametrize("text", [b"[" + b"[]," * 600_000 + b"0]", b"[" + b"1," * 1_000_001 + b"0]"])
+def test_a_text_of_too_many_values_is_not_read(text: bytes) -> None:
+    with pytest.raises(orjson.JSONDecodeError):
+        loads_strange(text)
+    assert loads_strange(b'{"a": [1, 2, 3]}') == {"a": [1, 2, 3]}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.endpoints.model import EndpointUpstream
 from tests.fakes.model import FakeModel, calls, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
@@ -158,7 +159,7 @@ async def test_a_second_upstream_answers_when_the_first_is_away(sqlite_server: T
     url = await connect(sqlite_server, upstream)
     services, owner, project_id = sqlite_server.services, sqlite_server.owner, sqlite_server.start.project_id
     endpoint = await services.endpoints.get(owner, project_id, "main")
-    away = replace(endpoint.upstreams[0], base_url="http://127.0.0.1:9/v1", model="away")
+    away = EndpointUpstream(base_url="http://127.0.0.1:9/v1", model="away")
     await services.endpoints.put(owner, project_id, "main", [away, replace(endpoint.upstreams[0], priority=1)])
     upstream.script = [says("Here.")]
     async with sqlite_server.client() as client:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.core.errors import RateLimited, UpstreamFailed
+from holdfast.core.jsontext import loads_strange
 from holdfast.engines.code_hosts.apis import Faltering, HostApi
 from holdfast.engines.code_hosts.history import moment
 from holdfast.engines.fetch.api import Parameters
@@ -182,6 +183,6 @@ def _identity(entry: dict[str, Any]) -> str:
 
 def _json(name: str, reply: Reply) -> Any:
     try:
-        return orjson.loads(reply.body)
+        return loads_strange(reply.body)
     except orjson.JSONDecodeError:
-        raise UpstreamFailed(f"{name} answered something that is not JSON; is its address right?") from None
+        raise UpstreamFailed(f"{name} answered something that is no usable JSON; is its address right?") from None

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import orjson
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
+from holdfast.core.jsontext import loads_strange
 from holdfast.engines.fetch.guard import Guard, Limits, Reply, Request
 from holdfast.engines.fetch.url import Url, parse_url
 
@@ -100,6 +101,6 @@ def seconds_until(text: str) -> int | None:
 
 def _parsed(name: str, reply: Reply) -> Any:
     try:
-        return orjson.loads(reply.body)
+        return loads_strange(reply.body)
     except orjson.JSONDecodeError:
-        raise UpstreamFailed(f"{name} answered something that is not JSON; is its address right?") from None
+        raise UpstreamFailed(f"{name} answered something that is no usable JSON; is its address right?") from None

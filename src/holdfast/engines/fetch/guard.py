@@ -188,7 +188,8 @@ class Guard:
 async def _body(response: httpcore.Response, inflater: Inflater) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
     async for piece in response.aiter_stream():
-        pieces.append(inflater.feed(piece))
+        if plain := inflater.feed(piece):
+            pieces.append(plain)
         if inflater.full:
             break
     return b"".join(pieces), inflater.full

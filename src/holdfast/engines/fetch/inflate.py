@@ -19,12 +19,16 @@ class Inflater:
         self._raw_allowed = names == ["deflate"]
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32) if names else None
         self._left = limit
+        # Compressing never makes a body much longer: what is, is padding that only keeps us reading.
+        self._fed_left = limit + 65_536
         self.full = False
 
     def feed(self, piece: bytes) -> bytes:
         """The next plain bytes."""
         if self._stream is None:
             return self._keep(piece)
+        self._fed_left -= len(piece)
+        self.full = self.full or self._fed_left < 0
         if self._stream.eof:
             return b""
         try:

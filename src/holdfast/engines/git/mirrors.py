@@ -124,7 +124,7 @@ class Mirrors:
             with theirs:
                 child = await Child.start(_MODULE, bounds, fd=theirs.fileno())
             await self._open(tunnel, child, ours)
-            watch = asyncio.ensure_future(self._watch(path, tunnel))
+            watch = asyncio.ensure_future(self._watch(path, tunnel, child))
             talk = asyncio.ensure_future(_talk(child, self._job(path, target, credentials, tunnel), progress))
             try:
                 done, _ = await asyncio.wait({watch, talk}, return_when=asyncio.FIRST_COMPLETED)
@@ -166,8 +166,8 @@ class Mirrors:
             "ca_directory": "" if self._rules.ca_file else trusted.capath or "",
         }
 
-    async def _watch(self, path: Path, tunnel: Tunnel) -> None:
-        """Returns never: a clone that takes too long or becomes too large is a failure."""
+    async def _watch(self, path: Path, tunnel: Tunnel, child: Child) -> None:
+        """Returns never: a clone that takes too long, too much work or becomes too large is a failure."""
         clock = asyncio.get_running_loop().time
         end = clock() + self._limits.clone_seconds
         while True:
@@ -175,6 +175,11 @@ class Mirrors:
             if clock() > end:
                 seconds = f"{self._limits.clone_seconds:.0f} seconds"
                 raise GitFailed(f"Cloning takes longer than {seconds}.", code="too_slow")
+            if child.cpu_seconds > self._limits.unpack_seconds + tunnel.received / self._limits.unpack_bytes:
+                raise GitFailed(
+                    f"Unpacking {tunnel.received:,} bytes takes more work than any real repository of that size.",
+                    code="hostile",
+                )
             size = await asyncio.to_thread(_size, path)
             if max(size, tunnel.received) > self._limits.clone_bytes:
                 raise GitFailed("The repository is larger than allowed.", code="too_large")

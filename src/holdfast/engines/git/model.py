@@ -171,6 +171,11 @@ class Limits:
 
     clone_bytes: int = 4 * 1024**3
     clone_seconds: float = 3600.0
+    unpack_seconds: float = 60.0
+    """Of processor time for taking in a pack of any size, besides a second for each `unpack_bytes` of it.
+
+    Deltas can turn a few hundred bytes into terabytes; a real repository, however dense, stays far below."""
+    unpack_bytes: int = 256 * 1024
     memory_bytes: int = 2 * 1024**3
     """Of the child process; address space, in which packs are mapped."""
     file_bytes: int = 2_000_000

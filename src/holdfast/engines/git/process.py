@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -54,6 +55,15 @@ class Child:
     def is_alive(self) -> bool:
         """Whether it could take another job."""
         return self._process.returncode is None
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time that it has taken so far; 0 where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def tell(self, value: object) -> None:
         """Give it a value."""

@@ -15,6 +15,7 @@ _TEXTS = {
     "tls": "The certificate of {host} can't be trusted: {why} "
     "If it is signed by your own authority, point SSL_CERT_FILE to that authority's certificate.",
     "too_large": "{why} Raise the limit, or clone it yourself with --depth and add the path.",
+    "hostile": "{host} sent a pack that looks made to do harm, and nothing of it was kept. {why}",
     "too_slow": "{why} Try again later, or clone it yourself and add the path.",
     "no_space": "There is no space left for the clone. Free some, or choose another data directory.",
 }
@@ -27,6 +28,9 @@ _SIGNS = (
     ("certificate", "tls"),
     ("ssl", "tls"),
     ("file too large", "too_large"),
+    ("overly large", "too_large"),
+    ("out of memory", "too_large"),
+    ("failed to allocate", "too_large"),
     ("no space left", "no_space"),
 )
 
@@ -37,6 +41,8 @@ def remedied(problem: HoldfastError, host: str) -> GitFailed:
     code = problem.code
     if code in ("libgit2", "fetch_failed"):
         code = next((known for sign, known in _SIGNS if sign in why.lower()), "unreachable")
+        if code == "too_large":
+            why = "The repository unpacks to more than allowed."
         if code == "unreachable" and problem.code == "libgit2":
             why = f"The exchange with {host} broke off: {why.rstrip('.')}. Try again later."
     if code in ("blocked_address", "invalid_url"):

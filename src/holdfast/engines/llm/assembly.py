@@ -9,7 +9,14 @@ from holdfast.core.jsontext import dumps
 from holdfast.engines.llm.model import Json, Tally
 
 MAX_BYTES = 32 * 1024 * 1024
+MAX_WEIGHT = 256 * 1024 * 1024
+"""What lists and objects of an answer may take in memory, which is far more than their text."""
+MAX_FIELDS = 1_000
+MAX_CALLS = 1_000
+MAX_CHOICES = 128
+"""As many as OpenAI makes. Each piece of an answer looks for its place among them."""
 NAMELESS = "nameless"
+_HEADER_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Pieces:
         self._texts: dict[str, list[str]] = {}
         self._others: Json = {}
         self.characters = 0
+        self.weight = 0
 
     def add(self, delta: Json) -> None:
         """Texts are appended, lists extended, objects merged; anything else replaces."""
@@ -35,12 +43,19 @@ class Pieces:
             if isinstance(value, str):
                 self._texts.setdefault(key, []).append(value)
                 self.characters += len(value)
-            elif isinstance(value, list) and isinstance(self._others.get(key), list):
-                self._others[key] = [*self._others[key], *value]
-            elif isinstance(value, dict) and isinstance(self._others.get(key), dict):
-                self._others[key] = {**self._others[key], **value}
+            elif isinstance(value, (list, dict)):
+                self.weight += weight(value)
+                self._grow(key, value)
             elif value is not None or key not in self._others:
                 self._others[key] = value
+        check_fields(len(self._texts) + len(self._others))
+
+    def _grow(self, key: str, value: list[Any] | Json) -> None:
+        """Add to a list or an object of our own, in place: one in many pieces would cost its square otherwise."""
+        known = self._others.get(key)
+        if not isinstance(known, type(value)):
+            known = self._others[key] = type(value)()
+        known.extend(value) if isinstance(known, list) else known.update(value)
 
     def set(self, key: str, value: str) -> None:
         """A text that comes whole, and may be told again."""
@@ -51,6 +66,18 @@ class Pieces:
 
     def whole(self) -> Json:
         return {**self._others, **{key: "".join(texts) for key, texts in self._texts.items()}}
+
+
+def check_fields(count: int) -> None:
+    """Refuse an answer that makes up fields without end."""
+    if count > MAX_FIELDS:
+        raise UpstreamFailed(f"The upstream's answer has more than {MAX_FIELDS:,} fields.")
+
+
+def weight(value: object) -> int:
+    """About the memory that a value of JSON takes: its text, and a header for each value in it."""
+    text = dumps(value)
+    return len(text) + _HEADER_BYTES * (text.count(b",") + text.count(b"[") + text.count(b"{"))
 
 
 class _Choice:
@@ -81,6 +108,7 @@ class _Choice:
         for key, value in choice.items():
             if key not in ("delta", "message", "logprobs", "finish_reason"):
                 self.rest[key] = value
+        check_fields(len(self.rest))
 
     def _call(self, call: Json) -> None:
         head, function = self._place(call)
@@ -111,6 +139,8 @@ class _Choice:
                     return head, function
         elif self.calls and not call.get("id") and not (call.get("function") or {}).get("name"):
             return self.calls[-1][1:]
+        if len(self.calls) >= MAX_CALLS:
+            raise UpstreamFailed(f"The upstream's answer asks for more than {MAX_CALLS:,} tool calls.")
         made = (index if isinstance(index, int) else None, Pieces(), Pieces())
         self.calls.append(made)
         return made[1:]
@@ -137,6 +167,10 @@ class _Choice:
     def characters(self) -> int:
         return self.said.characters + sum(function.characters for _, _, function in self.calls)
 
+    @property
+    def weight(self) -> int:
+        return self.said.weight + self.logprobs.weight + sum(head.weight for _, head, _ in self.calls)
+
 
 class Assembly:
     """One answer, from its chunks."""
@@ -153,14 +187,17 @@ class Assembly:
             if isinstance(choice, dict):
                 index = choice.get("index")
                 found = self._choices.setdefault(index if isinstance(index, int) else 0, _Choice())
+                if len(self._choices) > MAX_CHOICES:
+                    raise UpstreamFailed(f"The upstream's answer has more than {MAX_CHOICES} choices.")
                 found.add(choice)
-                if found.characters > MAX_BYTES:
+                if found.characters > MAX_BYTES or found.weight > MAX_WEIGHT:
                     raise UpstreamFailed("The upstream's answer is too long.")
         if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
         for key, value in chunk.items():
             if key not in ("choices", "usage", "object"):
                 self._rest[key] = value
+        check_fields(len(self._rest))
 
     @property
     def empty(self) -> bool:

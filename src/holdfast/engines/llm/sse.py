@@ -16,6 +16,7 @@ class Events:
         self._pieces: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
+        self._data_size = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """The events that this piece finished."""
@@ -31,6 +32,9 @@ class Events:
             line = raw[:-1] if raw.endswith(b"\r") else raw
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._data_size += len(line)
+                if self._data_size > MAX_LINE_BYTES:
+                    raise LineTooLong
             elif not line:
                 yield from self.flush()
 
@@ -38,7 +42,7 @@ class Events:
         """The event that a blank line, or the end of the stream, finishes."""
         if self._data:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-            self._data = []
+            self._data, self._data_size = [], 0
             yield data
 
     def _hold(self, piece: bytes) -> None:

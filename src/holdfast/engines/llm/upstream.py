@@ -9,7 +9,7 @@ import orjson
 
 from holdfast.core.credential import Credential
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.jsontext import dumps
+from holdfast.core.jsontext import dumps, loads_strange
 from holdfast.engines.llm.connection import (
     Answer,
     Connections,
@@ -23,7 +23,8 @@ from holdfast.engines.llm.names import Names, names_of, restore, rewrite
 from holdfast.engines.llm.sse import Events, LineTooLong
 from holdfast.engines.llm.wire import UpstreamCut
 
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+"""Of one answer that is read here, streamed or whole; what is relayed only passes through."""
 _MAX_ERROR_BYTES = 64 * 1024
 _MOST_HEADS = 64
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
@@ -112,6 +113,15 @@ class UpstreamRedirects(UpstreamFailed):
             f"The upstream at {authority} redirects ({status}) and is not followed; an admin has to name the address "
             "that answers as the endpoint's base_url."
         )
+
+
+class AnswerTooLong(UpstreamFailed):
+    """The upstream goes on past everything a model says."""
+
+    code = "upstream_too_long"
+
+    def __init__(self) -> None:
+        super().__init__(f"The upstream's answer has more than {MAX_ANSWER_BYTES // 1024**2} MB; it was broken off.")
 
 
 class Upstream:
@@ -221,7 +231,10 @@ async def chunks_of(answer: Answer, names: Names) -> AsyncGenerator[Json, None]:
     """The chunks of an answer, streamed or whole; UpstreamCut when it ends before it is finished."""
     try:
         if (answer.header(b"content-type") or b"").startswith(b"application/json"):
-            yield restore(_as_chunk(_parse(await answer.whole(MAX_ANSWER_BYTES))), names)
+            whole = await answer.whole(MAX_ANSWER_BYTES + 1)
+            if len(whole) > MAX_ANSWER_BYTES:
+                raise AnswerTooLong
+            yield restore(_as_chunk(_parse(whole)), names)
             return
         finished = False
         async for data in _events(answer):
@@ -237,9 +250,12 @@ async def chunks_of(answer: Answer, names: Names) -> AsyncGenerator[Json, None]:
 
 
 async def _events(answer: Answer) -> AsyncIterator[bytes]:
-    events = Events()
+    events, size = Events(), 0
     try:
         while piece := await answer.read():
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise AnswerTooLong
             for data in events.feed(piece):
                 yield data
     except LineTooLong:
@@ -250,7 +266,7 @@ async def _events(answer: Answer) -> AsyncIterator[bytes]:
 
 def _parse(data: bytes) -> Json:
     try:
-        chunk = orjson.loads(data)
+        chunk = loads_strange(data)
     except orjson.JSONDecodeError:
         raise UpstreamFailed("The upstream sent something that is not JSON.") from None
     if not isinstance(chunk, dict):

@@ -49,7 +49,9 @@ class UpstreamEmbedder:
         body = {"model": self._model, "input": batch, "encoding_format": "float"}
         for attempt in range(ATTEMPTS):
             try:
-                async with self._session.post(self._url, json=body, headers=self._headers) as answer:
+                async with self._session.post(
+                    self._url, json=body, headers=self._headers, allow_redirects=False
+                ) as answer:
                     if answer.status == 200:
                         return await answer.json(content_type=None)
                     if answer.status not in (429, 500, 502, 503, 504) or attempt == ATTEMPTS - 1:

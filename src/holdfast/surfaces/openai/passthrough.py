@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.core.jsontext import loads_strange
 from holdfast.engines.llm.connection import Answer
 from holdfast.engines.llm.upstream import Relayed
 from holdfast.engines.llm.upstreams import Upstreams
@@ -81,19 +82,27 @@ async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> Token
     headers += request.raw_headers()
     start = {"type": "http.response.start", "status": relayed.status, "headers": headers}
     if not events and length <= _WHOLE_BYTES:
-        whole = await _whole(relayed.answer)
+        begun, is_whole = await _begun(relayed.answer)
         await request.send(start)
-        await request.send({"type": "http.response.body", "body": whole})
-        return told_usage(whole)
-    await request.send(start)
+        if is_whole:
+            await request.send({"type": "http.response.body", "body": begun})
+            return told_usage(begun)
+        await request.send({"type": "http.response.body", "body": begun, "more_body": True})
+        del begun
+    else:
+        await request.send(start)
     return await _pass_on(request, relayed.answer, body, events)
 
 
-async def _whole(answer: Answer) -> bytes:
-    pieces = []
+async def _begun(answer: Answer) -> tuple[bytes, bool]:
+    """The whole body; or, of one without a length that turns out to be larger, what came of it so far."""
+    pieces, size = [], 0
     while piece := await answer.read():
         pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        size += len(piece)
+        if size > _WHOLE_BYTES:
+            return b"".join(pieces), False
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces), True
 
 
 async def _pass_on(request: OpenAiRequest, answer: Answer, body: Json, events: bool) -> Tokens:
@@ -119,7 +128,7 @@ async def _pass_on(request: OpenAiRequest, answer: Answer, body: Json, events: b
 def told_usage(whole: bytes) -> Tokens | None:
     """The usage of a whole answer."""
     try:
-        value = orjson.loads(whole)
+        value = loads_strange(whole)
     except orjson.JSONDecodeError:
         return None
     return _tokens(value)
