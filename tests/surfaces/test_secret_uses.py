@@ -75,7 +75,7 @@ async def _signed_in(
             workspace_store.add_admin(tx, start.workspace_id, "usr_kim")
 
     await services.database.write(work)
-    signed_in = await services.sign_in.by_link(await services.sign_in.new_link("usr_kim"))
+    signed_in = await services.sign_in.by_link((await services.sign_in.new_link(server.owner, "usr_kim")).secret)
     async with server.stranger() as client:
         client.cookies.set("holdfast_session", signed_in.cookie)
         client.headers["X-CSRF-Token"] = signed_in.session.csrf
