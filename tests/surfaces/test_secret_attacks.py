@@ -1,5 +1,6 @@
 """Proves that nobody has a secret sent to themselves: who may use one, where it goes, and what leads it astray."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -119,6 +120,21 @@ async def test_the_first_use_by_an_admin_binds_and_later_ones_go_nowhere_else(on
     (bound,) = [event for event in events if event.action == "workspace.secret.hosts"]
     assert bound.detail == {"name": NAME, "hosts": [on_both.good.place], "before": []}
     assert VALUE not in str(events)
+
+
+async def test_of_two_first_uses_at_once_one_binds(on_both: Scene) -> None:
+    await on_both.keep()
+    async with on_both.server.client() as owner:
+        answers = await asyncio.gather(
+            *(
+                owner.put(f"{on_both.endpoints}/x{number}", json={"upstreams": [on_both.upstream(where)]})
+                for number, where in enumerate([on_both.good, on_both.evil] * 4)
+            )
+        )
+    (bound,) = await on_both.hosts()
+    statuses = [[answer.status_code for answer in answers[start::2]] for start in (0, 1)]
+    won, lost = statuses if bound == on_both.good.place else reversed(statuses)
+    assert (set(won), set(lost)) == ({200}, {422})
 
 
 async def test_replacing_a_value_keeps_its_hosts_and_only_the_value_moves_them(on_both: Scene) -> None:

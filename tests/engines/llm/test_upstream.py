@@ -10,9 +10,11 @@ import pytest
 import uvloop
 
 from holdfast.core.errors import Invalid, UpstreamFailed
+from holdfast.engines.fetch.url import parse_url
 from holdfast.engines.llm.connection import Connections, Timeouts, parse_base_url
 from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from tests.fakes.flood import flood
 from tests.fakes.model import KEY, FakeModel, Turn, calls, model, says
 from tests.support.credentials import credential
 
@@ -290,3 +292,17 @@ async def test_a_path_or_header_can_not_break_out_of_its_line(connections: Conne
         with pytest.raises(Invalid):
             await asked.relay("GET", "/models", {b"accept": b"a\r\nx: y"}, None)
     assert fake.requests == []
+
+
+async def test_an_answer_that_drips_for_ever_ends_with_its_time(connections: Connections) -> None:
+    """Each byte is progress; only the time in all ends it."""
+    async with flood() as water:
+        spec = UpstreamSpec(water.url("/drips"), "m", timeouts=Timeouts(idle_seconds=30.0, total_seconds=0.8))
+        with pytest.raises(UpstreamTimeout):
+            await text_of(Upstream(spec, connections))
+    assert max(water.sent.values()) > 1
+
+
+@pytest.mark.parametrize("text", ["https://straße.example./v1", "https://STRASSE.example/v1"])
+def test_an_upstreams_host_is_read_like_a_secrets(text: str) -> None:
+    assert parse_base_url(text)[0].place == parse_url(text).place

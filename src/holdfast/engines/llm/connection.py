@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import idna
+
 from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
 from holdfast.engines.llm.wire import Headers, UpstreamTimeout, UpstreamUnreachable, Wire
@@ -50,7 +52,8 @@ def parse_base_url(text: str) -> tuple[Origin, str]:
     try:
         parts = urlsplit(text.strip())
         host, port = parts.hostname or "", parts.port
-        host = host.encode("idna").decode() if not host.isascii() else host
+        # The same reading as everywhere else, so that a secret's host and an upstream's are one when they look alike.
+        host = (host if host.isascii() else idna.encode(host, uts46=True).decode()).removesuffix(".")
     except ValueError:
         raise _wrong(f"{text[:200]!r} is not a URL") from None
     if parts.scheme not in ("http", "https") or not host:

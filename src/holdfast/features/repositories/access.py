@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from holdfast.core.credential import Credential
 from holdfast.engines.git.address import Location, parse_location
 from holdfast.engines.git.model import Credentials
-from holdfast.features.repositories.hosts import host_of
+from holdfast.features.repositories.hosts import api_of, host_of
 from holdfast.features.repositories.model import Repository
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx
@@ -53,8 +53,11 @@ class Access:
         if repository.key_from is not None:
             return self._secrets.reveal(tx, repository.workspace_id, repository.key_from, location.place)
         host, _ = host_of(location, None, self._urls)
-        configured = urlsplit(self._urls.get(host, ""))
-        if not host or location.scheme != "https" or (location.port or 443) not in (443, configured.port or 443):
+        url = self._urls.get(host, "")
+        # An Enterprise server's token is not for the public host of the same kind.
+        if not host or api_of(location.text, host, self._urls) != url:
+            return None
+        if location.scheme != "https" or (location.port or 443) not in (443, urlsplit(url).port or 443):
             return None
         own = self._tokens.get(host)
         return None if own is None else Credential(own, location.place)

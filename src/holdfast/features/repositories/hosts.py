@@ -43,11 +43,10 @@ def api_of(location: str, host: Host, urls: Mapping[str, str]) -> str | None:
     place = parse_location(location)
     if not host or place.is_local:
         return None
-    name = place.host.lower().removeprefix("www.")
     configured = urls.get(host)
-    if configured is not None and name in _names_of(configured):
+    if configured is not None and place.host in _names_of(configured):
         return configured
-    return _APIS.get((host, name))
+    return _APIS.get((host, place.host.removeprefix("www.")))
 
 
 def token_places(location: str, host: Host, urls: Mapping[str, str]) -> list[Place]:
