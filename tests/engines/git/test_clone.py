@@ -499,3 +499,34 @@ async def test_a_large_file_behind_a_delta_is_known_by_its_name_only(tmp_path: P
         head = await git.fetch("repo_1", location)
         files = [file async for change in git.snapshot("repo_1", location, head, {}) for file in change.files]
     assert [(file.path, file.kind, len(file.passages)) for file in files] == [("bomb0000", "large", 0)]
+
+
+class _Rebinding:
+    """A name server that changes its mind: each question gets the next answer, the last one for ever."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = answers
+        self.asked = 0
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        self.asked += 1
+        return [self._answers[min(self.asked, len(self._answers)) - 1]]
+
+
+async def test_a_name_that_changes_between_the_first_look_and_the_clone_is_judged_again(
+    tmp_path: Path, repo: GitRepo, server: GitServer
+) -> None:
+    names = _Rebinding("127.0.0.1", "169.254.169.254")
+    # The operator named the host, not the metadata service that it comes to mean.
+    git = GitEngine(tmp_path / "mirrors", Rules((f"git.test:{server.port}",), resolver=names))
+    url = f"http://git.test:{server.port}/project.git"
+    try:
+        failure = await _fails(git, url)
+        in_clear = await _fails(git, url, credentials=Credentials("", credential("s3cret-token-value", url)))
+    finally:
+        await git.close()
+    assert (failure.code, names.asked >= 2) == ("refused_address", True)
+    assert all(request.startswith("GET") for request in server.requests)
+    assert in_clear.code == "insecure"
+    assert server.authorizations == []
+    assert _left(tmp_path) == []
