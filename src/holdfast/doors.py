@@ -12,6 +12,8 @@ from holdfast.core.settings import Settings
 from holdfast.features.repositories.webhooks import PATH as WEBHOOKS
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
+from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
+from holdfast.surfaces.dashboard.bundles import BundleForm
 from holdfast.surfaces.dashboard.home import Home
 from holdfast.surfaces.dashboard.join import JoinPages
 from holdfast.surfaces.dashboard.pages import ICON
@@ -148,6 +150,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/metrics": metrics,
             "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
             "/join": join,
+            BUNDLE_FORM: BundleForm(services.sign_in, services.client_bundles, public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),

@@ -42,6 +42,7 @@ from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.own_password import OwnPassword
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn
 from holdfast.features.identity.tokens import Tokens
@@ -87,7 +88,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     audit = Audit(database, ring, settings.data_dir, clock)
     limiter = Limiter(database, clock)
     usage = Usage(database, clock, key_store.spenders)
-    identity = Identity(database, audit, clock, people_make_organizations=settings.allow_organizations)
+    own_password = OwnPassword(database, limiter, settings.sign_ins_per_minute)
+    identity = Identity(database, audit, clock, own_password, people_make_organizations=settings.allow_organizations)
     sign_in = SignIn(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
     workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
@@ -237,7 +239,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         identity=identity,
         keys=keys,
         sign_in=sign_in,
-        invitations=Invitations(database, audit, clock, sign_in),
+        invitations=Invitations(database, audit, clock, sign_in, own_password),
         tokens=Tokens(
             database,
             issuer=settings.jwt_issuer,

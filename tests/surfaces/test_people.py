@@ -414,3 +414,54 @@ async def test_a_link_says_that_it_was_used_expired_or_is_unknown_and_opening_it
             ):
                 assert answer.status_code == 401 and says in answer.text
                 assert "set-cookie" not in answer.headers
+
+
+async def test_guessing_ones_password_from_a_session_is_limited(sqlite_database: SqliteDatabase) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(sqlite_database, sign_ins_per_minute=3))
+        people = People(server, stack)
+        user_id = await people.add("ada@example.com", password=PASSWORD)
+        ada = await people.sign_in(user_id)
+        guesses = [
+            await ada.put(f"/api/users/{user_id}/password", json={"password": "a" * 12, "current_password": f"no {n}"})
+            for n in range(5)
+        ]
+        assert [each.status_code for each in guesses] == [403, 403, 403, 429, 429]
+        token = {"token": "invented", "current_password": PASSWORD}
+        assert (await ada.post("/api/me/invitations/accept", json=token)).status_code == 429
+
+
+@pytest.mark.parametrize("made", ["key", "invitation", "link"])
+async def test_a_secret_that_is_shown_once_is_not_kept_for_a_repeated_request(few: People, made: str) -> None:
+    server = few.server
+    owner = await few.sign_in(server.start.owner_id)
+    member_id = await few.add("member@example.com")
+    path, body = {
+        "key": ("/api/keys", {"name": "once", "project_id": server.start.project_id}),
+        "invitation": ("/api/users", {"email": "x@example.com"}),
+        "link": (f"/api/users/{member_id}/sign-in-link", None),
+    }[made]
+    first, again = [await owner.post(path, json=body, headers={"Idempotency-Key": "same"}) for _ in range(2)]
+    assert first.status_code == 201
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "secret_shown")
+    secret = first.json()["key"] if made == "key" else secret_of(first.json()["url"])
+    rows = await server.services.database.read(lambda tx: tx.all("SELECT body FROM idempotent_request"))
+    assert rows and secret not in str([row["body"] for row in rows])
+
+
+async def test_the_first_page_makes_a_bundle_with_its_own_token_only(few: People) -> None:
+    owner = await few.sign_in(few.server.start.owner_id)
+    home = (await owner.get("/")).text
+    assert 'action="/client-bundle"' in home and owner.headers["X-CSRF-Token"] in home
+    form = {"workspace": few.server.start.workspace_id, "client": "cursor", "tier": "core"}
+    refused = await owner.post("/client-bundle", data=form)
+    assert refused.status_code == 403 and "reload" in refused.text
+    assert (await owner.get("/client-bundle", params=form)).status_code == 405
+    made = await owner.post("/client-bundle", data={**form, "csrf": owner.headers["X-CSRF-Token"]})
+    assert (made.status_code, made.headers["content-type"]) == (200, "application/zip")
+    member = await few.sign_in(await few.add("member@example.com"))
+    assert "/client-bundle" not in (await member.get("/")).text
+    unfit = await member.post("/client-bundle", data={**form, "csrf": member.headers["X-CSRF-Token"]})
+    assert unfit.status_code == 403
+    stranger = await few.stranger()
+    assert (await stranger.post("/client-bundle", data=form)).headers["location"] == "/sign-in"

@@ -13,6 +13,7 @@ from holdfast.core.principal import Principal, Role
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import invitation_store, session_store, store
 from holdfast.features.identity.model import Invitation, Invited
+from holdfast.features.identity.own_password import OwnPassword
 from holdfast.features.identity.passwords import hash_password, verify_password
 from holdfast.features.identity.service import checked_email, checked_name, require_management
 from holdfast.features.identity.sign_in import SignedIn, SignIn
@@ -32,11 +33,14 @@ class InvitationOver(HoldfastError):
 class Invitations:
     """Invitations of one installation. Its link is handed over by whoever invites: this server sends no mail."""
 
-    def __init__(self, database: Database, audit: Audit, clock: Clock, sign_in: SignIn) -> None:
+    def __init__(
+        self, database: Database, audit: Audit, clock: Clock, sign_in: SignIn, own_password: OwnPassword
+    ) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
         self._sign_in = sign_in
+        self._own_password = own_password
 
     async def invite(self, principal: Principal, *, email: str, role: Role = "member", name: str = "") -> Invited:
         """Invite an address. The answer is the same whether or not somebody on this server has it."""
@@ -132,9 +136,7 @@ class Invitations:
         Every other session and open link of the account ends: whoever let this person in before, by a link that they
         made, must not come along. `cookie` is the session that stays.
         """
-        account = await self._database.read(lambda tx: self._account(tx, principal))
-        if account.password_hash is not None and not await verify_password(account.password_hash, password or ""):
-            raise Forbidden("The account's current password is missing or wrong.", code="password")
+        await self._own_password.check(principal.actor, password)
 
         def work(tx: Tx) -> Invitation:
             found = invitation_store.by_hash(tx, _digest(secret))
@@ -237,12 +239,6 @@ class Invitations:
             if found.id == invitation_id:
                 return found
         raise NotFound("invitation", invitation_id)
-
-    def _account(self, tx: Tx, principal: Principal) -> session_store.Account:
-        account = session_store.account_by_email(tx, self._address(tx, principal))
-        if account is None:
-            raise NotFound("user", principal.actor)
-        return account
 
     @staticmethod
     def _address(tx: Tx, principal: Principal) -> str:

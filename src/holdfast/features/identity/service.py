@@ -15,7 +15,8 @@ from holdfast.core.slugs import slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import invitation_store, key_store, session_store, store
 from holdfast.features.identity.model import ApiKey, Organization, Project, User
-from holdfast.features.identity.passwords import hash_password, verify_password
+from holdfast.features.identity.own_password import OwnPassword
+from holdfast.features.identity.passwords import hash_password
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 
@@ -36,11 +37,18 @@ class Identity:
     """Organizations, members and projects."""
 
     def __init__(
-        self, database: Database, audit: Audit, clock: Clock, *, people_make_organizations: bool = False
+        self,
+        database: Database,
+        audit: Audit,
+        clock: Clock,
+        own_password: OwnPassword,
+        *,
+        people_make_organizations: bool,
     ) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
+        self._own_password = own_password
         self._people_make_organizations = people_make_organizations
 
     def found(self, tx: Tx, name: str, email: str) -> Founded:
@@ -270,9 +278,7 @@ class Identity:
             await self.user(principal, user_id)
             _require_operator(principal, "set somebody else's password: make a sign-in link for them instead")
         else:
-            kept = await self._database.read(lambda tx: store.password_hash(tx, user_id))
-            if kept is not None and not await verify_password(kept, current or ""):
-                raise Forbidden("The account's current password is missing or wrong.", code="password")
+            await self._own_password.check(user_id, current)
         password_hash = await hash_password(password)
 
         def work(tx: Tx) -> None:

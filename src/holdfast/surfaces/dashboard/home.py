@@ -13,6 +13,7 @@ from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sign_in import SignIn, principal_of
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.surfaces.dashboard.bundles import bundle_form
 from holdfast.surfaces.dashboard.pages import CSP, page
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import session_cookie
@@ -43,8 +44,10 @@ class Home:
         principal = principal_of(session)
         organization = await self._identity.organization(principal, principal.organization_id)
         workspaces = (await self._workspaces.list(principal, limit=200)).items
+        form = ""
         try:
             keys = [key for key in (await self._keys.list(principal, limit=200)).items if key.revoked_at is None]
+            form = bundle_form(session, workspaces) if workspaces else ""
         except Forbidden:
             keys = []
         body = (
@@ -52,7 +55,7 @@ class Home:
             '<form method="post" action="/sign-out"><button>Sign out</button></form></header>'
             f'<p class="quiet">Signed in as {escape(session.name)} ({escape(session.email)}), {session.role}.</p>'
             f"<h2>Workspaces</h2>{_workspace_table(workspaces)}<h2>Keys</h2>{_key_table(keys)}"
-            f"<h2>Connect a client</h2><pre>holdfast mcp setup claude-code</pre>{self._by_hand(workspaces)}"
+            f"<h2>Connect a client</h2><pre>holdfast mcp setup claude-code</pre>{form}{self._by_hand(workspaces)}"
             '<p><a href="/api/docs">API documentation</a></p>'
         )
         headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-store"}

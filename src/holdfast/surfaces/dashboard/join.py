@@ -69,8 +69,8 @@ class JoinPages:
     async def _post(self, scope: Scope, send: Send, form: dict[str, list[str]]) -> None:
         secret, name, password = first(form, "invitation") or "", first(form, "name") or "", first(form, "password")
         try:
-            await count_attempt(self._limiter, self._limit, scope, None)
             invitation = await self._invitations.look(secret)
+            await count_attempt(self._limiter, self._limit, scope, invitation.email)
             session = await self._session(scope)
             if session is not None and session.email == invitation.email:
                 # The form of somebody who is signed in carries their token, as every change by cookie does.

@@ -8,7 +8,8 @@ _STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:0}
 main{max-width:52rem;margin:3rem auto;padding:0 1.2rem}h1{font-size:1.6rem}h2{font-size:1.1rem;margin-top:2rem}
 form{display:grid;gap:.8rem;max-width:22rem;margin:1.2rem 0}label{display:grid;gap:.25rem}
-input{font:inherit;padding:.5rem;border:1px solid var(--soft);border-radius:.4rem;background:transparent;color:inherit}
+input,select{font:inherit;padding:.5rem;border:1px solid var(--soft);border-radius:.4rem}
+input,select{background:transparent;color:inherit}
 button,.button{font:inherit;padding:.55rem 1rem;border:0;border-radius:.4rem;background:var(--accent);color:#fff;
 cursor:pointer;text-decoration:none;text-align:center}
 table{border-collapse:collapse;width:100%}

@@ -7,18 +7,19 @@ from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import Access
-from holdfast.core.errors import HoldfastError, Invalid, NotFound
+from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.paging import MAX_LIMIT, Page
 from holdfast.core.principal import Principal
 from holdfast.core.redaction import redacted_path
-from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes, send_problem
+from holdfast.surfaces.http.asgi import header, parse_json, problem, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.http.site import MethodNotAllowed
 
@@ -81,6 +82,8 @@ class Operation:
     upload: str | None = None
     """The media type of a body that the handler reads itself."""
     produces: str = "application/json"
+    shows_secret: bool = False
+    """Whether the answer has a secret that is shown once: it is not kept for a repeated Idempotency-Key."""
 
 
 class Admission(Protocol):
@@ -175,8 +178,17 @@ class Api:
             # Shielded: a client that hangs up must not leave its key taken.
             await asyncio.shield(self._idempotency.abandon(principal.actor, key))
             raise
-        await self._idempotency.finish(principal.actor, key, status, body)
+        if operation.shows_secret:
+            await self._idempotency.finish(principal.actor, key, _SHOWN.status, orjson.dumps(problem(_SHOWN, "")))
+        else:
+            await self._idempotency.finish(principal.actor, key, status, body)
         return status, body, extra
+
+
+_SHOWN = Conflict(
+    "This was carried out under the same Idempotency-Key; its secret was shown then and kept nowhere: make another.",
+    code="secret_shown",
+)
 
 
 def _unserved(scope: Scope, methods: Sequence[str]) -> HoldfastError:

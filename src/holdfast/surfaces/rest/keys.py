@@ -129,6 +129,7 @@ def operations(keys: Keys) -> list[Operation]:
             body=NewKeyBody,
             answer=MintedKeyView,
             status=201,
+            shows_secret=True,
             summary="Make a key; its secret is answered once",
         ),
         Operation(
@@ -158,6 +159,7 @@ def operations(keys: Keys) -> list[Operation]:
             access=_MANAGE,
             answer=MintedKeyView,
             status=201,
+            shows_secret=True,
             summary="Replace a key and its namesakes by a fresh one",
         ),
         Operation(

@@ -133,6 +133,7 @@ def operations(
             body=NewUser,
             answer=InvitedView,
             status=201,
+            shows_secret=True,
             summary="Invite somebody to be a member; they join when they accept",
         ),
         Operation(
@@ -182,6 +183,7 @@ def operations(
             access=_CHANGE,
             answer=LinkView,
             status=201,
+            shows_secret=True,
             summary="A link that signs a member of this organization alone in, once, within the hour",
         ),
         Operation(

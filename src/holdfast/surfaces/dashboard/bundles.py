@@ -1,0 +1,83 @@
+"""Owns `/client-bundle`: the first page's form that makes a client's files, with the token that every change needs."""
+
+import hmac
+from collections.abc import Sequence
+from html import escape
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import Forbidden, HoldfastError, Invalid, Unauthenticated
+from holdfast.core.principal import TIERS, Tier
+from holdfast.features.client_bundles.model import Wanted
+from holdfast.features.client_bundles.service import CLIENTS, ClientBundles, archive
+from holdfast.features.identity.session_store import WebSession
+from holdfast.features.identity.sign_in import SignIn, principal_of
+from holdfast.features.workspaces.model import Workspace
+from holdfast.surfaces.dashboard.pages import page
+from holdfast.surfaces.dashboard.sign_in import MAX_FORM_BYTES, first, redirect, send_page
+from holdfast.surfaces.http.asgi import read_body, send_bytes
+from holdfast.surfaces.http.authentication import session_cookie
+from holdfast.surfaces.http.site import MethodNotAllowed
+
+PATH = "/client-bundle"
+
+
+class BundleForm:
+    """Where the form goes; the answer is the archive."""
+
+    def __init__(self, sign_in: SignIn, bundles: ClientBundles, *, public_url: str) -> None:
+        self._sign_in = sign_in
+        self._bundles = bundles
+        self._public_url = public_url
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            refused = MethodNotAllowed(f"{PATH} takes POST, not {scope['method'][:20]}.")
+            refused.headers = {"Allow": "POST"}
+            raise refused
+        form = parse_qs((await read_body(scope, receive, MAX_FORM_BYTES)).decode("utf-8", "replace"))
+        try:
+            session = await self._sign_in.session(session_cookie(scope) or "")
+            if not hmac.compare_digest((first(form, "csrf") or "").encode(), session.csrf.encode()):
+                raise Forbidden("The form is not from your session's page; reload it.", code="csrf")
+            wanted = Wanted(
+                client=first(form, "client") or "",
+                workspace_id=first(form, "workspace") or "",
+                tier=_tier(first(form, "tier")),
+                url=self._public_url,
+            )
+            bundle = await self._bundles.issue(principal_of(session), wanted)
+        except Unauthenticated:
+            await redirect(send, "/sign-in")
+            return
+        except HoldfastError as error:
+            body = f'<h1>Connect a client</h1><p class="error" role="alert">{escape(error.message)}</p>'
+            await send_page(send, error.status, page("Connect a client", body), error.headers)
+            return
+        headers = {
+            "Content-Disposition": f'attachment; filename="{bundle.surface.name}-{bundle.client.id}.zip"',
+            "Cache-Control": "no-store",
+        }
+        await send_bytes(send, 200, archive(bundle), content_type=b"application/zip", headers=headers)
+
+
+def bundle_form(session: WebSession, workspaces: Sequence[Workspace]) -> str:
+    """The form, for somebody who may make keys."""
+    spaces = "".join(f'<option value="{each.id}">{escape(each.name)}</option>' for each in workspaces)
+    clients = "".join(f'<option value="{id}">{escape(client.title)}</option>' for id, client in CLIENTS.items())
+    tiers = "".join(f"<option{' selected' if tier == 'all' else ''}>{tier}</option>" for tier in TIERS)
+    return (
+        f'<form method="post" action="{PATH}"><input type="hidden" name="csrf" value="{escape(session.csrf)}">'
+        f'<label>Client<select name="client">{clients}</select></label>'
+        f'<label>Workspace<select name="workspace">{spaces}</select></label>'
+        f'<label>Tools<select name="tier">{tiers}</select></label><button>Download its files</button></form>'
+        '<p class="quiet">Each download makes a fresh key and stops the one before.</p>'
+    )
+
+
+def _tier(given: str | None) -> Tier:
+    for tier in TIERS:
+        if tier == given:
+            return tier
+    raise Invalid(f"Choose a tier from {', '.join(TIERS)}.")

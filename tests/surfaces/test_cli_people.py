@@ -1,0 +1,125 @@
+"""`holdfast users` and `holdfast organizations`: what the operator on the server's own machine may do."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.app import open_local
+from holdfast.core.errors import Unauthenticated
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.features.identity.model import NewKey
+from holdfast.features.identity.sign_in import principal_of
+from holdfast.services import Services
+from holdfast.surfaces.cli.frame import Entry
+from holdfast.surfaces.cli.root import cli
+
+PASSWORD = "correct horse battery"
+
+
+class Holdfast:
+    """Runs commands on one data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.settings = Settings(data_dir=directory)
+
+    def __call__(self, *words: str, given: str = "", code: int = 0) -> Any:
+        command = [*words, "--json", "--data-dir", str(self.settings.data_dir)]
+        result = CliRunner().invoke(cli, command, obj=Entry(self._opens, _never), input=given, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout) if code == 0 else result.stderr
+
+    def ask(self, work: Callable[[Services, Principal], Any]) -> Any:
+        async def run() -> Any:
+            async with open_local(self.settings) as (services, principal):
+                return await work(services, principal)
+
+        return asyncio.run(run())
+
+    @asynccontextmanager
+    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+        async with open_local(self.settings) as opened:
+            yield opened
+
+
+async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+    raise AssertionError("no command here starts a server")
+
+
+@pytest.fixture
+def holdfast(sqlite_path: Path) -> Holdfast:
+    return Holdfast(sqlite_path.parent)
+
+
+def test_the_operator_adds_people_and_sets_their_passwords(holdfast: Holdfast) -> None:
+    made = holdfast(
+        "users", "create", "--email", "ada@example.com", "--name", "Ada", "--password-stdin", given=PASSWORD
+    )
+
+    async def signs_in(services: Services, _: Principal, password: str = PASSWORD) -> str:
+        try:
+            return (await services.sign_in.by_password("ada@example.com", password)).session.user_id
+        except Unauthenticated:
+            return ""
+
+    assert holdfast.ask(signs_in) == made["user_id"]
+    holdfast("users", "password", made["user_id"], given="another long password\n")
+    assert holdfast.ask(signs_in) == ""
+    assert holdfast("users", "role", made["user_id"], "admin")["role"] == "admin"
+    link = holdfast("users", "link", made["user_id"])["path"].partition("link=")[2]
+
+    async def by_link(services: Services, _: Principal) -> str:
+        return (await services.sign_in.by_link(link)).session.role
+
+    assert holdfast.ask(by_link) == "admin"
+
+
+def test_invitations_are_made_listed_and_withdrawn(holdfast: Holdfast) -> None:
+    made = holdfast("users", "invite", "--email", "new@example.com", "--role", "admin")
+    assert "/join?invitation=" in made["url"]
+    (listed,) = holdfast("users", "invitations")
+    assert (listed["invitation_id"], listed["role"], listed["invited_by"]) == (made["invitation_id"], "admin", "local")
+    secret = made["path"].partition("invitation=")[2]
+
+    async def joins(services: Services, _: Principal) -> str:
+        return (await services.invitations.join(secret, name="New")).session.name
+
+    assert holdfast.ask(joins) == "New"
+    gone = holdfast("users", "invite", "--email", "other@example.com")
+    holdfast("users", "withdraw", gone["invitation_id"])
+    assert holdfast("users", "invitations") == []
+
+
+def test_removing_somebody_names_the_keys_that_they_made(holdfast: Holdfast) -> None:
+    made = holdfast("users", "create", "--email", "ada@example.com", "--name", "Ada", "--role", "admin")
+
+    async def makes_a_key(services: Services, owner: Principal) -> str:
+        link = await services.sign_in.new_link(owner, made["user_id"])
+        person = principal_of((await services.sign_in.by_link(link.secret)).session)
+        project = (await services.identity.projects(person)).items[0]
+        return (await services.keys.create(person, NewKey(name="theirs", project_id=project.id))).key.id
+
+    key_id = holdfast.ask(makes_a_key)
+    removed = holdfast("users", "remove", made["user_id"])
+    assert [key["key_id"] for key in removed["keys"]] == [key_id]
+
+
+def test_the_operator_makes_organizations_and_lets_their_owners_in(holdfast: Holdfast) -> None:
+    made = holdfast("organizations", "create", "--name", "Second", "--owner", "boss@example.com")
+    assert [each["name"] for each in holdfast("organizations", "list")] == ["My team", "Second"]
+    secret = made["path"].partition("link=")[2]
+
+    async def enters(services: Services, _: Principal) -> tuple[str, str, str]:
+        session = (await services.sign_in.by_link(secret)).session
+        return session.organization_id, session.role, session.email
+
+    assert holdfast.ask(enters) == (made["organization_id"], "owner", "boss@example.com")
+    # Somebody who has an account gets no second one.
+    again = holdfast("organizations", "create", "--name", "Third", "--owner", "boss@example.com")
+    assert again["owner_id"] == made["owner_id"]
