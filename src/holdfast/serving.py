@@ -92,7 +92,7 @@ def configuration(settings: Settings, gate: Gate) -> uvicorn.Config:
         ws="none",
         # The gate believes the proxies that the operator named; uvicorn would believe any on this machine.
         proxy_headers=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=settings.idle_timeout_seconds,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
         server_header=False,
         date_header=True,

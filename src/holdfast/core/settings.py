@@ -53,6 +53,10 @@ class Settings:
     body_timeout_seconds: float = _setting(
         30.0, "Time in which a request's body must come forward by 500 bytes a second"
     )
+    idle_timeout_seconds: int = _setting(
+        30,
+        "How long a connection may wait for its next request; a proxy before the server should wait less long",
+    )
     max_body_bytes: int = _setting(4 * 1024 * 1024, "Largest request body, uploads excepted")
     max_upload_bytes: int = _setting(512 * 1024 * 1024, "Largest document upload")
     request_timeout_seconds: float = _setting(120.0, "Longest time for one request, streams excepted")

@@ -6,10 +6,11 @@ import json
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.http import front
 from holdfast.surfaces.http.connections import Connections
 from holdfast.surfaces.http.proxies import Proxies
 from tests.support.raw import Wire, dial, exchange
-from tests.support.server import serving
+from tests.support.server import TestServer, serving
 
 GOOD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 UPLOAD = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
@@ -134,6 +135,36 @@ async def test_what_was_answered_early_does_not_spoil_the_next_request(sqlite_da
         await wire.send(GOOD.replace(b"/healthz", b"/nothing"))
         third = await wire.answer()
         assert third is not None and third.status == 404
+        await wire.close()
+
+
+async def test_a_client_that_says_nothing_is_hung_up_on(sqlite_database: SqliteDatabase) -> None:
+    async with serving(sqlite_database, idle_timeout_seconds=1) as server:
+        silent, waiting = await dial(server.url), await dial(server.url)
+        await waiting.send(GOOD)
+        assert await waiting.answer() is not None
+        assert await silent.closed() and await waiting.closed()
+        await silent.close()
+        await waiting.close()
+
+
+async def connections(server: TestServer) -> int:
+    async with server.stranger() as client:
+        metrics = (await client.get("/metrics")).text
+    return int(float(metrics.split("\nholdfast_http_connections ")[1].split("\n")[0]))
+
+
+async def test_an_answer_that_nobody_reads_is_given_up(
+    sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "UNREAD_SECONDS", 0.2)
+    async with serving(sqlite_database) as server:
+        wire = await dial(server.url)
+        await wire.send(GOOD.replace(b"/healthz", b"/api/openapi.json") * 400)
+        async with asyncio.timeout(60):
+            # The one that asks is open itself.
+            while await connections(server) > 1:
+                await asyncio.sleep(0.05)
         await wire.close()
 
 

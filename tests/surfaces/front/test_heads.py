@@ -95,6 +95,7 @@ REFUSED = {
     "a host with a path": GOOD.replace(b"localhost", b"localhost/x"),
     "a host with a wordy port": GOOD.replace(b"localhost", b"localhost:http"),
     "two hosts in one": GOOD.replace(b"localhost", b"localhost, evil.example"),
+    "two credentials": get(b"Authorization: Bearer a", b"Authorization: Bearer a"),
     "HTTP/0.9": b"GET /healthz\r\n\r\n",
     "HTTP/2.0": GOOD.replace(b"1.1", b"2.0"),
     "HTTP/1.2": GOOD.replace(b"1.1", b"1.2"),

@@ -80,6 +80,10 @@ class Webhooks:
         self._repositories = repositories
         self._clock = clock
 
+    async def expects(self, repository_id: str) -> bool:
+        """Whether a repository of that id takes deliveries at all."""
+        return await self._database.read(lambda tx: self._find(tx, repository_id)) is not None
+
     async def receive(self, repository_id: str, headers: Mapping[str, str], body: bytes) -> Receipt:
         """Check a delivery, header names in any case, and queue a sync unless it was here before."""
         named = {name.lower(): value for name, value in headers.items()}

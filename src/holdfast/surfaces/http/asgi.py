@@ -30,8 +30,8 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
-async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
-    """The whole body, refused as soon as it is known to be too large."""
+async def read_body(scope: Scope, receive: Receive, max_bytes: int, *, keep: bool = True) -> bytes:
+    """The whole body, refused as soon as it is known to be too large; empty where it is only waited for."""
     declared = header(scope, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > max_bytes:
         raise BodyTooLarge(f"The body may have at most {max_bytes} bytes.")
@@ -45,7 +45,8 @@ async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
         size += len(chunk)
         if size > max_bytes:
             raise BodyTooLarge(f"The body may have at most {max_bytes} bytes.")
-        chunks.append(chunk)
+        if keep or not chunks:
+            chunks.append(chunk if keep else b"")
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 

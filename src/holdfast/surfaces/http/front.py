@@ -22,7 +22,7 @@ from holdfast.surfaces.http.metrics import Metrics
 
 LEAST_BODY_BYTES_PER_SECOND = 500
 LINGER_SECONDS = 2.0
-LINGER_BYTES = 1024 * 1024
+LINGER_BYTES = 256 * 1024
 """After a refusal that much is still read, and thrown away: closing on unread bytes would take the answer with it."""
 UNREAD_SECONDS = 60.0
 """How long an answer may wait for a client that does not read it."""

@@ -20,7 +20,7 @@ _STRAY = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n|\Z)|(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._\-]*+|\[[0-9A-Fa-f:.]++\])(?::[0-9]{1,5})?")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?]*+)/")
-_FRAMING = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+_CHECKED = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect", b"authorization"})
 # Shorter heads keep every bound, even in fields of the shortest kind (`a:` and a line end), and need no counting.
 _SURELY_SMALL_BYTES = 4 * MAX_FIELDS
 _HOST_RULE = "A request names its host once, in the header Host."
@@ -147,9 +147,9 @@ def _check_sizes(line: int, fields: int, line_ends: int) -> None:
 
 def body_bytes(minor: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> int | None:
     """How many bytes of body follow; None when it is chunked. Refuses whatever leaves that in doubt."""
-    host = length = coding = None
+    host = length = coding = credential = None
     for name, value in fields:
-        if name in _FRAMING:
+        if name in _CHECKED:
             if name == b"host":
                 if host is not None:
                     raise Malformed(_HOST_RULE)
@@ -162,6 +162,11 @@ def body_bytes(minor: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -
                 if coding is not None:
                     raise Malformed(_CODING_RULE)
                 coding = value
+            elif name == b"authorization":
+                if credential is not None:
+                    # A proxy may have looked at the other one.
+                    raise Malformed("A request has one header Authorization.")
+                credential = value
             elif value.lower() != b"100-continue":
                 raise ExpectationFailed("The only expectation that is met here is 100-continue.")
     _check_host(minor, target, host)
