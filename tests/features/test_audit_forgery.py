@@ -1,17 +1,22 @@
 """What somebody who holds the database but not the key can do to the audit trail, and that verify finds it."""
 
+import hmac
 import json
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.engines.master_key import KeyRing
 from holdfast.features.audit import chain, store
 from holdfast.features.audit.heads_file import HeadsFile
+from holdfast.features.audit.keys import MARKED, AuditKey
 from holdfast.features.audit.model import expected_head
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Row, Tx
+from holdfast.storage.sqlite import SqliteDatabase
 from tests.features.test_audit import OTHER, OWNER, kinds, tamper, write
 from tests.support.audit import audit_trail
 
@@ -310,3 +315,40 @@ async def test_two_replicas_share_one_key(database: Database) -> None:
     await first.seal()
     rows = await database.read(lambda tx: tx.all("SELECT DISTINCT key_id FROM audit_event"))
     assert len(rows) == 1 and (await second.verify("org_1")).intact
+
+
+@pytest.mark.parametrize("value", ["CAST(x'ff' AS TEXT)", "x'ff'", "x'7573725f31'", "1.5"])
+@pytest.mark.parametrize("column", ["actor", "detail", "sequence", "at", "mac"])
+async def test_values_of_a_kind_that_we_never_write_are_found(
+    sqlite_database: SqliteDatabase, tmp_path: Path, column: str, value: str
+) -> None:
+    audit = audit_trail(sqlite_database, directory=tmp_path)
+    await write(sqlite_database, audit, count=4)
+    await audit.close()
+    await tamper(sqlite_database, f"UPDATE audit_event SET {column} = {value} WHERE sequence = 3")
+    assert not (await audit.verify("org_1")).intact
+
+
+async def test_a_server_says_at_its_start_that_a_chain_was_cut(
+    database: Database, audit: Audit, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await audit_trail(database, directory=tmp_path).close()
+    assert not caplog.records
+    await tamper(
+        database,
+        "DELETE FROM audit_event WHERE sequence > 4",
+        "UPDATE audit_head SET sequence = 4, hash = (SELECT hash FROM audit_event WHERE sequence = 4)",
+    )
+    await audit_trail(database, directory=tmp_path).close()
+    assert any("is not the one that" in record.getMessage() for record in caplog.records)
+
+
+def test_a_mark_is_an_hmac_over_every_content_column() -> None:
+    event = {name: f"some {name}" for name in MARKED} | {"at": 5, "times": 1, "project_id": None}
+    derived = HKDFExpand(SHA256(), 32, b"holdfast audit event").derive(bytes.fromhex("ab" * 32))
+    text = json.dumps([event[name] for name in MARKED], separators=(",", ":"))
+    key = AuditKey("ab" * 32)
+    assert key.mark(event) == hmac.digest(derived, text.encode(), "sha256").hex()
+    assert "ab" * 8 not in repr(key)
+    content = {"number", "sequence", "previous_hash", "hash", "key_id", "mac", *MARKED}
+    assert content == {name.strip() for name in store._COLUMNS.split(",")}

@@ -74,6 +74,10 @@ class StorageFailed(Unavailable):
     code = "storage_unavailable"
 
 
+class Unreadable(StorageFailed):
+    """The store holds something that none of ours writes there and that cannot be read."""
+
+
 class StartFailed(HoldfastError):
     """The server cannot start; the message is one line with the remedy."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
+from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, Unreadable, ended_early
 from holdfast.storage.files import make_directory
 
 try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
@@ -307,6 +307,9 @@ def _translated(problem: BaseException) -> BaseException:
     text = str(problem)
     if _DISK.search(text):
         return StorageFailed(f"The data directory's disk is full or failing ({text}); free some space and try again.")
+    if "decode to UTF-8" in text:
+        # Python's driver says so of the column's value too, which may be anything.
+        return Unreadable("A text in the store is not text: somebody else wrote there; restore a backup.")
     if "is locked" in text:
         return StorageFailed("The database is busy with another process; try again.")
     if "readonly database" in text or "unable to open database file" in text:

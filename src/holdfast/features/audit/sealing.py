@@ -58,9 +58,13 @@ class Sealer:
 
     async def write_heads(self) -> None:
         """Append to the heads file what moved since the last time; a file that cannot be written is complained of."""
-        rows = await self._database.read(store.heads)
         try:
-            await asyncio.to_thread(self._append, rows)
+            if self._written is None:
+                known = await asyncio.to_thread(self._heads.read)
+                self._written = {head.organization_id: head for head, _ in known.heads}
+                await self._compare([head for head, breaks in known.heads if breaks == len(known.breaks)])
+            rows = await self._database.read(store.heads)
+            await asyncio.to_thread(self._append, rows, self._written)
         except OSError as problem:
             if "" not in self._complained:
                 _log.warning("The heads file %s cannot be written (%s)", self._heads.path, problem.strerror)
@@ -162,14 +166,28 @@ class Sealer:
         }
         key_store.insert_checkpoint(tx, row | {"mac": key.mark_checkpoint(row)})
 
-    def _append(self, rows: Sequence[Row]) -> None:
-        if self._written is None:
-            known = self._heads.read()
-            self._written = {head.organization_id: head for head, _ in known.heads}
+    async def _compare(self, heads: Sequence[Head]) -> None:
+        """Say at the start what `verify` would find anyway: that a chain is shorter than it was, or another."""
+        longest: dict[str, Head] = {}
+        for head in heads:
+            if head.sequence >= longest.get(head.organization_id, head).sequence:
+                longest[head.organization_id] = head
+
+        def differing(tx: Tx) -> list[str]:
+            return [id for id, head in longest.items() if store.seal_at(tx, id, head.sequence) != head.hash]
+
+        for organization_id in await self._database.read(differing):
+            _log.error(
+                "The audit chain of %s is not the one that %s knows. Run `holdfast audit verify`.",
+                organization_id,
+                self._heads.path,
+            )
+
+    def _append(self, rows: Sequence[Row], written: dict[str, Head]) -> None:
         heads = [Head(**row) for row in rows]
-        moved = [head for head in heads if head.mac is not None and self._written.get(head.organization_id) != head]
+        moved = [head for head in heads if head.mac is not None and written.get(head.organization_id) != head]
         self._heads.append(moved)
-        self._written |= {head.organization_id: head for head in moved}
+        written |= {head.organization_id: head for head in moved}
 
     def _complain(self, broken: set[str]) -> None:
         for organization_id in sorted(broken - self._complained):

@@ -78,6 +78,15 @@ def last(tx: Tx, organization_id: str) -> Row | None:
     )
 
 
+def seal_at(tx: Tx, organization_id: str, sequence: int) -> str | None:
+    """The seal at a place of a chain."""
+    row = tx.one(
+        "SELECT hash FROM audit_event WHERE organization_id = :organization_id AND sequence = :sequence",
+        {"organization_id": organization_id, "sequence": sequence},
+    )
+    return None if row is None else str(row["hash"])
+
+
 def stands(tx: Tx, organization_id: str, head: Row) -> bool:
     """Whether the chain ends where its head says."""
     end = last(tx, organization_id)

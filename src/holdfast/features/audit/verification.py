@@ -9,7 +9,7 @@ from holdfast.features.audit.heads_file import HeadsFile, Known
 from holdfast.features.audit.keys import AuditKey, AuditKeys
 from holdfast.features.audit.model import Head, Problem, ProblemKind, Verification, Witness
 from holdfast.features.audit.sealing import BATCH, BEFORE_MARKS
-from holdfast.storage.database import Database, Row, Tx
+from holdfast.storage.database import Database, Row, Tx, Unreadable
 
 _SHOWN = 100
 # The heads file follows within seconds; further behind, nobody was writing it.
@@ -44,7 +44,12 @@ async def verify(
 
     end: _End | None = None
     while end is None:
-        rows, end = await database.read(look)
+        try:
+            rows, end = await database.read(look)
+        except Unreadable as problem:
+            message = f"an event after {walk.sequence} cannot be read: {problem.message}"
+            walk.add("altered", walk.sequence + 1, None, message)
+            return Verification(organization_id, walk.events, 0, None, tuple(walk.problems), tuple(notes))
         for row in rows:
             walk.visit(row)
     head = end.head
