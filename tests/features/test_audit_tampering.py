@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -284,6 +285,7 @@ class Prepared:
 _prepared: dict[Path, Prepared] = {}
 
 
+@pytest.mark.slow
 @given(tamperings=st.lists(_tamperings, max_size=2), chained=st.booleans())
 @example(tamperings=[], chained=False)
 @example(tamperings=[], chained=True)
