@@ -102,7 +102,7 @@ class ThroughMemory:
     def __init__(self, database: Database, search: SearchEngine) -> None:
         clock = SystemClock()
         audit = audit_trail(database, clock)
-        gate = Workspaces(database, audit, clock, lambda tx, organization, project: True, lambda *_: True)
+        gate = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
         self._database = database
         self._search = search
         self._memory = MemoryService(database, audit, gate, search, EventBus(database, clock), clock)

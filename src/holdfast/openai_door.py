@@ -1,11 +1,12 @@
 """Owns how the OpenAI-compatible endpoint is put together: its paths, its models, and what they know."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from pydantic import BaseModel
 from starlette.requests import Request
 
+from holdfast.core.access import READ, RUN, WRITE
 from holdfast.core.errors import Invalid, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -31,7 +32,7 @@ from holdfast.surfaces.openai.models import get_model, list_models
 from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses import Responses
-from holdfast.surfaces.openai.surface import Handler, OpenAiSurface
+from holdfast.surfaces.openai.surface import Handler, OpenAiSurface, Route
 from holdfast.surfaces.rest import vector_stores
 from holdfast.surfaces.rest.api import Call, Operation, body_of, query_of, render
 
@@ -53,12 +54,12 @@ def build_openai(settings: Settings, services: Services, authenticator: Authenti
     return OpenAiSurface(
         ProjectDoor(gate, services.workspaces, project_exists, "chat"),
         services.models,
-        handlers(services, settings.embeddings_model or EMBEDDED_EMBEDDER),
+        routes(services, settings.embeddings_model or EMBEDDED_EMBEDDER),
         max_body_bytes=settings.max_chat_bytes,
     )
 
 
-def handlers(services: Services, embeddings_model: str) -> Mapping[tuple[str, str], Handler]:
+def routes(services: Services, embeddings_model: str) -> Sequence[Route]:
     """Every path under `/{project_id}/{endpoint}/v1`."""
     passthrough = Passthrough(services.usage)
     turns = EndpointTurns(services)
@@ -66,23 +67,23 @@ def handlers(services: Services, embeddings_model: str) -> Mapping[tuple[str, st
     responses = Responses(services.responses, turns)
     files = Files(services.documents, turns.workspace_of)
     embeddings = Embeddings(passthrough, services.search.embed, embeddings_model)
-    return {
-        ("GET", "/models"): list_models,
-        ("GET", "/models/{model}"): get_model,
-        ("POST", "/chat/completions"): chat.create,
-        ("POST", "/embeddings"): embeddings.create,
-        ("POST", "/responses"): responses.create,
-        ("GET", "/responses/{response_id}"): responses.get,
-        ("GET", "/responses/{response_id}/input_items"): responses.input_items,
-        ("POST", "/responses/{response_id}/cancel"): responses.cancel,
-        ("DELETE", "/responses/{response_id}"): responses.delete,
-        ("POST", "/files"): files.create,
-        ("GET", "/files"): files.list,
-        ("GET", "/files/{file_id}"): files.get,
-        ("GET", "/files/{file_id}/content"): files.content,
-        ("DELETE", "/files/{file_id}"): files.delete,
-        **_in_workspace(vector_stores.operations(services.vector_stores), turns.workspace_of),
-    }
+    return [
+        Route("GET", "/models", list_models, READ),
+        Route("GET", "/models/{model}", get_model, READ),
+        Route("POST", "/chat/completions", chat.create, RUN),
+        Route("POST", "/embeddings", embeddings.create, RUN),
+        Route("POST", "/responses", responses.create, RUN),
+        Route("GET", "/responses/{response_id}", responses.get, READ),
+        Route("GET", "/responses/{response_id}/input_items", responses.input_items, READ),
+        Route("POST", "/responses/{response_id}/cancel", responses.cancel, WRITE),
+        Route("DELETE", "/responses/{response_id}", responses.delete, WRITE),
+        Route("POST", "/files", files.create, WRITE),
+        Route("GET", "/files", files.list, READ),
+        Route("GET", "/files/{file_id}", files.get, READ),
+        Route("GET", "/files/{file_id}/content", files.content, READ),
+        Route("DELETE", "/files/{file_id}", files.delete, WRITE),
+        *_in_workspace(vector_stores.operations(services.vector_stores), turns.workspace_of),
+    ]
 
 
 class EndpointTurns:
@@ -152,19 +153,21 @@ class EndpointTurns:
         return about
 
 
-def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) -> dict[tuple[str, str], Handler]:
+def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) -> list[Route]:
     """Operations of the management API that OpenAI's clients know too, in the workspace of the request."""
-    return {
-        (operation.method, operation.path.removeprefix("/api/workspaces/{workspace_id}")): _carried(
-            operation, workspace_of
+    return [
+        Route(
+            operation.method,
+            operation.path.removeprefix("/api/workspaces/{workspace_id}"),
+            _carried(operation, workspace_of),
+            operation.access,
         )
         for operation in operations
-    }
+    ]
 
 
 def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
     async def carry_out(request: OpenAiRequest) -> None:
-        operation.access.check(request.principal)
         raw = await request.read()
         path = {**request.path, "workspace_id": await workspace_of(request)}
         incoming = Request(request.scope, request.receive)

@@ -22,6 +22,7 @@ from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.ask.service import Ask
 from holdfast.features.audit.service import Audit
+from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.record import TurnRecord
 from holdfast.features.chat.reminders import Reminders
 from holdfast.features.chat.service import ChatService
@@ -85,14 +86,16 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     jobs = JobEngine(database, events)
     search = SearchEngine(database, embedder or build_embedder(settings), clock)
     ring = KeyRing(settings.data_dir, settings.secrets_master_key)
-    audit = Audit(database, ring, settings.data_dir, clock)
+    audit = Audit(database, ring, settings.data_dir, clock, workspace_store.administered)
     limiter = Limiter(database, clock)
     usage = Usage(database, clock, key_store.spenders)
     own_password = OwnPassword(database, limiter, settings.sign_ins_per_minute)
     identity = Identity(database, audit, clock, own_password, people_make_organizations=settings.allow_organizations)
     sign_in = SignIn(database, audit, clock)
     keys = Keys(database, audit, clock, _missing_workspace)
-    workspaces = Workspaces(database, audit, clock, identity_store.project_exists, identity_store.is_member)
+    workspaces = Workspaces(
+        database, audit, clock, identity_store.project_exists, identity_store.is_member, chat_store.exists
+    )
     secrets = Secrets(database, audit, workspaces, ring, clock)
     endpoints = Endpoints(
         database,

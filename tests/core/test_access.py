@@ -63,7 +63,7 @@ def test_a_key_needs_the_tier_and_a_person_does_not(tier: Tier) -> None:
     if tier in ("intel", "all"):
         access.check(key(tier=tier))
     else:
-        with pytest.raises(Forbidden, match=f"tier 'intel' or 'all'; the key's tier is '{tier}'"):
+        with pytest.raises(Forbidden, match=f"tier 'intel' or 'all'; the key has the tier '{tier}'"):
             access.check(key(tier=tier))
 
 

@@ -6,6 +6,7 @@ import jsonschema
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import Access, NeededTier
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid
 from holdfast.core.principal import Principal, Tier
 from holdfast.core.schema import input_schema, output_schema
@@ -46,8 +47,9 @@ async def _wrong(call: ToolCall, given: Given) -> Any:
     return {"items": []}
 
 
-def _tool(name: str, handler: Any = _count, tier: Tier = "core") -> AnyTool:
-    return Tool(name, name, name, Given, Answer, handler, Annotations(read_only=True), tier)
+def _tool(name: str, handler: Any = _count, tier: NeededTier = "core") -> AnyTool:
+    access = Access("workspace", "inference", tier=tier)
+    return Tool(name, name, name, Given, Answer, handler, Annotations(read_only=True), access)
 
 
 def _principal(tier: Tier = "all") -> Principal:

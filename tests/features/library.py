@@ -119,7 +119,7 @@ def build(
 ) -> Library:
     """The services for a workspace that exists."""
     audit = audit_trail(database, clock)
-    workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True)
+    workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)
     jobs = JobEngine(database, events)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.errors import Invalid, NotFound, UpstreamFailed
+from holdfast.core.errors import Forbidden, Invalid, NotFound, UpstreamFailed
 from holdfast.core.ids import new_id
 from holdfast.engines.llm.model import ChunkEvent, Done
 from holdfast.features.artifacts.model import ArtifactReference
@@ -63,9 +63,26 @@ async def test_file_search_comes_with_the_chats_documents(world: World) -> None:
 async def test_a_core_key_gets_no_code_tools(world: World) -> None:
     model = ScriptedModel("Hello.")
     asked = {"x_tools": ["code_search", "calculator"]}
-    core = replace(world.owner, tier="core")
+    core = replace(world.owner, is_person=False, tier="core")
     await take(world, model, said("Hi"), chat_id=None, principal=core, web_search_options=asked)
     assert model.offered == ["calculator"]
+
+
+@pytest.mark.contract("XM-10")
+async def test_a_core_key_has_no_artifacts_in_chats_and_a_call_of_them_writes_none(world: World) -> None:
+    model = ScriptedModel(call("create_artifact", identifier="a", title="A", type="text/plain", content="x"), "Done.")
+    await take(world, model, said("Make it"), principal=replace(world.owner, is_person=False, tier="core"))
+    assert model.offered == ["save_memory", "recall_memory", "ask_user"]
+    assert (await world.services.artifacts.list(world.owner, world.start.workspace_id))[1] == 0
+
+
+@pytest.mark.contract("XM-10")
+async def test_deep_think_needs_the_tier_that_its_report_needs(world: World) -> None:
+    model = ScriptedModel("Hello.")
+    core = replace(world.owner, is_person=False, tier="core")
+    with pytest.raises(Forbidden, match="tier 'intel'"):
+        await take(world, model, said("Hi"), principal=core, web_search_options={"x_deep_think": True})
+    assert model.bodies == []
 
 
 @pytest.mark.contract("XS-7")

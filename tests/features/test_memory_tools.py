@@ -82,5 +82,5 @@ async def test_without_a_workspace_the_remedy_is_named(world: MemoryWorld) -> No
 def test_every_memory_tool_is_in_the_core_tier(world: MemoryWorld) -> None:
     found = tools(world.memory)
     assert {each.name for each in found} == {f"xerotier.memory.{verb}" for verb in ("save", "recall", "search")}
-    assert all(each.within("core") and each.scope == "inference" for each in found)
+    assert all(each.within("core") and "inference" in each.access.scopes for each in found)
     assert [each.annotations.read_only for each in found] == [True, True, False]

@@ -118,7 +118,7 @@ async def stage(
     audit = audit_trail(database, clock)
     events = EventBus(database, clock)
     search = SearchEngine(database, WordEmbedder(64), clock)
-    workspaces = Workspaces(database, audit, clock, lambda tx, org, project: True, lambda tx, org, user: True)
+    workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
     memories, documents = Shelf("memory"), Shelf("document")
     seen: list[BlockersOf] = [lambda tx, workspace_id: blockers or []]
     service = IntelligenceService(

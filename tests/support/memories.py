@@ -47,9 +47,7 @@ async def memory_world(
     audit = audit_trail(database, clock)
     events = EventBus(database, clock)
     search = SearchEngine(database, embedder or WordEmbedder(), clock)
-    gate = Workspaces(
-        database, audit, clock, lambda tx, organization, project: True, lambda tx, organization, user: True
-    )
+    gate = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
     organization, project = new_id("org"), new_id("proj")
 
     def work(tx: Tx) -> list[str]:

@@ -1,18 +1,37 @@
-"""The table of the management API: every operation says who may call it, and says it sensibly."""
+"""The declarations: every operation, tool, prompt, resource and route says who may use it, and says it sensibly."""
 
 import dataclasses
+from typing import get_args
 
 from holdfast.core.access import Access
+from holdfast.core.tool import Tool
 from holdfast.doors import rest_operations
+from holdfast.features.server_tools.chat_access import CHAT_TOOLS
+from holdfast.openai_door import routes
+from holdfast.surfaces.mcp.prompts import KnownPrompt
+from holdfast.surfaces.mcp.resources import ACCESS, Kind
+from holdfast.surfaces.openai.surface import Route
 from holdfast.surfaces.rest.api import Operation
 from holdfast.surfaces.rest.openapi import document
+from holdfast.toolboxes import product_tools
 from tests.support.server import TestServer
 
 # Paths that change who people are or what they may do: keys have no business there.
 PEOPLE = ("/api/users", "/api/invitations", "/api/me", "/api/session", "/api/workspaces/{workspace_id}/admins")
 # Above a workspace by its path, at workspace level by its answer: the list holds only what the credential sees.
-LISTS_WHAT_IS_SEEN = ("/api/workspaces",)
-INTEL = ("/decisions", "/milestones", "/timeline", "/relations", "/graph", "/brief", "/analyze", "/import", "/export")
+LISTS_WHAT_IS_SEEN = ("/api/workspaces", "/api/audit", "/api/audit/export")
+INTEL = (
+    "/artifacts",
+    "/decisions",
+    "/milestones",
+    "/timeline",
+    "/relations",
+    "/graph",
+    "/brief",
+    "/analyze",
+    "/import",
+    "/export",
+)
 INTEL_OF_A_REPOSITORY = ("/findings", "/synthesis")
 
 
@@ -74,3 +93,44 @@ async def test_the_openapi_document_shows_the_declaration(sqlite_server: TestSer
     for operation in operations:
         shown = paths[operation.path][operation.method.lower()]["x-access"]
         assert shown == operation.access.as_json(), named(operation)
+
+
+def test_a_tool_a_prompt_or_a_route_without_a_declaration_cannot_be_written() -> None:
+    for kind in (Tool, KnownPrompt, Route):
+        (field,) = (field for field in dataclasses.fields(kind) if field.name == "access")
+        assert field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def test_every_kind_of_resource_is_declared() -> None:
+    assert set(ACCESS) == set(get_args(Kind))
+
+
+async def test_every_tool_of_chats_is_declared_like_its_twin(sqlite_server: TestServer) -> None:
+    twins = {
+        "web_search": "xerotier.research.web_search",
+        "fetch_url": "xerotier.research.fetch_url",
+        "code_search": "xerotier.code.search",
+        "gitlab_code_search": "xerotier.code.search",
+        "calculator": "xerotier.calc.evaluate",
+        "create_artifact": "xerotier.artifact.create",
+        "update_artifact": "xerotier.artifact.update",
+        "save_memory": "xerotier.memory.save",
+        "recall_memory": "xerotier.memory.recall",
+    }
+    tools = {tool.name: tool for tool in product_tools(sqlite_server.services)}
+    for name, twin in twins.items():
+        assert CHAT_TOOLS[name] == tools[twin].access, name
+    assert set(CHAT_TOOLS) == {*twins, "ask_user", "file_search"}
+
+
+async def test_the_tiers_have_as_many_tools_as_they_promise(sqlite_server: TestServer) -> None:
+    tools = product_tools(sqlite_server.services)
+    assert [sum(tool.within(tier) for tool in tools) for tier in ("core", "intel")] == [10, 25]
+
+
+async def test_every_path_of_openais_clients_is_within_a_workspace_and_takes_inference(
+    sqlite_server: TestServer,
+) -> None:
+    for route in routes(sqlite_server.services, "model"):
+        assert route.access.level == "workspace" and "inference" in route.access.scopes, route.path
+        assert ("read" in route.access.scopes) == (route.method == "GET" or route.path.endswith("/search")), route.path

@@ -73,6 +73,7 @@ async def test_what_is_wrong_is_told_by_field(sqlite_server: TestServer, base: s
 
 async def test_lists_are_paged_and_filtered(sqlite_server: TestServer, base: str) -> None:
     async with sqlite_server.client() as client:
+        await client.post(base.replace("/artifacts", "/chats"), json={"id": "chat_1"})
         for number in range(5):
             await _created(client, base, identifier=f"n{number}", chat_id="chat_1" if number < 2 else None)
         seen: list[str] = []

@@ -4,8 +4,21 @@ import json
 
 import pytest
 
+from holdfast.core.principal import Scope
 from holdfast.features.identity.model import NewKey
+from tests.support.callers import signed_in
 from tests.support.server import TestServer
+
+
+async def organization_key(server: TestServer, *scopes: Scope) -> str:
+    new = NewKey(name="org", kind="organization", scopes=frozenset(scopes))
+    return (await server.services.keys.create(server.owner, new)).secret
+
+
+async def remembered(server: TestServer, key: str, workspace_id: str, content: str) -> None:
+    async with server.client(key) as client:
+        made = await client.post(f"/api/workspaces/{workspace_id}/memories", json={"content": content})
+        assert made.status_code == 201, made.text
 
 
 async def test_what_a_key_does_is_listed_filtered_and_paged(server: TestServer) -> None:
@@ -37,6 +50,9 @@ async def test_the_export_is_json_lines_and_the_chain_verifies(server: TestServe
         events = [json.loads(line) for line in lines.text.splitlines()]
         assert events and all(event["organization_id"] == server.start.organization_id for event in events)
         await server.services.audit.seal()
+        refused = await client.get("/api/audit/verify")
+        assert refused.status_code == 403 and "whole organization" in refused.json()["error"]["message"]
+    async with server.client(await organization_key(server, "management")) as client:
         found = (await client.get("/api/audit/verify")).json()
     assert found["intact"] and found["problems"] == [] and len(found["head_hash"]) == 64
 
@@ -100,12 +116,77 @@ async def test_usage_sums_the_requests_of_each_key(server: TestServer) -> None:
 async def test_the_usage_log_names_the_source(server: TestServer) -> None:
     server.services.usage.log(server.owner, source="mcp", operation="ask", model="m", tokens_in=5, tokens_out=7)
     project = await server.mint()
-    new = NewKey(name="org", kind="organization", scopes=frozenset({"management"}))
-    organization = await server.services.keys.create(server.owner, new)
-    async with server.client(organization.secret) as client, server.client(project.secret) as confined:
+    whole = await organization_key(server, "management")
+    async with server.client(whole) as client, server.client(project.secret) as confined:
         (entry,) = (await client.get("/api/usage/log")).json()["items"]
         assert (await confined.get("/api/usage/log")).json()["items"] == []
     assert (entry["source"], entry["tokens_in"], entry["tokens_out"]) == ("mcp", 5, 7)
+
+
+async def test_workspace_admins_see_their_workspaces_events_and_members_none(server: TestServer) -> None:
+    first = server.start.workspace_id
+    other = await server.services.workspaces.create(server.owner, server.start.project_id, "Other")
+    await remembered(server, server.key, first, "The first workspace learned this")
+    await remembered(server, server.key, other.id, "The other workspace learned this")
+    organization = server.start.organization_id
+    admin = await signed_in(server, organization, "Ada", "admin")
+    member = await signed_in(server, organization, "Mel", "member")
+    ward = await signed_in(server, organization, "Ward", "member", administers=True)
+    async with server.stranger() as client:
+        for path in ("/api/audit", "/api/audit/export"):
+            refused = await client.get(path, headers=member)
+            assert refused.status_code == 403 and "role admin" in refused.json()["error"]["message"]
+            seen = (await client.get(path, headers=ward)).text
+            assert first in seen and other.id not in seen and "user.create" not in seen
+            everything = (await client.get(path, headers=admin)).text
+            assert first in everything and other.id in everything
+        foreign = await client.get("/api/audit", headers=ward, params={"workspace_id": other.id})
+        assert foreign.json()["items"] == []
+        assert (await client.get("/api/audit/verify", headers=ward)).status_code == 403
+
+
+async def test_a_confined_key_sees_its_workspaces_events_and_usage_alone(server: TestServer) -> None:
+    first, services = server.start.workspace_id, server.services
+    other = await services.workspaces.create(server.owner, server.start.project_id, "Other")
+    for workspace in (first, other.id):
+        await remembered(server, server.key, workspace, f"Something about {workspace}")
+        services.usage.log(
+            server.owner,
+            source="mcp",
+            operation="ask",
+            model="m",
+            tokens_in=5,
+            tokens_out=7,
+            workspace_id=workspace,
+            project_id=server.start.project_id,
+        )
+    confined = await server.mint("management", workspace_ids=frozenset({first}))
+    async with server.client(confined.secret) as client:
+        for path in ("/api/audit", "/api/audit/export", "/api/usage/log"):
+            seen = (await client.get(path)).text
+            assert first in seen and other.id not in seen
+        rows = (await client.get("/api/usage", params={"group_by": "workspace"})).json()["items"]
+        assert rows and {row["workspace_id"] for row in rows} == {first}
+
+
+async def test_members_and_keys_that_manage_nothing_see_their_own_usage(server: TestServer) -> None:
+    organization = server.start.organization_id
+    member = await signed_in(server, organization, "Mel", "member")
+    admin = await signed_in(server, organization, "Ada", "admin")
+    reader = await server.mint("read")
+    async with server.stranger() as client, server.client(reader.secret) as key:
+        await key.get("/api/me")
+        own = (await client.get("/api/me", headers=member)).json()
+        await client.get("/api/me", headers=admin)
+        asked = {"group_by": "actor"}
+        mine = (await client.get("/api/usage", headers=member, params=asked)).json()["items"]
+        assert {row["actor"] for row in mine} == {own["actor"]}
+        theirs = (await key.get("/api/usage", params=asked)).json()["items"]
+        assert {row["actor"] for row in theirs} == {reader.key.id}
+        everybody = (await client.get("/api/usage", headers=admin, params=asked)).json()["items"]
+        assert {own["actor"], reader.key.id} < {row["actor"] for row in everybody}
+        other = (await client.get("/api/usage", headers=member, params={**asked, "actor": reader.key.id})).json()
+        assert other["items"] == []
 
 
 async def test_jobs_are_listed_read_and_cancelled_in_their_workspace_only(server: TestServer) -> None:

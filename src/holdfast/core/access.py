@@ -76,7 +76,7 @@ class Access:
         if principal.project_id is not None and self.level == "organization":
             return "This concerns the whole organization; the key is one project's: use an organization key or sign in."
         if not holds(principal.tier, self.tier):
-            return f"This needs the tier {self.tier!r} or 'all'; the key's tier is {principal.tier!r}."
+            return f"This needs the tier {self.tier!r} or 'all'; the key has the tier {principal.tier!r}."
         return None
 
     def as_json(self) -> dict[str, object]:
@@ -102,3 +102,6 @@ WRITE = Access("workspace", "inference")
 READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
 WRITE_INTEL = Access("workspace", "inference", tier="intel")
 ADMINISTER = Access("workspace", "management", role="admin")
+# What asks a model or the network: it changes nothing here, but costs.
+RUN = WRITE
+RUN_INTEL = WRITE_INTEL

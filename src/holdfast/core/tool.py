@@ -6,9 +6,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from holdfast.core.access import holds
+from holdfast.core.access import Access, NeededTier, holds
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.principal import Principal, Scope, Tier
+from holdfast.core.principal import Principal, Tier
 
 _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
@@ -72,18 +72,19 @@ class Tool(Generic[_In, _Out]):
     output: type[_Out]
     handler: Callable[[ToolCall, _In], Awaitable[_Out]]
     annotations: Annotations
-    tier: Tier
-    scope: Scope = "inference"
+    access: Access
+    """Who may call it, on whichever surface."""
     text: Callable[[_Out], str] | None = field(default=None)
     """Renders the result for reading; the JSON of the output where absent."""
+
+    @property
+    def tier(self) -> NeededTier:
+        """The tier that a key needs."""
+        return self.access.tier
 
     def within(self, tier: Tier) -> bool:
         """Whether a key of that tier sees this tool."""
         return holds(tier, self.tier)
-
-    def open_to(self, scopes: frozenset[Scope]) -> bool:
-        """Whether a credential with these scopes may call this tool: whoever may change things may read them."""
-        return self.scope in scopes or (self.scope == "read" and "inference" in scopes)
 
 
 AnyTool = Tool[Any, Any]

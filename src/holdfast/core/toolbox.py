@@ -103,11 +103,11 @@ class Toolbox:
 
     def visible(self, principal: Principal) -> tuple[AnyTool, ...]:
         """The tools that this principal may call."""
-        key = (principal.tier, principal.scopes)
+        key = seen_as(principal)
         found = self._visible.get(key)
         if found is None:
             found = self._visible[key] = tuple(
-                tool for tool in self._tools.values() if tool.within(principal.tier) and tool.open_to(principal.scopes)
+                tool for tool in self._tools.values() if tool.access.missing(principal) is None
             )
         return found
 
@@ -159,11 +159,8 @@ class Toolbox:
 
     @staticmethod
     def _refusal(principal: Principal, tool: AnyTool) -> ToolRefused | None:
-        if not tool.within(principal.tier):
-            return ToolRefused(f"The tool {tool.name} is not in this key's tier {principal.tier!r}.")
-        if not tool.open_to(principal.scopes):
-            return ToolRefused(f"The tool {tool.name} needs the scope {tool.scope!r}.")
-        return None
+        missing = tool.access.missing(principal)
+        return None if missing is None else ToolRefused(f"The tool {tool.name} is not for this credential. {missing}")
 
     async def _outcome(self, call: ToolCall, tool: AnyTool, result: Any) -> Outcome:
         data: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
@@ -174,6 +171,12 @@ class Toolbox:
             return Outcome(text, data)
         spilled = await self._spill(call, tool.name, json.dumps(data, indent=2, ensure_ascii=False))
         return Outcome(text[:PREVIEW_CHARACTERS], shortened(data, self._max_result_bytes // 4), spilled)
+
+
+def seen_as(principal: Principal) -> tuple[object, ...]:
+    """What decides which tools a principal sees: the same for every credential of a kind."""
+    confined = (principal.project_id is not None, principal.workspace_ids is not None)
+    return (principal.is_person, principal.role, principal.tier, principal.scopes, *confined)
 
 
 def shortened(data: dict[str, Any], max_bytes: int) -> dict[str, Any]:

@@ -121,7 +121,7 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
     """A founded organization with a workspace; `accesses` are the APIs that its operator configured."""
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "sea"))
     audit = audit_trail(database, clock)
-    workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True)
+    workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
     secrets = Secrets(database, audit, workspaces, KeyRing(directory, None), clock)
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)

@@ -136,7 +136,7 @@ async def test_the_mount_stands_behind_the_gate_beside_the_management_api(sqlite
         evil = await client.post("/api/mcp", json=body, headers={"Origin": "https://evil.example.com"})
         assert evil.status_code == 403
         assert (await client.post("/api/mcp", json=body, headers={"Host": "evil.example.com"})).status_code == 421
-        assert (await client.get("/api/organizations/nothing-here")).status_code == 404
+        assert (await client.get("/api/workspaces/nothing-here")).status_code == 404
         async with server.stranger() as stranger:
             assert (await stranger.post("/api/mcp", json=body)).status_code == 401
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 
+from holdfast.core.access import RUN
 from holdfast.core.tool import Annotations, Tool
 from holdfast.core.toolbox import Toolbox
 from holdfast.features.identity.model import NewKey
@@ -32,7 +33,7 @@ async def waiting(database: SqliteDatabase) -> AsyncIterator[tuple[Slow, httpx2.
     world = await new_world(database, MovableClock())
     services, slow = world.services, Slow()
     notes = Annotations(read_only=True)
-    tool = Tool("slow", "Slow", "Takes its time", AddInput, AddOutput, slow.handler, notes, "core")
+    tool = Tool("slow", "Slow", "Takes its time", AddInput, AddOutput, slow.handler, notes, RUN)
     authenticator = Authenticator(
         services.keys, services.sign_in, services.tokens, services.limiter, services.audit, 6000
     )

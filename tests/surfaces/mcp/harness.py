@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel, Field
 
 from holdfast.app import Start, background, first_start
+from holdfast.core.access import RUN, RUN_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
@@ -99,9 +100,9 @@ class Slow:
         return AddOutput(total=given.left + given.right)
 
 
-def _tool(name: str, input: type[BaseModel], output: type[BaseModel], handler: Any, tier: Tier = "core") -> AnyTool:
+def _tool(name: str, input: type[BaseModel], output: type[BaseModel], handler: Any, access: Access = RUN) -> AnyTool:
     notes = Annotations(read_only=True, idempotent=True)
-    return Tool(name, name, f"{name} of the tests", input, output, handler, notes, tier)
+    return Tool(name, name, f"{name} of the tests", input, output, handler, notes, access)
 
 
 @dataclass
@@ -282,7 +283,7 @@ async def serve_site(
             _tool("test.ask", AskInput, AskOutput, _ask),
             _tool("test.slow", AddInput, AddOutput, slow.handler),
             _tool("test.stuck", AddInput, AddOutput, _stuck),
-            _tool("test.intel", AddInput, AddOutput, _add, "intel"),
+            _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
         toolbox = build_toolbox(services, [*(product_tools(services) if tools is None else tools), *own])
         authenticator = Authenticator(

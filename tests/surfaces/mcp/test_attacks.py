@@ -12,9 +12,11 @@ from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.clients.model import NewClient
+from holdfast.features.memory.model import Change, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.mcp import listening
+from holdfast.surfaces.mcp.resources import BRIEF
 from holdfast.surfaces.mcp.tools import ToolHandlers
 from tests.surfaces.mcp.harness import ERAS, MODERN, Raw, Site, serve_site, until
 
@@ -192,6 +194,40 @@ async def test_a_narrowed_tier_is_told_and_refused(database: Database, era: str)
 
 
 @pytest.mark.parametrize("era", ERAS)
+async def test_a_narrowed_tier_is_told_of_nothing_beyond_it(database: Database, era: str) -> None:
+    async with serve_site(database) as site, site.raw(await site.key("narrow")) as raw:
+        memory = site.services.memory
+        saved = (await memory.save(site.owner, site.workspace, NewMemory(content="Bees live on the roof"))).memory
+        assert saved is not None
+        own = f"xerotier://memory/{saved.slug}"
+        if era == "legacy":
+            await raw.initialize()
+            for uri in (own, BRIEF):
+                assert "result" in (await raw.request("resources/subscribe", {"uri": uri})).json()
+            stream = raw.http.stream("GET", site.url, headers=raw.session_headers())
+        else:
+            wanted = {"toolsListChanged": True, "resourceSubscriptions": [own, BRIEF]}
+            body, headers = raw.modern("subscriptions/listen", {"notifications": wanted})
+            stream = raw.http.stream("POST", site.url, json=body, headers=headers)
+        heard: list[dict[str, Any]] = []
+
+        def updates(uri: str) -> int:
+            return sum(event.get("params", {}).get("uri") == uri for event in heard)
+
+        async with stream as response:
+            reading = asyncio.create_task(_events(response, heard))
+            await site.services.keys.update(site.owner, await _key_id(site, "narrow"), tier="core")
+            await until(lambda: any(event.get("method") == "notifications/tools/list_changed" for event in heard))
+            before = updates(BRIEF)
+            # Each edit changes both; when the second of one is heard, the first of the other would have been.
+            for number in (1, 2):
+                await memory.edit(site.owner, site.workspace, saved.slug, Change(title=f"Bees {number}"))
+            await until(lambda: updates(own) >= 2)
+            reading.cancel()
+        assert updates(BRIEF) == before
+
+
+@pytest.mark.parametrize("era", ERAS)
 async def test_a_deleted_workspace_ends_what_was_bound_to_it(database: Database, era: str) -> None:
     async with serve_site(database) as site:
         doomed = await site.services.workspaces.create(site.owner, site.project, "Doomed")
@@ -318,7 +354,7 @@ async def test_a_tool_above_the_tier_is_not_even_a_header_schema(sqlite_database
             call = {"name": "test.intel", "arguments": {"left": 1}}
             answer = await raw.modern_request("tools/call", call)
             assert answer.status_code == 400
-            assert "not in this key's tier" in answer.json()["error"]["message"]
+            assert "needs the tier 'intel' or 'all'" in answer.json()["error"]["message"]
 
 
 async def test_a_stateless_call_does_not_list_the_tools_first(

@@ -79,6 +79,7 @@ class ArtifactService:
         self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact, chunks: Sequence[Chunk]
     ) -> Artifact:
         workspace = self._workspaces.check(tx, principal, workspace_id)
+        self._workspaces.check_chat(tx, workspace.id, new.chat_id)
         now = self._clock.now()
         made = Artifact(
             id=new_id("art"),
@@ -183,6 +184,7 @@ class ArtifactService:
 
         def work(tx: Tx) -> tuple[list[Artifact], int]:
             id = self._workspaces.check(tx, principal, workspace_id).id
+            self._workspaces.check_chat(tx, id, chat_id)
             found = store.page(tx, id, chat_id=chat_id, type=type, limit=limit, offset=offset)
             return found, store.count(tx, id, chat_id=chat_id, type=type)
 
@@ -207,6 +209,7 @@ class ArtifactService:
 
         def work(tx: Tx) -> Page[Artifact]:
             id = self._workspaces.check(tx, principal, workspace_id).id
+            self._workspaces.check_chat(tx, id, chat_id)
             found = store.page(tx, id, chat_id=chat_id, type=type, limit=limit + 1, before=before)
             return page_of(found, limit, lambda row: [row.updated_at, row.id])
 

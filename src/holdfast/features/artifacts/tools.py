@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.artifacts.model import TYPES, Artifact, ArtifactReading, ArtifactReference, NewArtifact
@@ -177,7 +178,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             output=WrittenOutput,
             handler=create,
             annotations=Annotations(read_only=False),
-            tier="intel",
+            access=WRITE_INTEL,
         ),
         Tool(
             name="xerotier.artifact.update",
@@ -188,7 +189,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             output=WrittenOutput,
             handler=update,
             annotations=Annotations(read_only=False),
-            tier="intel",
+            access=WRITE_INTEL,
         ),
         Tool(
             name="xerotier.artifact.read",
@@ -199,7 +200,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             output=ReadOutput,
             handler=read,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="intel",
+            access=READ_INTEL,
         ),
         Tool(
             name="xerotier.artifact.list",
@@ -210,7 +211,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             output=ListOutput,
             handler=list_all,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="intel",
+            access=READ_INTEL,
         ),
     ]
 

@@ -23,6 +23,7 @@ from holdfast.features.audit.keys import AuditKeys
 from holdfast.features.audit.model import AuditEvent, AuditFilter, Head, Outcome, Verification, Witness
 from holdfast.features.audit.sealing import BATCH, Sealer
 from holdfast.features.audit.verification import verify
+from holdfast.features.audit.visibility import Administered, nothing_administered, seen_workspaces
 from holdfast.storage.database import Database, Tx
 
 SEAL_SECONDS = 0.4
@@ -37,9 +38,20 @@ _log = logging.getLogger(__name__)
 class Audit:
     """The trail of one installation: a chain for each organization."""
 
-    def __init__(self, database: Database, ring: KeyRing, directory: Path, clock: Clock | None = None) -> None:
-        """`ring` opens the key that events are marked with; heads are written into a file in the `directory`."""
+    def __init__(
+        self,
+        database: Database,
+        ring: KeyRing,
+        directory: Path,
+        clock: Clock | None = None,
+        administered: Administered = nothing_administered,
+    ) -> None:
+        """`ring` opens the key that events are marked with; heads are written into a file in the `directory`.
+
+        `administered` gives the workspaces that a person administers by themselves.
+        """
         self._database = database
+        self._administered = administered
         self._clock = clock or SystemClock()
         self._keys = AuditKeys(ring, self._clock)
         self._heads = HeadsFile(directory, database.dialect)
@@ -99,19 +111,21 @@ class Audit:
         self, principal: Principal, wanted: AuditFilter = ANY, *, cursor: str | None = None, limit: int = 50
     ) -> Page[AuditEvent]:
         """The newest events that match, of what the principal may see."""
-        principal.require("management")
         before = int(decode_cursor(cursor, int)[0]) if cursor else None
-        rows = await self._database.read(lambda tx: _page(tx, principal, wanted, before, limit + 1))
+        rows = await self._database.read(lambda tx: self._page(tx, principal, wanted, before, limit + 1))
         return page_of(rows, limit, lambda event: (event.number,))
+
+    async def check(self, principal: Principal) -> None:
+        """Forbidden unless the principal sees any events: told before an export begins, not in the middle of it."""
+        await self._database.read(lambda tx: seen_workspaces(tx, principal, self._administered))
 
     async def export(self, principal: Principal, wanted: AuditFilter = ANY) -> AsyncIterator[str]:
         """Every event that matches as JSON lines, newest first."""
-        principal.require("management")
         before: int | None = None
         while True:
             start = before
             rows = await self._database.read(
-                partial(_page, principal=principal, wanted=wanted, before=start, limit=BATCH)
+                partial(self._page, principal=principal, wanted=wanted, before=start, limit=BATCH)
             )
             for event in rows:
                 yield json.dumps(as_json(event), separators=(",", ":")) + "\n"
@@ -191,6 +205,19 @@ class Audit:
         await self._write_denials(everything=True)
         await self.close()
 
+    def _page(
+        self, tx: Tx, principal: Principal, wanted: AuditFilter, before: int | None, limit: int
+    ) -> "builtins.list[AuditEvent]":
+        return store.page(
+            tx,
+            principal.organization_id,
+            wanted,
+            project_id=principal.project_id,
+            workspace_ids=seen_workspaces(tx, principal, self._administered),
+            before=before,
+            limit=limit,
+        )
+
     async def _write_denials(self, *, everything: bool) -> None:
         due = self._denials.due(everything=everything)
         if due:
@@ -204,18 +231,6 @@ class Audit:
 def as_json(event: AuditEvent) -> dict[str, object]:
     """The event as the export and the command line show it."""
     return asdict(event) | {"at": iso(event.at)}
-
-
-def _page(tx: Tx, principal: Principal, wanted: AuditFilter, before: int | None, limit: int) -> "list[AuditEvent]":
-    return store.page(
-        tx,
-        principal.organization_id,
-        wanted,
-        project_id=principal.project_id,
-        workspace_ids=principal.workspace_ids,
-        before=before,
-        limit=limit,
-    )
 
 
 def _storable(text: str) -> str:

@@ -40,6 +40,16 @@ def find(tx: Tx, workspace_id: str, chat_id: str) -> Chat | None:
     return None if row is None else _with_totals(tx, workspace_id, [row])[0]
 
 
+def exists(tx: Tx, workspace_id: str, chat_id: str) -> bool:
+    """Whether the workspace has a chat of that id."""
+    row = tx.one(
+        "SELECT 1 AS found FROM chat WHERE workspace_id = :workspace_id AND id = :chat_id",
+        # PostgreSQL takes no NUL, and no chat is named with one.
+        {"workspace_id": workspace_id, "chat_id": chat_id.replace("\x00", "")},
+    )
+    return row is not None
+
+
 def page(tx: Tx, workspace_id: str, before: tuple[int, str] | None, limit: int) -> list[Chat]:
     """Chats by their last message, newest first."""
     at, last = before or (2**62, "")

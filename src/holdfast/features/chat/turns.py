@@ -25,6 +25,7 @@ from holdfast.features.chat.record import TurnRecord
 from holdfast.features.chat.reminders import Reminders, with_reminders
 from holdfast.features.chat.tools import ChatTools, Place
 from holdfast.features.chat.trail import conversation
+from holdfast.features.server_tools.chat_access import DEEP_THINK
 from holdfast.features.server_tools.chat_selection import MAX_ROUNDS, ToolOptions, tool_options, upstream_body
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
@@ -89,6 +90,8 @@ class ChatTurns:
         """
         principal.require("inference")
         options = tool_options(body, max_rounds=self._max_rounds)
+        if options.deep_think:
+            DEEP_THINK.check(principal)
         if options.deep_think and self._deep_think is None:
             problem = "leave it out; plain research works"
             raise Invalid(

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import READ
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.documents.service import DocumentService
 
@@ -52,6 +53,6 @@ def chat_tools(service: DocumentService) -> list[AnyTool]:
             output=FileSearchOutput,
             handler=search,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=READ,
         )
     ]

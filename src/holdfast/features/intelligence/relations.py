@@ -91,6 +91,7 @@ class Relations:
             if entity is None:
                 rows = relation_store.newest(tx, workspace, limit + 1, relation=name, after=after)
             else:
+                self.find(tx, workspace, entity)
                 ties = reversed(relation_store.of(tx, workspace, [entity]))
                 rows = [
                     tie

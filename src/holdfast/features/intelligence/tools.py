@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso_or_none, parse_time
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.intelligence import tool_models as wire
@@ -157,7 +158,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             output=wire.BriefOutput,
             handler=handlers.brief,
             annotations=_READ,
-            tier="intel",
+            access=READ_INTEL,
             text=_brief_text,
         ),
         Tool(
@@ -168,7 +169,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             output=wire.TimelineOutput,
             handler=handlers.timeline,
             annotations=_READ,
-            tier="intel",
+            access=READ_INTEL,
         ),
         Tool(
             name="xerotier.intelligence.decisions",
@@ -179,7 +180,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             output=wire.DecisionsOutput,
             handler=handlers.decisions,
             annotations=_READ,
-            tier="intel",
+            access=READ_INTEL,
         ),
         Tool(
             name="xerotier.intelligence.analyze",
@@ -190,7 +191,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             output=wire.AnalyzeOutput,
             handler=handlers.analyze,
             annotations=_READ,
-            tier="intel",
+            access=READ_INTEL,
             text=lambda found: found.markdown,
         ),
         Tool(
@@ -202,7 +203,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             output=wire.GraphOutput,
             handler=handlers.graph,
             annotations=_READ,
-            tier="intel",
+            access=READ_INTEL,
         ),
     ]
 
@@ -218,7 +219,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             output=wire.RelateOutput,
             handler=handlers.relate,
             annotations=Annotations(read_only=False, idempotent=True),
-            tier="intel",
+            access=WRITE_INTEL,
         ),
         Tool(
             name="xerotier.intelligence.track_decision",
@@ -229,7 +230,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             output=wire.TrackedDecision,
             handler=handlers.track_decision,
             annotations=_WRITE,
-            tier="intel",
+            access=WRITE_INTEL,
         ),
         Tool(
             name="xerotier.intelligence.track_milestone",
@@ -240,7 +241,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             output=wire.MilestoneOut,
             handler=handlers.track_milestone,
             annotations=_WRITE,
-            tier="intel",
+            access=WRITE_INTEL,
         ),
     ]
 

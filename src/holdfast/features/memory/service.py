@@ -98,7 +98,7 @@ class MemoryService:
         checked = draft(new)
         if isinstance(checked, Refusal):
             return await self._refuse(principal, workspace_id, checked)
-        known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, checked.digest))
+        known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, new, checked.digest))
         if known is not None and new.supersedes is None:
             return Saved("duplicate", known, reason=KNOWN)
         vector = await self._vector(checked.title, checked.content)
@@ -160,6 +160,7 @@ class MemoryService:
 
         def work(tx: Tx) -> Page[Memory]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
+            self._workspaces.check_chat(tx, workspace.id, filters.chat_id)
             rows = store.page(tx, workspace.id, filters, before, limit + 1)
             return page_of(rows, limit, lambda row: [row.learned_at, row.id])
 
@@ -332,8 +333,9 @@ class MemoryService:
         rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, list(alike))) if alike else {}
         return [(rows[id], cosine) for id, cosine in alike.items() if id in rows and rows[id].status == "current"]
 
-    def _said(self, tx: Tx, principal: Principal, workspace_id: str, digest: str) -> Memory | None:
+    def _said(self, tx: Tx, principal: Principal, workspace_id: str, new: NewMemory, digest: str) -> Memory | None:
         workspace = self._workspaces.check(tx, principal, workspace_id)
+        self._workspaces.check_chat(tx, workspace.id, new.chat_id or None)
         return store.find_current(tx, workspace.id, digest)
 
     def _found(

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.model import Hit
@@ -234,7 +235,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             output=SearchOutput,
             handler=search,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=READ,
             text=_search_text,
         ),
         Tool(
@@ -249,7 +250,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             output=RecallOutput,
             handler=recall,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=READ,
             text=_recall_text,
         ),
         Tool(
@@ -264,7 +265,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             output=SaveOutput,
             handler=save,
             annotations=Annotations(read_only=False, idempotent=True),
-            tier="core",
+            access=WRITE,
             text=_save_text,
         ),
     ]

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from holdfast.core import jsontext
+from holdfast.core.access import READ, RUN
 from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, NotFound
 from holdfast.core.principal import Principal
@@ -183,8 +184,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             ProjectsOut,
             list_projects,
             _READ,
-            "core",
-            scope="read",
+            READ,
             text=lambda found: _text(found.projects),
         ),
         Tool(
@@ -198,7 +198,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             AnswerOut,
             ask,
             Annotations(read_only=True),
-            "core",
+            RUN,
             text=lambda found: found.answer,
         ),
         Tool(
@@ -211,8 +211,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             MatchesOut,
             search_memory,
             _READ,
-            "core",
-            scope="read",
+            READ,
             text=lambda found: _text(found.matches),
         ),
         Tool(
@@ -224,8 +223,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             ProjectStatusOut,
             get_project_status,
             _READ,
-            "core",
-            scope="read",
+            READ,
         ),
     ]
 

@@ -19,6 +19,8 @@ from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
 from holdfast.features.responses.model import OPEN, Asked, ResponseNotFound, Stored, check, fresh_id, wrong
+from holdfast.features.server_tools.chat_access import DEEP_THINK
+from holdfast.features.server_tools.chat_selection import tool_options
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -55,15 +57,19 @@ class ResponseService:
         principal.require("inference")
         check(request)
         items = input_items(request.get("input"))
-        workspace_id = workspace_id or await self._first_workspace(principal, project_id)
+        named = workspace_id
+        workspace_id = named or await self._first_workspace(principal, project_id)
 
         def work(tx: Tx) -> Asked:
             place = self._workspaces.check(tx, principal, workspace_id).id
-            history = self._history(tx, principal, project_id, request.get("previous_response_id"))
+            within = None if named is None else place
+            history = self._history(tx, principal, project_id, request.get("previous_response_id"), within)
             return Asked(fresh_id(), project_id, place, endpoint, request, items, history, self._clock.now())
 
         asked = await self._database.read(work)
-        asked.translated()
+        if tool_options(asked.translated().body).deep_think:
+            # Told now: a background answer would only fail later.
+            DEEP_THINK.check(principal)
         return asked
 
     def events(self, asked: Asked) -> ResponseEvents:
@@ -88,17 +94,17 @@ class ResponseService:
         await self._database.write(work)
         return queued.response
 
-    async def get(self, principal: Principal, project_id: str, response_id: str) -> Stored:
-        """One response, as far as it is."""
+    async def get(self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str) -> Stored:
+        """One response, as far as it is; of the workspace that is named, or of any in the project."""
         principal.require_any("read", "inference")
-        return await self._database.read(lambda tx: self._found(tx, principal, project_id, response_id))
+        return await self._database.read(lambda tx: self._found(tx, principal, project_id, workspace_id, response_id))
 
-    async def cancel(self, principal: Principal, project_id: str, response_id: str) -> Json:
+    async def cancel(self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str) -> Json:
         """Stop a background response; one that is over stays as it is."""
         principal.require("inference")
 
         def work(tx: Tx) -> Json:
-            found = self._found(tx, principal, project_id, response_id)
+            found = self._found(tx, principal, project_id, workspace_id, response_id)
             if found.job_id is None:
                 raise Conflict("Only a background response can be cancelled; end the request of any other.")
             if found.status not in OPEN:
@@ -118,12 +124,12 @@ class ResponseService:
 
         return await self._database.write(work)
 
-    async def delete(self, principal: Principal, project_id: str, response_id: str) -> None:
+    async def delete(self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str) -> None:
         """Forget a response, and stop it where it still runs."""
         principal.require("inference")
 
         def work(tx: Tx) -> None:
-            found = self._found(tx, principal, project_id, response_id)
+            found = self._found(tx, principal, project_id, workspace_id, response_id)
             if found.job_id is not None and found.status in OPEN:
                 self._jobs.cancel(tx, found.job_id)
             store.delete(tx, response_id)
@@ -162,6 +168,9 @@ class ResponseService:
             async with aclosing(turn(principal, asked, asked.translated().body)) as events:
                 async for event in events:
                     deque(made.hear(event), maxlen=0)
+        except Forbidden as problem:
+            # The key was narrowed since; asking again gives the same.
+            raise JobFailed(problem.message) from problem
         except UpstreamRefused as problem:
             if problem.retryable:
                 raise
@@ -182,7 +191,7 @@ class ResponseService:
 
     async def _with_history(self, principal: Principal, asked: Asked) -> Asked:
         history = await self._database.read(
-            lambda tx: self._history(tx, principal, asked.project_id, asked.previous_id)
+            lambda tx: self._history(tx, principal, asked.project_id, asked.previous_id, None)
         )
         return replace(asked, history=history)
 
@@ -191,9 +200,11 @@ class ResponseService:
         store.delete_before(tx, asked.workspace_id, self._clock.now() - KEPT_MILLIS)
         store.insert(tx, stored)
 
-    def _found(self, tx: Tx, principal: Principal, project_id: str, response_id: str) -> Stored:
+    def _found(
+        self, tx: Tx, principal: Principal, project_id: str, workspace_id: str | None, response_id: str
+    ) -> Stored:
         found = store.find(tx, response_id, project_id)
-        if found is None or not principal.sees_workspace(found.asked.workspace_id):
+        if found is None or not _within(principal, found.asked.workspace_id, workspace_id):
             raise ResponseNotFound(response_id)
         self._workspaces.check(tx, principal, found.asked.workspace_id)
         return self._settled(tx, found)
@@ -210,12 +221,14 @@ class ResponseService:
             return found.ended("failed", {"code": "server_error", "message": job.error or "The answer failed."})
         return found.ended("cancelled") if job.state == "cancelled" else found
 
-    def _history(self, tx: Tx, principal: Principal, project_id: str, previous: str | None) -> list[Json]:
+    def _history(
+        self, tx: Tx, principal: Principal, project_id: str, previous: str | None, workspace_id: str | None
+    ) -> list[Json]:
         """Everything that was said up to and with a response, oldest first."""
         rounds: list[list[Json]] = []
         while previous is not None:
             link = store.links(tx, previous, project_id)
-            if link is None or not principal.sees_workspace(link[1]):
+            if link is None or not _within(principal, link[1], workspace_id):
                 raise ResponseNotFound(previous)
             self._workspaces.check(tx, principal, link[1])
             if len(rounds) >= MAX_CHAIN:
@@ -229,3 +242,8 @@ class ResponseService:
         if not page.items:
             raise wrong("(workspace)", "the project has none that this credential sees; make one first")
         return page.items[0].id
+
+
+def _within(principal: Principal, where: str, named: str | None) -> bool:
+    """Whether a response's workspace is one that the principal sees, and the one that the request names."""
+    return principal.sees_workspace(where) and named in (None, where)

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import RUN
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines import calculator
 
@@ -34,7 +35,7 @@ def tools() -> list[AnyTool]:
             output=EvaluateOutput,
             handler=_evaluate,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=RUN,
             text=_text,
         )
     ]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import RUN_INTEL
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.code_hosts.engine import MAX_QUERY, RESULTS, CodeSearch
@@ -72,7 +73,7 @@ def _search_tool(code: CodeSearch) -> AnyTool:
         output=CodeSearchOutput,
         handler=search,
         annotations=_READS_CODE,
-        tier="intel",
+        access=RUN_INTEL,
         text=rendering.code_search,
     )
 
@@ -92,7 +93,7 @@ def _overview_tool(code: CodeSearch) -> AnyTool:
         output=OverviewOutput,
         handler=overview,
         annotations=_READS_CODE,
-        tier="intel",
+        access=RUN_INTEL,
         text=rendering.overview,
     )
 
@@ -118,6 +119,6 @@ def _read_tool(code: CodeSearch) -> AnyTool:
         output=ReadOutput,
         handler=read,
         annotations=_READS_CODE,
-        tier="intel",
+        access=RUN_INTEL,
         text=rendering.files,
     )

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import RUN
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.fetch.pages import MAX_FOLLOW, MAX_URLS, FetchedPage, Fetcher
@@ -74,7 +75,7 @@ def _search_tool(web_search: WebSearch) -> AnyTool:
         output=WebSearchOutput,
         handler=search,
         annotations=_READS_THE_WEB,
-        tier="core",
+        access=RUN,
         text=rendering.web_search,
     )
 
@@ -107,7 +108,7 @@ def _fetch_tool(fetcher: Fetcher) -> AnyTool:
         output=FetchOutput,
         handler=fetch,
         annotations=_READS_THE_WEB,
-        tier="core",
+        access=RUN,
         text=rendering.pages,
     )
 
@@ -141,6 +142,6 @@ def _inspect_tool(inspector: SiteInspector) -> AnyTool:
         output=InspectOutput,
         handler=inspect,
         annotations=_READS_THE_WEB,
-        tier="core",
+        access=RUN,
         text=lambda output: rendering.site(SiteReport.model_validate(output.model_dump())),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from holdfast.core.access import at_least
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
 from holdfast.core.ids import new_id
@@ -170,7 +171,6 @@ class Usage:
         self, principal: Principal, wanted: UsageFilter = ANY, group_by: Sequence[Grouping] = DEFAULT_GROUPING
     ) -> list[UsageRow]:
         """Sums by kind and by the groupings, of what the principal may see."""
-        principal.require("management")
         unknown = [grouping for grouping in group_by if grouping not in GROUPINGS]
         if unknown:
             problem = f"{unknown[0]!r} is none of {', '.join(GROUPINGS)}"
@@ -178,17 +178,31 @@ class Usage:
         await self.flush()
         grouped = [*dict.fromkeys(group_by)]
         grouped += [] if "kind" in grouped else ["kind"]
-        return await self._database.read(lambda tx: store.report(tx, principal, wanted, grouped))
+        return await self._database.read(
+            lambda tx: store.report(tx, principal, wanted, grouped, self._seen_actors(tx, principal))
+        )
 
     async def entries(
         self, principal: Principal, wanted: UsageFilter = ANY, *, cursor: str | None = None, limit: int = 50
     ) -> Page[UsageEntry]:
         """The calls that used a model, newest first."""
-        principal.require("management")
         before = id_in_cursor(cursor, "use") if cursor else None
         await self.flush()
-        rows = await self._database.read(lambda tx: store.entries(tx, principal, wanted, before, limit + 1))
+
+        def work(tx: Tx) -> list[UsageEntry]:
+            return store.entries(tx, principal, wanted, before, limit + 1, self._seen_actors(tx, principal))
+
+        rows = await self._database.read(work)
         return page_of(rows, limit, lambda entry: (entry.id,))
+
+    def _seen_actors(self, tx: Tx, principal: Principal) -> Collection[str] | None:
+        """Whose usage the principal sees; None: everybody's within their reach. Whoever manages nothing sees their own.
+
+        A member's own is also what the keys that they made used.
+        """
+        if principal.is_person:
+            return None if at_least(principal.role, "admin") else self._spenders(tx, principal)
+        return None if "management" in principal.scopes else (principal.actor,)
 
     async def flush(self) -> None:
         """Keep what was counted up to now."""

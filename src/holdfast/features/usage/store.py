@@ -163,10 +163,12 @@ def total(
     return float(row["amount"] or 0) if row else 0.0
 
 
-def report(tx: Tx, principal: Principal, wanted: UsageFilter, grouped: Sequence[Grouping]) -> list[UsageRow]:
-    """Sums by the groupings, newest first."""
+def report(
+    tx: Tx, principal: Principal, wanted: UsageFilter, grouped: Sequence[Grouping], actors: Collection[str] | None
+) -> list[UsageRow]:
+    """Sums by the groupings, newest first; of these actors, or of everybody in the principal's reach."""
     columns = [_COLUMN_OF[grouping] for grouping in grouped]
-    where, params = _conditions(principal, wanted)
+    where, params = _conditions(principal, wanted, actors)
     if wanted.since is not None:
         where, params = f"{where} AND day >= :since", params | {"since": day_of(wanted.since)}
     if wanted.until is not None:
@@ -179,9 +181,16 @@ def report(tx: Tx, principal: Principal, wanted: UsageFilter, grouped: Sequence[
     return [UsageRow(**{name: row[name] for name in columns}, amount=float(row["amount"])) for row in rows]
 
 
-def entries(tx: Tx, principal: Principal, wanted: UsageFilter, before: str | None, limit: int) -> list[UsageEntry]:
-    """The newest logged calls, older than the id `before`."""
-    where, params = _conditions(principal, wanted)
+def entries(
+    tx: Tx,
+    principal: Principal,
+    wanted: UsageFilter,
+    before: str | None,
+    limit: int,
+    actors: Collection[str] | None,
+) -> list[UsageEntry]:
+    """The newest logged calls, older than the id `before`; of these actors, or of everybody in reach."""
+    where, params = _conditions(principal, wanted, actors)
     for clause, name, value in (
         ("at >= :since", "since", wanted.since),
         ("at < :until", "until", wanted.until),
@@ -194,7 +203,9 @@ def entries(tx: Tx, principal: Principal, wanted: UsageFilter, before: str | Non
     return [UsageEntry(**{name: row[name] for name in UsageEntry.__dataclass_fields__}) for row in rows]
 
 
-def _conditions(principal: Principal, wanted: UsageFilter) -> tuple[str, dict[str, Any]]:
+def _conditions(
+    principal: Principal, wanted: UsageFilter, actors: Collection[str] | None
+) -> tuple[str, dict[str, Any]]:
     """What the principal may see, narrowed by the filter."""
     clauses = ["organization_id = :organization_id"]
     params: dict[str, Any] = {"organization_id": principal.organization_id}
@@ -202,6 +213,12 @@ def _conditions(principal: Principal, wanted: UsageFilter) -> tuple[str, dict[st
         if (value := getattr(wanted, name)) is not None:
             clauses.append(f"{name} = :{name}")
             params[name] = value
+    if actors is not None:
+        names = {f"actor_{index}": value for index, value in enumerate(sorted(actors))}
+        clauses.append(f"actor IN ({', '.join(':' + name for name in names) or 'NULL'})")
+        params |= names
+        # What somebody used themselves is theirs wherever it was.
+        return " AND ".join(clauses), params
     if principal.project_id is not None:
         clauses.append("project_id = :own_project")
         params["own_project"] = principal.project_id

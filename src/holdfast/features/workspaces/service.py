@@ -27,12 +27,15 @@ class Workspaces:
         clock: Clock,
         project_exists: Callable[[Tx, str, str], bool],
         is_member: Callable[[Tx, str, str], bool],
+        chat_exists: Callable[[Tx, str, str], bool],
     ) -> None:
+        """The callables answer for an organization's projects and people, and for a workspace's chats."""
         self._database = database
         self._audit = audit
         self._clock = clock
         self._project_exists = project_exists
         self._is_member = is_member
+        self._chat_exists = chat_exists
 
     def check(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
         """The workspace, by either spelling of its id; NotFound for whatever reason the principal may not see it."""
@@ -48,6 +51,11 @@ class Workspaces:
         if not (principal.is_person and principal.actor in store.admins(tx, found.id)):
             require_management(principal)
         return found
+
+    def check_chat(self, tx: Tx, workspace_id: str, chat_id: str | None) -> None:
+        """NotFound unless the chat that something is to belong to is one of this workspace; None belongs to none."""
+        if chat_id is not None and not self._chat_exists(tx, workspace_id, chat_id):
+            raise NotFound("chat", chat_id[:200])
 
     async def get(self, principal: Principal, workspace_id: str) -> Workspace:
         """One workspace that the principal may see."""

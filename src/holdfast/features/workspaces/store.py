@@ -73,6 +73,16 @@ def admins(tx: Tx, workspace_id: str) -> list[str]:
     return [row["user_id"] for row in rows]
 
 
+def administered(tx: Tx, organization_id: str, user_id: str) -> frozenset[str]:
+    """The workspaces of an organization that a person administers by themselves."""
+    rows = tx.all(
+        "SELECT workspace.id FROM workspace_admin JOIN workspace ON workspace.id = workspace_admin.workspace_id "
+        "WHERE workspace.organization_id = :organization_id AND workspace_admin.user_id = :user_id",
+        {"organization_id": organization_id, "user_id": user_id},
+    )
+    return frozenset(str(row["id"]) for row in rows)
+
+
 def add_admin(tx: Tx, workspace_id: str, user_id: str) -> None:
     """Let a person administer the workspace; twice is once."""
     tx.execute(

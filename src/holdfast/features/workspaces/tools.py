@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.core.access import READ, RUN
 from holdfast.core.clock import iso
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
@@ -101,7 +102,7 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
             output=ListOutput,
             handler=list_all,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=READ,
             text=_list_text,
         ),
         Tool(
@@ -115,7 +116,7 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
             output=WorkspaceOut,
             handler=get,
             annotations=Annotations(read_only=True, idempotent=True),
-            tier="core",
+            access=READ,
             text=lambda found: f"{found.name} ({found.workspace_id}, slug {found.slug})",
         ),
         Tool(
@@ -130,7 +131,7 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
             output=InitOutput,
             handler=init,
             annotations=Annotations(read_only=False, idempotent=True),
-            tier="core",
+            access=RUN,
             text=_init_text,
         ),
     ]

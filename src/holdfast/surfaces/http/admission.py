@@ -6,6 +6,7 @@ from typing import Protocol
 
 from starlette.types import Scope
 
+from holdfast.core.access import RUN
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.principal import Principal
 from holdfast.features.usage.model import Limit, Taken
@@ -14,6 +15,8 @@ from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.http.authentication import Authenticator
 
 WORKSPACE_HEADER = b"x-xerotier-workspace"
+# Who gets in at all; each tool and route says the rest.
+ENTER = RUN
 
 
 class Gate(Protocol):
@@ -96,7 +99,7 @@ class ProjectDoor:
         principal = await self._gate.authenticate(scope)
         headers = await self._gate.limit(principal)
         try:
-            principal.require("inference")
+            ENTER.check(principal)
         except Forbidden as error:
             await self._gate.denied(principal, self._action, error)
             raise
@@ -113,7 +116,7 @@ class ProjectDoor:
     async def again(self, scope: Scope, workspace_id: str | None) -> Principal:
         """The principal as the store knows them now: a revoked key raises, a changed tier shows."""
         principal = await self._gate.authenticate(scope)
-        principal.require("inference")
+        ENTER.check(principal)
         if workspace_id is not None:
             await self._workspaces.get(principal, workspace_id)
         return principal

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.access import READ
 from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticated
 from holdfast.core.redaction import redacted_path
 from holdfast.core.toolbox import Toolbox
@@ -20,6 +21,8 @@ from holdfast.surfaces.mcp.tools import ToolHandlers
 from holdfast.surfaces.mcp.wire import send_refusal
 
 CALL = "tools/call"
+# Who gets in at all; each tool says the rest. A key sees the repositories of what it reaches.
+ENTER = READ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,7 @@ class KeystoneSurface:
             raise Unauthenticated
         principal = await self._gate.authenticate(scope)
         try:
-            principal.require_any("read", "inference")
+            ENTER.check(principal)
         except Forbidden as error:
             await self._gate.denied(principal, "keystone", error)
             raise

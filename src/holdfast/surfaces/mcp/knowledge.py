@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.core.paging import Page
-from holdfast.core.principal import Principal, Tier
+from holdfast.core.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,3 @@ class Knowledge(Protocol):
     async def slugs(self, principal: Principal, workspace_id: str, prefix: str, limit: int) -> Sequence[str]: ...
 
     async def artifact_ids(self, principal: Principal, workspace_id: str, prefix: str, limit: int) -> Sequence[str]: ...
-
-
-def holds(tier: Tier, needed: Tier) -> bool:
-    """Whether a key of one tier has what another tier stands for."""
-    return needed == "core" or tier in ("all", needed)

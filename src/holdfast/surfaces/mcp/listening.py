@@ -114,6 +114,9 @@ class Listening:
                             waiting.put_nowait(wanted)
                 principal = current
                 continue
+            if isinstance(event, ResourceUpdated) and not self._resources.watchable(principal, event.uri):
+                # The key's tier was narrowed since it asked.
+                continue
             await ctx.session.send_notification(event_to_notification(event, meta), related_request_id=ctx.request_id)
 
     def _honored(self, admitted: Admitted, asked: SubscriptionFilter) -> SubscriptionFilter:

@@ -19,10 +19,11 @@ from mcp_types import (
     TextContent,
 )
 
-from holdfast.core.principal import Principal, Tier
+from holdfast.core.access import READ, READ_INTEL, WRITE, Access
+from holdfast.core.principal import Principal
 from holdfast.core.toolbox import Toolbox
 from holdfast.surfaces.mcp.admission import Admitted
-from holdfast.surfaces.mcp.knowledge import Knowledge, holds
+from holdfast.surfaces.mcp.knowledge import Knowledge
 
 UNBOUND = "Workspace not bound. Call xerotier.session.init or set X-Xerotier-Workspace header."
 RECENT = 5
@@ -42,47 +43,49 @@ class MorePrompts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownPrompt:
+    """A prompt and who may have it."""
+
     prompt: Prompt
-    tier: Tier
+    access: Access
 
 
-_PROMPTS = {
+PROMPTS = {
     known.prompt.name: known
     for known in (
-        _Known(
+        KnownPrompt(
             Prompt(
                 name="session.init",
                 title="Start a session",
                 description="Tell the model where it is: the workspace, its tools, and the state of the project.",
             ),
-            "core",
+            READ,
         ),
-        _Known(
+        KnownPrompt(
             Prompt(
                 name="brief",
                 title="Project brief",
                 description="The state of the project, with the five newest decisions.",
             ),
-            "intel",
+            READ_INTEL,
         ),
-        _Known(
+        KnownPrompt(
             Prompt(
                 name="onboard",
                 title="Get to know a topic",
                 description="What the workspace knows about a topic: memories, related work, recent activity.",
                 arguments=[PromptArgument(name="topic", description="What to learn about", required=True)],
             ),
-            "intel",
+            READ_INTEL,
         ),
-        _Known(
+        KnownPrompt(
             Prompt(
                 name="save-this",
                 title="Save a note",
                 description="Turn a note into a memory, with recent memories to link it to.",
                 arguments=[PromptArgument(name="note", description="What to remember", required=True)],
             ),
-            "core",
+            WRITE,
         ),
     )
 }
@@ -97,8 +100,8 @@ class PromptHandlers:
         self._more = more
 
     def listed(self, principal: Principal) -> list[Prompt]:
-        """The prompts that this principal's tier has."""
-        own = [known.prompt for known in _PROMPTS.values() if holds(principal.tier, known.tier)]
+        """The prompts that this principal may have."""
+        own = [known.prompt for known in PROMPTS.values() if known.access.missing(principal) is None]
         return own + (self._more.prompts if self._more else [])
 
     async def get(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult | InputRequiredResult:
@@ -106,11 +109,12 @@ class PromptHandlers:
         if self._more is not None and any(prompt.name == params.name for prompt in self._more.prompts):
             return await self._more.get_prompt(ctx, params)
         admitted = ctx.request
-        known = _PROMPTS.get(params.name)
+        known = PROMPTS.get(params.name)
         if admitted is None or known is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {params.name[:80]}")
-        if not holds(admitted.principal.tier, known.tier):
-            raise PromptRefused(admitted.principal, params.name)
+        missing = known.access.missing(admitted.principal)
+        if missing is not None:
+            raise PromptRefused(params.name, missing)
         if admitted.workspace_id is None:
             raise MCPError(code=INVALID_REQUEST, message=UNBOUND)
         argument = _argument(known.prompt, params.arguments or {})
@@ -139,7 +143,7 @@ class PromptHandlers:
             "person on the team. Look things up there before you ask, and save what the next one will need."
             f"\n\n## Tools\n\n{tools}"
         )
-        if not holds(principal.tier, "intel"):
+        if READ_INTEL.missing(principal) is not None:
             return head
         return f"{head}\n\n{await self._knowledge.brief(principal, workspace_id)}"
 
@@ -154,12 +158,10 @@ class PromptHandlers:
 
 
 class PromptRefused(MCPError):
-    """The prompt exists, but not in this key's tier."""
+    """The prompt exists, but not for this credential."""
 
-    def __init__(self, principal: Principal, name: str) -> None:
-        super().__init__(
-            code=INVALID_PARAMS, message=f"The prompt {name[:80]} is not in this key's tier {principal.tier!r}."
-        )
+    def __init__(self, name: str, missing: str) -> None:
+        super().__init__(code=INVALID_PARAMS, message=f"The prompt {name[:80]} is not for this credential. {missing}")
 
 
 def _argument(prompt: Prompt, given: dict[str, str]) -> str:

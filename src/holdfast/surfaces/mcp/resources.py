@@ -21,13 +21,14 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from holdfast.core.access import READ, READ_INTEL, Access
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.paging import Page, decode_cursor, encode_cursor
-from holdfast.core.principal import Principal, Tier
+from holdfast.core.principal import Principal
 from holdfast.surfaces.mcp.admission import Admitted
-from holdfast.surfaces.mcp.knowledge import Entry, Knowledge, holds
-from holdfast.surfaces.mcp.prompts import UNBOUND
+from holdfast.surfaces.mcp.knowledge import Entry, Knowledge
+from holdfast.surfaces.mcp.prompts import PROMPTS, UNBOUND
 from holdfast.surfaces.mcp.wire import NOT_FOUND
 
 BRIEF = "xerotier://workspace/current/brief"
@@ -42,8 +43,39 @@ MAX_DECISIONS = 200
 Kind = Literal["brief", "decisions", "memory", "artifact"]
 Context = ServerRequestContext[Any, Admitted]
 
-_TIERS: dict[Kind, Tier] = {"brief": "intel", "decisions": "intel", "memory": "core", "artifact": "core"}
+# One artifact is read here by any key, though its tools are not: a large result of a core tool is handed over as one.
+ACCESS: dict[Kind, Access] = {"brief": READ_INTEL, "decisions": READ_INTEL, "memory": READ, "artifact": READ}
 _MILLIS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+_FIXED: dict[Kind, Resource] = {
+    "brief": Resource(
+        uri=BRIEF,
+        name="brief",
+        title="Project brief",
+        description="The state of the project now.",
+        mime_type=MARKDOWN,
+    ),
+    "decisions": Resource(
+        uri=DECISIONS,
+        name="recent-decisions",
+        title="Recent decisions",
+        description="Decisions, newest first. Add ?since=7d&limit=20 for a part.",
+        mime_type=MARKDOWN,
+    ),
+}
+_TEMPLATES: dict[Kind, ResourceTemplate] = {
+    "memory": ResourceTemplate(uri_template=MEMORY + "{slug}", name="memory", title="A memory", mime_type=MARKDOWN),
+    "artifact": ResourceTemplate(
+        uri_template=ARTIFACT + "{id}", name="artifact", title="An artifact", mime_type=MARKDOWN
+    ),
+    "decisions": ResourceTemplate(
+        uri_template=DECISIONS + "{?since,limit}",
+        name="recent-decisions",
+        title="Recent decisions, a part",
+        mime_type=MARKDOWN,
+    ),
+}
 
 
 class MoreResources(Protocol):
@@ -123,40 +155,11 @@ class ResourceHandlers:
 
     def _fixed(self, principal: Principal) -> list[Resource]:
         more = self._more.resources if self._more else []
-        if not holds(principal.tier, "intel"):
-            return more
-        return [
-            Resource(
-                uri=BRIEF,
-                name="brief",
-                title="Project brief",
-                description="The state of the project now.",
-                mime_type=MARKDOWN,
-            ),
-            Resource(
-                uri=DECISIONS,
-                name="recent-decisions",
-                title="Recent decisions",
-                description="Decisions, newest first. Add ?since=7d&limit=20 for a part.",
-                mime_type=MARKDOWN,
-            ),
-            *more,
-        ]
+        return [*(resource for kind, resource in _FIXED.items() if _open(principal, kind)), *more]
 
     def templates(self, principal: Principal) -> list[ResourceTemplate]:
         """How to address a single memory or artifact, or a part of the decisions."""
-        found = [
-            ResourceTemplate(uri_template=MEMORY + "{slug}", name="memory", title="A memory", mime_type=MARKDOWN),
-            ResourceTemplate(uri_template=ARTIFACT + "{id}", name="artifact", title="An artifact", mime_type=MARKDOWN),
-        ]
-        if holds(principal.tier, "intel"):
-            decisions = ResourceTemplate(
-                uri_template=DECISIONS + "{?since,limit}",
-                name="recent-decisions",
-                title="Recent decisions, a part",
-                mime_type=MARKDOWN,
-            )
-            found.append(decisions)
+        found = [template for kind, template in _TEMPLATES.items() if _open(principal, kind)]
         return found + (self._more.templates if self._more else [])
 
     async def read(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult | InputRequiredResult:
@@ -170,8 +173,9 @@ class ResourceHandlers:
         address = parse_uri(uri)
         if address is None or admitted is None:
             raise self._missing(ctx, uri)
-        if not holds(admitted.principal.tier, _TIERS[address.kind]):
-            raise ResourceRefused(admitted.principal, uri)
+        missing = ACCESS[address.kind].missing(admitted.principal)
+        if missing is not None:
+            raise ResourceRefused(uri, missing)
         if admitted.workspace_id is None:
             raise MCPError(code=INVALID_REQUEST, message=UNBOUND)
         try:
@@ -194,11 +198,13 @@ class ResourceHandlers:
         if admitted.workspace_id is None:
             return []
         principal, workspace_id = admitted.principal, admitted.workspace_id
+        if (known := PROMPTS.get(reference)) is not None and known.access.missing(principal) is not None:
+            return []
         if (reference, argument) in ((MEMORY + "{slug}", "slug"), ("onboard", "topic")):
             return await self._knowledge.slugs(principal, workspace_id, value[:200], PAGE)
         if (reference, argument) == (ARTIFACT + "{id}", "id"):
             return await self._knowledge.artifact_ids(principal, workspace_id, value[:200], PAGE)
-        if (reference, argument) == (DECISIONS + "{?since,limit}", "since"):
+        if (reference, argument) == (DECISIONS + "{?since,limit}", "since") and _open(principal, "decisions"):
             return [span for span in ("1d", "7d", "30d") if span.startswith(value)]
         return []
 
@@ -210,7 +216,7 @@ class ResourceHandlers:
             address = parse_uri(uri)
         except MCPError:
             return False
-        return address is not None and holds(principal.tier, _TIERS[address.kind])
+        return address is not None and _open(principal, address.kind)
 
     @staticmethod
     def _missing(ctx: Context, uri: str) -> MCPError:
@@ -219,12 +225,14 @@ class ResourceHandlers:
 
 
 class ResourceRefused(MCPError):
-    """The resource exists, but not in this key's tier."""
+    """The resource exists, but not for this credential."""
 
-    def __init__(self, principal: Principal, uri: str) -> None:
-        super().__init__(
-            code=INVALID_PARAMS, message=f"The resource {uri[:200]} is not in this key's tier {principal.tier!r}."
-        )
+    def __init__(self, uri: str, missing: str) -> None:
+        super().__init__(code=INVALID_PARAMS, message=f"The resource {uri[:200]} is not for this credential. {missing}")
+
+
+def _open(principal: Principal, kind: Kind) -> bool:
+    return ACCESS[kind].missing(principal) is None
 
 
 def _resource(uri: str, entry: Entry) -> Resource:

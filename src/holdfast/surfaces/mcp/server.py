@@ -29,6 +29,7 @@ from mcp_types import (
 
 import holdfast
 from holdfast.core.errors import Forbidden
+from holdfast.core.toolbox import seen_as
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
 from holdfast.surfaces.mcp.asking import STATE_SECONDS
@@ -151,7 +152,7 @@ class ListingCache:
         if ctx.method != "tools/list" or ctx.request_id is None or (ctx.params or {}).get("cursor") is not None:
             return await call_next(ctx)
         principal = _admitted(ctx).principal
-        key = (ctx.protocol_version, principal.tier, principal.scopes, principal.catalog_search)
+        key = (ctx.protocol_version, principal.catalog_search, *seen_as(principal))
         kept = self._kept.get(key)
         if kept is None:
             result = await call_next(ctx)

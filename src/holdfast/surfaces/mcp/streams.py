@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from starlette.types import Receive, Send
@@ -25,9 +26,17 @@ class Streams:
     """Sends a session's events on as they are written, from the store: any replica can, and nothing queues here."""
 
     def __init__(
-        self, clients: Clients, doorkeeper: Doorkeeper, live: Live, *, recheck_seconds: float = RECHECK_SECONDS
+        self,
+        clients: Clients,
+        doorkeeper: Doorkeeper,
+        live: Live,
+        watchable: Callable[[Principal, str], bool],
+        *,
+        recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
+        """`watchable` says whether somebody may hear of a resource's changes."""
         self._clients = clients
+        self._watchable = watchable
         self._doorkeeper = doorkeeper
         self._live = live
         self._recheck_seconds = recheck_seconds
@@ -98,7 +107,7 @@ class Streams:
                 await waker.wait(min(LOOK_SECONDS, self._recheck_seconds))
 
     async def _rechecked(self, admitted: Admitted, session: Session, known: Principal) -> Principal | None:
-        """The principal now; None ends the stream. A tier that changed since is told to the client."""
+        """The principal now; None ends the stream. A changed tier is told, and nothing beyond it is followed."""
         try:
             principal = await self._doorkeeper.again(admitted)
         except HoldfastError:
@@ -110,6 +119,9 @@ class Streams:
             admitted.workspace_id = current.workspace_id
             self._live.move(session.id, current.workspace_id)
         if principal.tier != known.tier or principal.catalog_search != known.catalog_search:
+            for uri in await self._clients.subscriptions(session.id):
+                if not self._watchable(principal, uri):
+                    await self._clients.unsubscribe(session.id, uri)
             for event in LIST_CHANGES:
                 await self._live.say(session.id, event)
         return principal

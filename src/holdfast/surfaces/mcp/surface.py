@@ -72,7 +72,13 @@ class McpSurface:
         self._resources = ResourceHandlers(knowledge, clock, annex)
         self._prompts = PromptHandlers(knowledge, toolbox, annex)
         self._annex = annex
-        self._streams = Streams(clients, self._doorkeeper, self._live, recheck_seconds=settings.recheck_seconds)
+        self._streams = Streams(
+            clients,
+            self._doorkeeper,
+            self._live,
+            self._resources.watchable,
+            recheck_seconds=settings.recheck_seconds,
+        )
         self._parts: tuple[StatelessEra, HandshakeEra, EventTransport] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = asyncio.Lock()

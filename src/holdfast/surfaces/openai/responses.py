@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 
+from holdfast.core.principal import Principal
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import Asked
@@ -54,12 +55,12 @@ class Responses:
 
     async def get(self, request: OpenAiRequest) -> None:
         """A stored response."""
-        found = await self._service.get(request.principal, request.project_id, request.path["response_id"])
+        found = await self._service.get(*_at(request))
         await request.answer(found.response)
 
     async def input_items(self, request: OpenAiRequest) -> None:
         """What a stored response was asked with."""
-        found = await self._service.get(request.principal, request.project_id, request.path["response_id"])
+        found = await self._service.get(*_at(request))
         items = found.asked.items[::-1]
         first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
         page = {"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": False}
@@ -67,14 +68,12 @@ class Responses:
 
     async def cancel(self, request: OpenAiRequest) -> None:
         """Stop a background response."""
-        id = request.path["response_id"]
-        await request.answer(await self._service.cancel(request.principal, request.project_id, id))
+        await request.answer(await self._service.cancel(*_at(request)))
 
     async def delete(self, request: OpenAiRequest) -> None:
         """Forget a response."""
-        id = request.path["response_id"]
-        await self._service.delete(request.principal, request.project_id, id)
-        await request.answer({"id": id, "object": "response", "deleted": True})
+        await self._service.delete(*_at(request))
+        await request.answer({"id": request.path["response_id"], "object": "response", "deleted": True})
 
     async def _stream(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
         stream = EventStream(request)
@@ -106,6 +105,11 @@ class Responses:
             raise as_told(event.problem, request.scope)
         await self._service.keep(request.principal, asked, made.response)
         await request.answer({**made.response, **({"x_events": made.told} if made.told else {})})
+
+
+def _at(request: OpenAiRequest) -> tuple[Principal, str, str | None, str]:
+    """Who asks for which response, and where it should be."""
+    return request.principal, request.project_id, request.workspace_id, request.path["response_id"]
 
 
 async def _next(queue: Queue, stream: EventStream) -> LoopEvent | End:

@@ -1,13 +1,15 @@
 """Owns the OpenAI-compatible endpoint: admits a request, finds its endpoint, and hands it to who serves the path."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.access import Access
+from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.redaction import redacted_path
 from holdfast.features.endpoints.models import EndpointModels
-from holdfast.surfaces.http.admission import ProjectDoor
+from holdfast.surfaces.http.admission import Entry, ProjectDoor
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.openai.errors import send_error
 from holdfast.surfaces.openai.request import OpenAiRequest
@@ -17,6 +19,16 @@ Handler = Callable[[OpenAiRequest], Awaitable[None]]
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path under `/v1`, such as `/models/{model}`, and who may ask for it beyond the door's scope `inference`."""
+
+    method: str
+    path: str
+    handler: Handler
+    access: Access
+
+
 class OpenAiSurface:
     """An ASGI application for `/{project_id}/{endpoint}/v1/…`."""
 
@@ -24,17 +36,16 @@ class OpenAiSurface:
         self,
         door: ProjectDoor,
         models: EndpointModels,
-        handlers: Mapping[tuple[str, str], Handler],
+        routes: Iterable[Route],
         *,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        """`handlers` maps a method and a path under `/v1`, such as `/models/{model}`, to who serves it."""
         self._door = door
         self._models = models
         self._max_body_bytes = max_body_bytes
-        self._routes: Routes[Handler] = Routes()
-        for (method, path), handler in handlers.items():
-            self._routes.add(method, path, handler)
+        self._routes: Routes[Route] = Routes()
+        for route in routes:
+            self._routes.add(route.method, route.path, route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = {}
@@ -45,7 +56,8 @@ class OpenAiSurface:
             found = self._routes.match(scope["method"], rest.rstrip("/"))
             if found is None:
                 raise NotFound("operation", f"{scope['method']} /{redacted_path(rest)}"[:200])
-            handler, path = found
+            route, path = found
+            await self._check(route, entry)
             connected = await self._models.connect(project_id, name)
             request = OpenAiRequest(
                 scope,
@@ -59,10 +71,17 @@ class OpenAiSurface:
                 self._max_body_bytes,
                 headers,
             )
-            await handler(request)
+            await route.handler(request)
         except HoldfastError as error:
             error.headers = {**headers, **error.headers}
             await send_error(send, error)
+
+    async def _check(self, route: Route, entry: Entry) -> None:
+        try:
+            route.access.check(entry.principal)
+        except Forbidden as error:
+            await self._door.denied(entry.principal, f"{route.method} {route.path}", error)
+            raise
 
     async def stop(self) -> None:
         """Nothing here outlives its requests; those may finish."""

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 from starlette.responses import Response
 
-from holdfast.core.access import READ, WRITE
+from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
@@ -227,7 +227,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=page,
             summary="List artifacts, the last changed first",
             tag=_TAG,
-            access=READ,
+            access=READ_INTEL,
             query=ArtifactQuery,
             answer=ArtifactAnswer,
             paged=True,
@@ -238,7 +238,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=create,
             summary="Create an artifact",
             tag=_TAG,
-            access=WRITE,
+            access=WRITE_INTEL,
             body=ArtifactBody,
             answer=ArtifactAnswer,
             status=201,
@@ -249,7 +249,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=read,
             summary="Read an artifact, the newest version or an earlier one",
             tag=_TAG,
-            access=READ,
+            access=READ_INTEL,
             query=VersionQuery,
             answer=ArtifactContentAnswer,
         ),
@@ -259,7 +259,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=content,
             summary="Download an artifact's content, however long",
             tag=_TAG,
-            access=READ,
+            access=READ_INTEL,
             query=VersionQuery,
             produces="text/plain",
         ),
@@ -269,7 +269,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=update,
             summary="Write the next version of an artifact",
             tag=_TAG,
-            access=WRITE,
+            access=WRITE_INTEL,
             body=ArtifactChange,
             answer=ArtifactAnswer,
         ),
@@ -279,7 +279,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=versions,
             summary="List an artifact's versions, newest first",
             tag=_TAG,
-            access=READ,
+            access=READ_INTEL,
             query=PageQuery,
             answer=ArtifactVersionAnswer,
             paged=True,
@@ -290,7 +290,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=diff,
             summary="Compare two versions of an artifact",
             tag=_TAG,
-            access=READ,
+            access=READ_INTEL,
             query=DiffQuery,
             answer=ArtifactDiffAnswer,
         ),
@@ -300,7 +300,7 @@ def operations(service: ArtifactService) -> list[Operation]:
             handler=delete,
             summary="Delete an artifact with all its versions",
             tag=_TAG,
-            access=WRITE,
+            access=WRITE_INTEL,
             status=204,
         ),
     ]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.core.access import Access
+from holdfast.core.access import ADMINISTER, Access
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import Page
@@ -15,7 +15,9 @@ from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")]
 
-_AUDIT = Access("project", "management", role="admin")
+# The list holds only what the credential sees: a workspace's admins and the keys confined to it see its events.
+_AUDIT = ADMINISTER
+_VERIFY = Access("organization", "management", role="admin")
 
 
 class AuditEventView(Model):
@@ -91,6 +93,7 @@ def operations(audit: Audit) -> list[Operation]:
 
     async def export(call: Call) -> Response:
         query: AuditFilters = call.query
+        await audit.check(call.principal)
         lines = audit.export(call.principal, query.filter())
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
@@ -132,7 +135,7 @@ def operations(audit: Audit) -> list[Operation]:
             path="/api/audit/verify",
             handler=verify,
             tag="audit",
-            access=_AUDIT,
+            access=_VERIFY,
             answer=VerificationView,
             summary="Check the chain of the organization's events",
         ),

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.access import READ
+from holdfast.core.access import READ, READ_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
 from holdfast.core.principal import Principal
@@ -24,7 +24,19 @@ from holdfast.surfaces.http.asgi import ClientGone, header
 from holdfast.surfaces.http.hang_up import while_connected
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
-NOUNS = ("artifact", "chat", "decision", "document", "job", "memory", "milestone", "relation", "repository")
+# Whoever may not read a thing is not told of it either.
+ACCESS: dict[str, Access] = {
+    "artifact": READ_INTEL,
+    "chat": READ,
+    "decision": READ_INTEL,
+    "document": READ,
+    "job": READ,
+    "memory": READ,
+    "milestone": READ_INTEL,
+    "relation": READ_INTEL,
+    "repository": READ,
+}
+NOUNS = tuple(ACCESS)
 PING_SECONDS = 15.0
 RECHECK_SECONDS = 5.0
 SLOW_READER_SECONDS = 15.0
@@ -48,7 +60,7 @@ class EventsQuery(Model):
         default=None,
         max_length=1000,
         description="Topics such as `job.progress`, or all of a noun such as `repository.*`, separated by commas; "
-        "every topic when left out",
+        "every topic that the credential may follow when left out",
     )
 
 
@@ -65,7 +77,7 @@ class EventStreams:
 
     async def follow(self, call: Call) -> Response:
         """The events of the workspace in the path, from now on or from after the Last-Event-ID."""
-        topics = topics_of(call.query.topics)
+        topics = topics_of(call.principal, call.query.topics)
         after = _last_event_id(call)
         workspace = await self._workspaces.get(call.principal, call.path["workspace_id"])
         return _Answer(partial(self._serve, call, workspace.id, topics, after))
@@ -84,7 +96,7 @@ class EventStreams:
         with self._subscribed(call.principal, workspace_id, topics) as subscription, suppress(ClientGone):
             async with while_connected(receive):
                 try:
-                    await self._send_on(call, workspace_id, subscription, after, line)
+                    await self._send_on(call, workspace_id, topics, subscription, after, line)
                 except _TooSlow:
                     # Nothing fits into this connection any more, not even a last word: it is cut.
                     _log.info("a stream of events was cut: its reader does not read")
@@ -114,7 +126,13 @@ class EventStreams:
                 del self._by_actor[principal.actor]
 
     async def _send_on(
-        self, call: Call, workspace_id: str, subscription: Subscription, after: int | None, line: "_Line"
+        self,
+        call: Call,
+        workspace_id: str,
+        topics: Sequence[str],
+        subscription: Subscription,
+        after: int | None,
+        line: "_Line",
     ) -> None:
         await line.start(await self._bus.newest() if after is None else None)
         sent = () if after is None else await self._catch_up(subscription, workspace_id, after, line)
@@ -123,7 +141,7 @@ class EventStreams:
         while True:
             if loop.time() >= check_at:
                 check_at = loop.time() + RECHECK_SECONDS
-                refusal = await self._refusal(call, workspace_id)
+                refusal = await self._refusal(call, workspace_id, topics)
                 if refusal is not None:
                     return await line.end(refusal.code, refusal.message)
             if loop.time() >= line.spoke_at + PING_SECONDS:
@@ -155,11 +173,13 @@ class EventStreams:
                     await line.tell(event)
         return frozenset(sent)
 
-    async def _refusal(self, call: Call, workspace_id: str) -> HoldfastError | None:
+    async def _refusal(self, call: Call, workspace_id: str, topics: Iterable[str]) -> HoldfastError | None:
         """Why the stream may not go on. Looking again is no request: no limit counts it."""
         try:
             principal = await call.again()
             READ.check(principal)
+            for topic in topics:
+                ACCESS[topic.partition(".")[0]].check(principal)
             await self._workspaces.get(principal, workspace_id)
         except HoldfastError as error:
             return error
@@ -226,16 +246,17 @@ class _Answer(Response):
         await self._serve(receive, send)
 
 
-def topics_of(text: str | None) -> Sequence[str]:
-    """The topics that are asked for; Invalid where one can never come."""
+def topics_of(principal: Principal, text: str | None) -> Sequence[str]:
+    """The topics that are asked for; Invalid where one can never come, Forbidden where it is not the principal's."""
     if text is None:
-        return [f"{noun}.*" for noun in NOUNS]
+        return [f"{noun}.*" for noun, access in ACCESS.items() if access.missing(principal) is None]
     topics = [topic.strip() for topic in text.split(",")]
     for topic in topics:
         shape = _TOPIC.fullmatch(topic)
-        if shape is None or shape[1] not in NOUNS:
+        if shape is None or shape[1] not in ACCESS:
             problem = f"{topic[:100]!r} is no topic; use names such as job.progress or NOUN.*, of {', '.join(NOUNS)}"
             raise Invalid("The topics cannot be followed.", fields=[FieldError("topics", problem)])
+        ACCESS[shape[1]].check(principal)
     return topics
 
 
