@@ -86,6 +86,7 @@ async def here(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator
         yield made
 
 
+@pytest.mark.contract("XA-3")
 async def test_a_core_inference_key_has_no_secret_sent_to_its_repository(on_both: Scene) -> None:
     """Finding 2 of the review: the weakest key named a secret and its own server, and read it there."""
     await on_both.keep()
@@ -101,6 +102,7 @@ async def test_a_core_inference_key_has_no_secret_sent_to_its_repository(on_both
     assert on_both.evil.heard == []
 
 
+@pytest.mark.contract("XA-3")
 async def test_the_first_use_by_an_admin_binds_and_later_ones_go_nowhere_else(on_both: Scene) -> None:
     await on_both.keep()
     assert await on_both.hosts() == []

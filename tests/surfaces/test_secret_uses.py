@@ -14,6 +14,7 @@ from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.service import local_principal
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.storage.database import Database, Tx
+from holdfast.toolboxes import product_tools
 from tests.fakes.eavesdropper import Eavesdropper, eavesdropper
 from tests.support.server import TestServer, serving
 
@@ -118,6 +119,14 @@ async def test_the_matrix_has_every_field_that_names_a_secret(server: TestServer
     }
     assert found == set(tried)
     assert set(tried.values()) <= {200, 201}, tried
+
+
+async def test_no_tool_of_an_agent_names_a_secret(server: TestServer) -> None:
+    """Agents act with whatever key they have: naming a secret is for people and for what manages."""
+    for tool in product_tools(server.services):
+        schema = tool.input.model_json_schema(ref_template="#/components/schemas/{model}")
+        document = {"components": {"schemas": schema.get("$defs", {})}}
+        assert not [field for field in _fields(document, schema) if NAMED.search(field.rpartition(".")[2])], tool.name
 
 
 def _fields(document: Mapping[str, Any], schema: Mapping[str, Any], prefix: str = "", depth: int = 6) -> set[str]:
