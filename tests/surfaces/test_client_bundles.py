@@ -252,6 +252,18 @@ async def test_a_bundles_key_never_outranks_the_key_that_made_it(sqlite_server: 
     assert (bearer.tier, bearer.expires_at, bearer.scopes) == ("core", ends, frozenset({"inference"}))
 
 
+async def test_a_confined_keys_bundle_stops_no_namesake_beyond_it(sqlite_server: TestServer) -> None:
+    server = sqlite_server
+    path = f"/api/workspaces/{server.start.workspace_id}/client-bundles/cursor"
+    wide = await server.mint(name="mcp:cursor:default")
+    confined = await server.mint(name="confined", workspace_ids=frozenset({server.start.workspace_id}))
+    async with server.client(confined.secret) as client:
+        refused = await client.post(path)
+        assert refused.status_code == 403 and "not yours to stop" in refused.json()["error"]["message"]
+        assert (await client.post(path, json={"label": "own"})).status_code == 200
+    await server.services.keys.authenticate(wide.secret)
+
+
 @pytest.mark.contract("KS-1")
 def test_keystone_is_set_up_beside_the_workspace_and_needs_none(holdfast: Cli, project: Path) -> None:
     async def make() -> None:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from holdfast.core.settings import SettingsError, load
 from holdfast.features.identity import session_store
+from holdfast.features.identity.service import local_principal
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.key_server import KeyServer, key_server
 from tests.support.server import TestServer, serving
@@ -330,3 +331,33 @@ async def test_an_issuer_without_an_audience_stops_the_start_and_opens_nothing(
     async with serving(sqlite_database, jwt_secret=SECRET, jwt_issuer=ISSUER) as server:
         await server.services.identity.create_user(server.owner, email="ada@example.com", name="Ada")
         assert (await ask(server, signed(SECRET, "HS256"))).status_code == 401
+
+
+async def test_whoever_makes_an_organization_by_a_token_owns_it(
+    sqlite_database: SqliteDatabase, keys: KeyServer
+) -> None:
+    configured: dict[str, Any] = {
+        "jwt_jwks_url": f"{keys.url}/jwks",
+        "jwt_issuer": ISSUER,
+        "jwt_audience": "holdfast",
+        "allow_organizations": True,
+    }
+    async with serving(sqlite_database, **configured) as server, server.stranger() as client:
+        ada = await server.services.identity.create_user(server.owner, email="ada@example.com", name="Ada")
+        bearer = {"Authorization": f"Bearer {GENUINE['RS256']()}"}
+        made = await client.post("/api/organizations", json={"name": "Mine"}, headers=bearer)
+        assert made.status_code == 201, made.text
+        there = local_principal(made.json()["id"])
+        assert [(user.id, user.role) for user in (await server.services.identity.users(there)).items] == [
+            (ada.id, "owner")
+        ]
+
+
+async def test_a_token_has_no_session_whatever_cookie_comes_along(at: TestServer) -> None:
+    browser = await at.browser(at.start.owner_id)
+    async with browser:
+        assert (await browser.get("/api/session")).status_code == 200
+        bearer = {"Authorization": f"Bearer {GENUINE['RS256']()}"}
+        assert (await browser.get("/api/session", headers=bearer)).status_code == 401
+        switched = {"organization_id": at.start.organization_id}
+        assert (await browser.put("/api/session", json=switched, headers=bearer)).status_code == 401

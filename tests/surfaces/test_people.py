@@ -1,5 +1,6 @@
 """People over the wire: they are invited and agree, nobody else touches their account, no role reaches above itself."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -465,3 +466,21 @@ async def test_the_first_page_makes_a_bundle_with_its_own_token_only(few: People
     assert unfit.status_code == 403
     stranger = await few.stranger()
     assert (await stranger.post("/client-bundle", data=form)).headers["location"] == "/sign-in"
+
+
+async def test_a_link_and_an_invitation_work_once_however_many_come_at_once(
+    database: Database, clock: MovableClock
+) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(database, clock=clock, sign_ins_per_minute=1000))
+        people = People(server, stack)
+        link = await server.link(server.start.owner_id)
+        invited = await server.services.invitations.invite(server.owner, email="new@example.com")
+        browsers = [await people.stranger() for _ in range(6)]
+        entered = await asyncio.gather(*(each.post("/sign-in", data={"link": link}) for each in browsers))
+        assert sorted(each.status_code for each in entered) == [303, *[401] * 5]
+        browsers = [await people.stranger() for _ in range(6)]
+        joined = await asyncio.gather(*(each.post("/join", data={"invitation": invited.secret}) for each in browsers))
+        assert sorted(each.status_code for each in joined) == [303, *[409] * 5], [each.text for each in joined]
+        members = (await server.services.identity.users(server.owner)).items
+        assert len(members) == 2

@@ -151,14 +151,7 @@ class Invitations:
     async def look(self, secret: str) -> Invitation:
         """The open invitation of a link: what its page shows. Looking changes nothing."""
 
-        def work(tx: Tx) -> Invitation:
-            found = invitation_store.by_hash(tx, _digest(secret))
-            if found is None:
-                raise NotFound("invitation", "of this link")
-            _check_open(found, self._clock.now())
-            return found
-
-        return await self._database.read(work)
+        return await self._database.read(lambda tx: self._open_by_link(tx, secret))
 
     async def join(self, secret: str, *, name: str = "", password: str | None = None) -> SignedIn:
         """Join by the link alone: as a new person, or with the password of the account that there is.
@@ -177,6 +170,9 @@ class Invitations:
         password_hash = await hash_password(password) if password else None
 
         def who(tx: Tx) -> str:
+            # Whoever comes second with the same link waits here, and is told that it was used.
+            store.lock_organization(tx, invited.organization_id)
+            self._open_by_link(tx, secret)
             known = session_store.account_by_email(tx, invited.email)
             if known is None:
                 user_id = new_id("usr")
@@ -194,10 +190,7 @@ class Invitations:
 
     def _joining(self, secret: str, user_id: str) -> Callable[[Tx], str]:
         def who(tx: Tx) -> str:
-            found = invitation_store.by_hash(tx, _digest(secret))
-            if found is None:
-                raise NotFound("invitation", "of this link")
-            self._join(tx, found, user_id)
+            self._join(tx, self._open_by_link(tx, secret), user_id)
             session_store.end_sessions(tx, user_id, keep=None)
             return user_id
 
@@ -223,6 +216,13 @@ class Invitations:
             invitation.organization_id, user_id, "session", is_person=True, scopes=frozenset(), role=member.role
         )
         self._record(tx, joined, "invitation.accept", invitation)
+
+    def _open_by_link(self, tx: Tx, secret: str) -> Invitation:
+        found = invitation_store.by_hash(tx, _digest(secret))
+        if found is None:
+            raise NotFound("invitation", "of this link")
+        _check_open(found, self._clock.now())
+        return found
 
     def _end(self, tx: Tx, invitation: Invitation, outcome: str) -> None:
         _check_open(invitation, self._clock.now())

@@ -1,5 +1,6 @@
 """Owns the SQL of organizations, people and projects."""
 
+from holdfast.core.errors import Conflict
 from holdfast.core.principal import Role
 from holdfast.features.identity.model import Organization, Project, User
 from holdfast.storage.database import Row, Tx
@@ -146,12 +147,14 @@ def user_id_by_email(tx: Tx, email: str) -> str | None:
 
 
 def insert_user(tx: Tx, user_id: str, email: str, name: str, password_hash: str | None, now: int) -> None:
-    """Keep a new person."""
-    tx.execute(
+    """Keep a new person; Conflict when somebody made an account of that address in the same moment."""
+    made = tx.execute(
         "INSERT INTO user_account (id, email, name, password_hash, created_at) "
-        "VALUES (:id, :email, :name, :password_hash, :now)",
+        "VALUES (:id, :email, :name, :password_hash, :now) ON CONFLICT DO NOTHING",
         {"id": user_id, "email": email, "name": name, "password_hash": password_hash, "now": now},
     )
+    if made != 1:
+        raise Conflict("An account of this address was made just now; try again.")
 
 
 def password_hash(tx: Tx, user_id: str) -> str | None:
