@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
-from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.errors import Forbidden, Invalid, Unavailable
 from holdfast.engines.master_key import KeyRing
 from holdfast.features.audit import chain, store
 from holdfast.features.audit.heads_file import HeadsFile
@@ -171,14 +171,27 @@ async def test_a_key_taken_away_gives_nobody_a_fresh_start(database: Database, a
     assert any("gone from the store" in problem.message for problem in found.problems)
 
 
-async def test_events_marked_by_a_lost_key_are_unproven_until_accepted(database: Database, audit: Audit) -> None:
-    other = Audit(database, KeyRing(Path("/dev/null/nowhere"), "ab" * 32), Path("/dev/null/nowhere"))
+async def test_events_marked_by_a_lost_key_are_unproven_until_accepted(
+    database: Database, audit: Audit, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "another machine"
+    other = Audit(database, KeyRing(elsewhere, "ab" * 32), elsewhere)
     await other.prepare()
     await write(database, other)
     await other.seal()
     found = await other.verify("org_1")
     assert {problem.kind for problem in found.problems} == {"unproven"}
     assert "bring the right one back" in found.problems[0].message
+    await other.accept(OWNER, "the master key is lost")
+    found = await other.verify("org_1")
+    assert found.intact and found.unsealed == 0 and "the master key is lost" in " ".join(found.notes)
+
+
+async def test_a_word_that_cannot_be_written_down_is_not_taken(database: Database) -> None:
+    audit = audit_trail(database)
+    await write(database, audit)
+    with pytest.raises(Unavailable, match="could not be written"):
+        await audit.accept(OWNER, "no")
 
 
 async def test_an_accepted_chain_goes_on_and_says_so(database: Database, audit: Audit) -> None:
@@ -220,11 +233,11 @@ async def test_the_heads_file_is_written_marked_and_survives_a_torn_line(
     assert (await audit.verify("org_1")).intact
     await write(database, audit)
     await audit.close()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 2 and (await audit.verify("org_1")).intact
+    path.write_text(f"{lines[0]}\nnonsense\n{lines[1]}\n")
     found = await audit.verify("org_1")
     assert kinds(found) == [("altered", 0)] and "1 lines" in found.problems[0].message
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], lines[-1]]) + "\n")
-    assert (await audit.verify("org_1")).intact
     forged = json.loads(lines[-1]) | {"sealed_at": 1}
     path.write_text(json.dumps(forged) + "\n")
     assert "did not write" in (await audit.verify("org_1")).problems[0].message

@@ -36,8 +36,10 @@ async def test_killing_the_writer_again_and_again_loses_no_event_and_keeps_the_c
         text = acknowledged.read_text()
         acknowledged.write_text(text[: text.rfind("\n") + 1])
     database = open_store(store, address)
-    audit = audit_trail(database)
-    await audit.seal()
+    audit = audit_trail(database, directory=tmp_path)
+    assert (tmp_path / "audit.heads").stat().st_size
+    assert (await audit.verify("org_1")).intact
+    await audit.close()
     found = await audit.verify("org_1")
     rows = await database.read(lambda tx: tx.all("SELECT resource_id, number FROM audit_event"))
     assert found.intact and found.unsealed == 0 and found.events == len(rows)

@@ -87,7 +87,7 @@ def delete(number: int) -> Tampering:
     return tamper
 
 
-def insert(number: int, as_sealed: bool, same_id: bool) -> Tampering:
+def insert(number: int, place: str, same_id: bool) -> Tampering:
     """Another row like one that is there: planted, duplicated or replayed."""
 
     def tamper(state: State, _: State) -> None:
@@ -99,9 +99,9 @@ def insert(number: int, as_sealed: bool, same_id: bool) -> Tampering:
             row["id"] = f"aud_planted_{number}"
         rows = sealed(state, row["organization_id"])
         last = max((each["sequence"] for each in rows), default=0)
-        row |= {"sequence": last + 1 if as_sealed else None, "previous_hash": None, "hash": None}
-        if as_sealed:
-            row |= {"previous_hash": "0" * 64, "hash": "0" * 64}
+        row["sequence"] = {"last": last + 1, "zero": 0, "negative": -5}.get(place)
+        if place == "unsealed":
+            row |= {"previous_hash": None, "hash": None}
         state["audit_event"].append(row)
 
     return tamper
@@ -211,7 +211,7 @@ _numbers = st.integers(0, 30)
 _tamperings: st.SearchStrategy[Tampering] = st.one_of(
     st.builds(edit, _numbers, st.sampled_from(sorted(EDITS)), st.integers(0, 4)),
     st.builds(delete, _numbers),
-    st.builds(insert, _numbers, st.booleans(), st.booleans()),
+    st.builds(insert, _numbers, st.sampled_from(["last", "unsealed", "zero", "negative", "none"]), st.booleans()),
     st.builds(reorder, _numbers, _numbers),
     st.builds(renumber, _numbers, st.sampled_from([-1, 1, 5])),
     st.builds(truncate, _numbers, st.booleans()),

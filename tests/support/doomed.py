@@ -50,7 +50,7 @@ def _write_row(tx: Tx, n: int) -> int:
 
 async def write_events(database: Database, acknowledged: Path) -> None:
     """Record events from many callers at once, and note each that was acknowledged."""
-    audit = audit_trail(database)
+    audit = audit_trail(database, directory=acknowledged.parent)
 
     async def caller(name: int) -> None:
         n = 0

@@ -15,7 +15,6 @@ from holdfast.storage.files import make_directory
 NAME = "audit.heads"
 MAX_BYTES = 4 << 20
 _KEPT_LINES = 2000
-_MAX_LINE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,10 @@ class HeadsFile:
             return
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
         with self._opened() as file:
-            size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":
-                text = b"\n" + text
-            os.write(file, text)
+            size = _whole(file)
+            left = memoryview(text)
+            while left:
+                left = left[os.write(file, left) :]
             os.fsync(file)
             if size + len(text) > MAX_BYTES:
                 self._thin()
@@ -147,3 +146,14 @@ class HeadsFile:
             thinned.replace(self.path)
         finally:
             thinned.unlink(missing_ok=True)
+
+
+def _whole(file: int) -> int:
+    """Remove what a kill or a full disk left of a line, which says nothing and is nobody's forgery; the size then."""
+    size = os.fstat(file).st_size
+    end = size
+    while end and os.pread(file, 1, end - 1) != b"\n":
+        end = max(0, end - 1)
+    if end != size:
+        os.ftruncate(file, end)
+    return end

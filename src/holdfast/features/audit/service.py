@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.core.clock import Clock, SystemClock, iso
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
@@ -160,7 +160,13 @@ class Audit:
             return [head for head in found if head is not None]
 
         heads = await self._database.write(work)
-        await asyncio.to_thread(self._sealer.append_break, f"the chains were accepted ({said})", heads)
+        try:
+            await asyncio.to_thread(self._sealer.append_break, f"the chains were accepted ({said})", heads)
+        except OSError as problem:
+            raise Unavailable(
+                f"The chains are accepted in the store, but {self._heads.path} could not be written "
+                f"({problem.strerror}); make it writable and accept once more."
+            ) from None
         await self._sealer.write_heads()
         return heads
 
