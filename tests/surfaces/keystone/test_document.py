@@ -209,7 +209,9 @@ async def test_a_slug_of_nobody_and_of_somebody_else_are_told_apart_by_nothing(d
                     result = await http.result(name, arguments)
                     text = result["content"][0]["text"]
                     assert result["isError"] is True and field in text and "list_projects" in text
-                    told.setdefault(name, set()).add(text.replace(repr(slug[:80]), "it"))
+                    # What is as long as a key is not said again, whosever it is.
+                    same = text.replace(repr(slug[:80]), "it").replace("'[redacted]'", "it")
+                    told.setdefault(name, set()).add(same)
             assert {name: len(texts) for name, texts in told.items()} == dict.fromkeys(told, 1)
             assert [each["slug"] for each in json.loads(only_text(await http.result("list_projects")))] == ["my-api"]
         async with at.http(await at.key(owner=owner)) as http:
