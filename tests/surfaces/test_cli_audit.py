@@ -166,3 +166,16 @@ def test_a_store_brought_back_by_hand_is_a_forgery(holdfast: Cli, sqlite_path: P
     sqlite_path.write_bytes((tmp_path / "copy").read_bytes())
     result = holdfast.run("audit", "verify")
     assert result.exit_code == FAILED and "says the heads file" in result.stdout
+
+
+def test_a_backup_restored_without_its_master_key_is_unproven_and_not_called_a_forgery(
+    holdfast: Cli, tmp_path: Path
+) -> None:
+    holdfast.json("status")
+    holdfast.json("backup", str(tmp_path / "copy"))
+    assert holdfast.run("restore", str(tmp_path / "copy"), "--data-dir", str(tmp_path / "new")).exit_code == 0
+    elsewhere = Cli(tmp_path / "new")
+    result = elsewhere.run("audit", "verify")
+    assert result.exit_code == FAILED and "cannot be proven" in result.stdout and "somebody" not in result.stdout
+    (tmp_path / "new" / "master.key").write_text((holdfast.settings.data_dir / "master.key").read_text())
+    assert elsewhere.json("audit", "verify")["intact"]

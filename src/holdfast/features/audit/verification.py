@@ -1,7 +1,7 @@
 """Owns verifying a chain: every mark, every seal, the head, the checkpoints, and what the heads file knows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.core.clock import iso
 from holdfast.features.audit import chain, key_store, store
@@ -70,10 +70,18 @@ class _Checks:
         self._keys = keys
         self.problems: list[Problem] = []
         self._valid: list[Row] = []
+        self._perhaps = 0
         for row in checkpoints:
             key = keys.get(str(row["key_id"]))
             if key is not None and key.marked_checkpoint(row):
                 self._valid.append(row)
+            elif key is None and str(row["key_id"]) in keys:
+                # It may be ours: what it would vouch for is unproven with it, but nothing is taken on its word.
+                self._perhaps = max(self._perhaps, int(row["sequence"]))
+                message = (
+                    f"the checkpoint at {row['sequence']} is marked with a key that {self._missing(row['key_id'])}"
+                )
+                self.problems.append(Problem("unproven", int(row["sequence"]), None, message))
             else:
                 message = f"the checkpoint at {row['sequence']} is not one that Holdfast made"
                 self.problems.append(Problem("altered", int(row["sequence"]), None, message))
@@ -95,6 +103,8 @@ class _Checks:
         if sequence is not None and sequence <= self._exempt:
             return None
         which = f"event {row['id']}" + (f" at {sequence}" if sequence is not None else ", not sealed yet,")
+        if row["mac"] is None and sequence is not None and sequence <= self._perhaps:
+            return "unproven", f"{which} bears no mark, and the checkpoint after it cannot be checked"
         if row["mac"] is None or row["key_id"] is None:
             return "added", f"{which} bears no mark: Holdfast did not write it"
         key = self._keys.get(str(row["key_id"]))
@@ -112,9 +122,10 @@ class _Checks:
         return "unproven", f"the head is marked with the key {row['key_id']}, which {self._missing(row['key_id'])}"
 
     def sorted_out(self, problems: Sequence[Problem], notes: list[str]) -> list[Problem]:
-        """The problems that nobody has accepted."""
+        """The problems that nobody has accepted; a lost key is told once, not for each event."""
+        problems = _once(problems)
         if self._accepted is None:
-            return list(problems)
+            return problems
         until = int(self._accepted["sequence"])
         left = [problem for problem in problems if not 0 < problem.sequence <= until]
         when = iso(int(self._accepted["at"]))
@@ -128,6 +139,14 @@ class _Checks:
         if str(key_id) in self._keys:
             return "the master key here does not open: bring the right one back"
         return "is not in the store"
+
+
+def _once(problems: Sequence[Problem]) -> list[Problem]:
+    unproven = [problem for problem in problems if problem.kind == "unproven" and problem.event_id is not None]
+    if len(unproven) < 2:
+        return list(problems)
+    told = replace(unproven[-1], message=f"{unproven[-1].message} ({len(unproven) - 1} events before it too)")
+    return [*(problem for problem in problems if problem not in unproven), told]
 
 
 def _end(tx: Tx, organization_id: str, rows: Sequence[Row], sequence: int) -> _End:

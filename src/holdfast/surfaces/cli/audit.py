@@ -82,11 +82,12 @@ async def verify(session: Session, expect: tuple[str, ...]) -> None:
     mine = next((each for each in found if each.organization_id == session.principal.organization_id), None)
     head_hash = mine.head_hash if mine else None
     lines = [f"{problem['kind']}: {problem['message']}" for problem in problems]
-    lines.append(
-        f"{len(problems)} problems in {events} events: somebody changed the record."
-        if problems
-        else f"{events} events, intact; the last seal is {head_hash or 'none yet'}."
-    )
+    if not problems:
+        lines.append(f"{events} events, intact; the last seal is {head_hash or 'none yet'}.")
+    elif all(problem["kind"] == "unproven" for problem in problems):
+        lines.append(f"{events} events cannot be proven: the master key that their key is sealed under is not here.")
+    else:
+        lines.append(f"{len(problems)} problems in {events} events: somebody changed the record.")
     summary = {
         "intact": not problems,
         "events": events,
