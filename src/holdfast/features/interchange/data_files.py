@@ -1,17 +1,29 @@
 """Owns the reading of other memory stores' data files: mem0's exports and server-memory's JSON lines."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from holdfast.features.interchange.front import moment_or_none, texts
 from holdfast.features.interchange.model import Item, Link, Note, Problem
+from holdfast.features.memory.model import MAX_CHARACTERS
 
+MAX_WHOLE = 4_000_000
+MAX_RECORD = 1_000_000
 _LISTS = ("results", "memories", "data", "items")
+_LIST = re.compile(r'\s*(?:\{\s*"(?:results|memories|data|items)"\s*:\s*)?\[')
+# Spaces are counted here; what is left of the text once it is cleaned has the limit of any memory.
+_LONGEST_TEXT = 2 * MAX_CHARACTERS
+_LINE = re.compile(r"[^\n]+")
+_SEPARATOR = re.compile(r"\s*,?\s*")
 
 
 def read_json(file: str, text: str) -> Iterator[Item]:
     """Every record of a JSON document or of JSON lines; a line that is wrong is reported and the rest read."""
+    if len(text) > MAX_WHOLE:
+        yield from _long(file, text)
+        return
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
@@ -28,8 +40,49 @@ def read_json(file: str, text: str) -> Iterator[Item]:
         yield Problem(file, "it holds no memories, entities or relations that are known here")
 
 
+def _long(file: str, text: str) -> Iterator[Item]:
+    """A long file record by record: a few bytes of JSON can stand for much more memory than they take."""
+    opening = _LIST.match(text)
+    if opening is None:
+        yield from _lines(file, text)
+        return
+    decoder, number = json.JSONDecoder(), 0
+    base, at = opening.end(), 0
+    window = text[base : base + 2 * MAX_RECORD]
+    while True:
+        if at > MAX_RECORD:
+            base, at = base + at, 0
+            window = text[base : base + 2 * MAX_RECORD]
+        separator = _SEPARATOR.match(window, at)
+        at = separator.end() if separator else at
+        if window[at : at + 1] in ("]", ""):
+            return
+        number += 1
+        try:
+            record, end = decoder.raw_decode(window, at)
+        except (ValueError, RecursionError):
+            end = at + 2 * MAX_RECORD
+        if end - at > MAX_RECORD:
+            yield Problem(file, f"record {number} is not JSON, or is over {MAX_RECORD:,} characters; the rest was left")
+            return
+        yield from _record(file, record, f"record {number}")
+        at = end
+
+
+def _each_line(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that hold something, with their numbers; the empty ones between them cost nothing."""
+    number, counted = 1, 0
+    for found in _LINE.finditer(text):
+        number += text.count("\n", counted, found.start())
+        counted = found.start()
+        yield number, found[0]
+
+
 def _lines(file: str, text: str) -> Iterator[Item]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _each_line(text):
+        if len(line) > MAX_RECORD:
+            yield Problem(file, f"line {number} is over {MAX_RECORD:,} characters")
+            continue
         if not line.strip():
             continue
         try:
@@ -80,9 +133,12 @@ def _entity(file: str, record: dict[str, Any], where: str) -> Item:
     if not isinstance(name, str) or not name.strip():
         return Problem(file, f"{where} has no name")
     kind = str(record.get("entityType") or record.get("entity_type") or "").strip()
-    observations = [str(each) for each in record.get("observations") or []]
+    given = record.get("observations")
+    observations = [str(each) for each in given] if isinstance(given, list) else []
     head = f"{name} ({kind})" if kind else name
     content = "\n".join([f"{head}:" if observations else head, *(f"- {each}" for each in observations)])
+    if len(content) > _LONGEST_TEXT:
+        return _too_long(file, where, content)
     return Note(file, content, name.strip()[:200], tags=texts([kind[:60]]) if kind else (), source=file, names=(name,))
 
 
@@ -99,6 +155,8 @@ def _memory(file: str, record: dict[str, Any], where: str) -> Item:
     content = next((record[key] for key in ("memory", "content", "text", "data") if record.get(key)), None)
     if not isinstance(content, str):
         return Problem(file, f"{where} has no text in memory, content or text")
+    if len(content) > _LONGEST_TEXT:
+        return _too_long(file, where, content)
     metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
     assert isinstance(metadata, dict)
     category = record.get("category") or metadata.get("category") or metadata.get("type")
@@ -114,6 +172,10 @@ def _memory(file: str, record: dict[str, Any], where: str) -> Item:
         learned_at=moment_or_none(record.get("created_at")),
         source=str(record.get("source") or owner or file)[:500],
     )
+
+
+def _too_long(file: str, where: str, content: str) -> Problem:
+    return Problem(file, f"{where} has {len(content):,} characters; a memory has at most {MAX_CHARACTERS:,}")
 
 
 def _word(category: object) -> str | None:

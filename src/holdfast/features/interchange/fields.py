@@ -7,6 +7,8 @@ from typing import Any
 from holdfast.features.interchange.front import moment_or_none
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+MAX_FIELD = 500
+"""What no field of ours is longer than, unless it says so."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -20,11 +22,11 @@ class Fields:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
-    def text(self, name: str, default: str = "") -> str:
+    def text(self, name: str, default: str = "", *, most: int = MAX_FIELD) -> str:
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise Malformed(f"the field {name} is not text")
-        return _storable(value, name)
+        return bounded(_storable(value, name), f"the field {name}", most)
 
     def optional(self, name: str) -> str | None:
         return self.text(name) if self._values.get(name) is not None else None
@@ -88,6 +90,13 @@ class Fields:
         if value not in choices:
             raise Malformed(f"the field {name} is not one of {', '.join(choices)}")
         return value
+
+
+def bounded(text: str, what: str, most: int) -> str:
+    """The text, unless it is longer than anything that we store as this."""
+    if len(text) > most:
+        raise Malformed(f"{what} has {len(text):,} characters; the limit is {most:,}")
+    return text
 
 
 def _storable(text: str, name: str) -> str:

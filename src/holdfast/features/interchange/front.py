@@ -1,6 +1,7 @@
 """Owns Markdown with front matter: written one way, so that the same thing gives the same bytes; read leniently."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -12,6 +13,8 @@ from holdfast.core.clock import parse_time
 from holdfast.core.errors import Invalid
 
 MAX_FOREIGN_FRONT = 64 * 1024
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999: what lies beyond cannot be shown."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # YAML reads these in a quoted string as line ends, or not at all.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -26,18 +29,25 @@ def moment(millis: int) -> str:
 
 def moment_or_none(value: object, field: str = "date") -> int | None:
     """A moment from front matter or JSON, however it is written; None for what is none."""
+    found = _millis(value, field)
+    return found if found is not None and _FIRST <= found <= _LAST else None
+
+
+def _millis(value: object, field: str) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1000)
+        return round((aware - _EPOCH).total_seconds() * 1000)
     if isinstance(value, date):
-        return moment_or_none(datetime(value.year, value.month, value.day, tzinfo=UTC))
+        return _millis(datetime(value.year, value.month, value.day, tzinfo=UTC), field)
     if isinstance(value, int | float):
+        if not math.isfinite(value):
+            return None
         # Seconds until the year 5138, milliseconds above.
         return round(value * 1000) if abs(value) < 1e11 else round(value)
     try:
-        return parse_time(str(value).strip(), field)
+        return parse_time(str(value).strip()[:100], field)
     except Invalid:
         return None
 

@@ -12,9 +12,9 @@ from holdfast.features.memory.model import MAX_CHARACTERS, MAX_TITLE, MAX_WORDS
 INSTRUCTIONS = frozenset(
     {"claude.md", "claude.local.md", "agents.md", "agent.md", "gemini.md", "copilot-instructions.md", "cursorrules.md"}
 )
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*")
 _CODE_FENCE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
-_RELATION = re.compile(r"[-*][ \t]+([^\[\]\n]{0,80}?)[ \t]*\[\[([^\[\]\n]+)\]\]")
+# Every part is bounded: what repeats without end is tried again from each of its places.
+_RELATION = re.compile(r"[-*][ \t]{1,8}([^\[\]\n]{0,80})\[\[([^\[\]\n]{1,300})\]\]")
 _CREATED = ("occurred_at", "date", "created", "created_at")
 
 
@@ -77,9 +77,16 @@ def _fits(text: str) -> bool:
 def _first_heading(body: str) -> str | None:
     for line in body.splitlines():
         if line.strip():
-            match = _HEADING.fullmatch(line.strip())
-            return match.group(2) if match else None
+            found = _heading(line.strip())
+            return found[1] if found else None
     return None
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """The level and the words of a `## heading`, its closing marks left out."""
+    level = len(line) - len(line.lstrip("#"))
+    words = line[level:].strip().rstrip("#").rstrip() or line[level:].strip()
+    return (level, words) if 1 <= level <= 6 and line[level : level + 1] in (" ", "\t") and words else None
 
 
 def _sections(body: str) -> Iterator[tuple[str, str]]:
@@ -93,15 +100,15 @@ def _sections(body: str) -> Iterator[tuple[str, str]]:
             fence = marker.group(1)
         elif marker and marker.group(1).startswith(fence):
             fence = ""
-        heading = None if fence else _HEADING.fullmatch(line.strip()) if line.startswith("#") else None
+        heading = None if fence or not line.startswith("#") else _heading(line.strip())
         if heading is None:
             lines.append(line)
             continue
         if "".join(lines).strip():
             yield " – ".join(text for _, text in trail), "\n".join(lines).strip()
         lines = []
-        level = len(heading.group(1))
-        trail = [*(each for each in trail if each[0] < level), (level, heading.group(2))]
+        level = heading[0]
+        trail = [*(each for each in trail if each[0] < level), heading]
     if "".join(lines).strip():
         yield " – ".join(text for _, text in trail), "\n".join(lines).strip()
 
@@ -114,10 +121,12 @@ def _pieces(text: str) -> Iterator[str]:
             yield piece
             piece = ""
         piece = f"{piece}\n\n{paragraph}" if piece else paragraph
-        while not _fits(piece):
-            words = piece.split(" ")
-            cut = " ".join(words[: MAX_WORDS // 2])[: MAX_CHARACTERS // 2]
+        start = 0
+        # By position: to copy what is left at each cut would take the square of a long paragraph.
+        while not _fits(piece[start : start + MAX_CHARACTERS + 1]):
+            cut = " ".join(piece[start : start + MAX_CHARACTERS].split(" ")[: MAX_WORDS // 2])[: MAX_CHARACTERS // 2]
             yield cut
-            piece = piece[len(cut) :].lstrip()
+            start += len(cut)
+        piece = piece[start:].lstrip() if start else piece
     if piece:
         yield piece

@@ -1,5 +1,6 @@
 """Owns the values of import and export: files, what is read from them, and the report of what became of it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,14 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_DATA_BYTES = 128 * 1024 * 1024
 """For a JSON or JSON-lines file, which holds a whole store."""
 MAX_PROBLEMS = 1_000
+_LONGEST_SHOWN = 500
+# What would move a terminal's cursor, or what no answer can hold.
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(text: str) -> str:
+    """A name or a word from a file, safe to print."""
+    return _UNSHOWN.sub("\ufffd", text[:_LONGEST_SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,8 @@ class SourceFile:
 
     path: str
     data: bytes
+    problem: str = ""
+    """Why there are no data, where it could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class Report:
 
     def problem(self, problem: Problem) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(problem)
+            self.problems.append(Problem(shown(problem.file), shown(problem.reason)))
         else:
             self.more_problems += 1
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
-from holdfast.features.intelligence.model import STATUSES, Decision, Milestone, Ref, Relation
-from holdfast.features.interchange.fields import Fields, Malformed
+from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, STATUSES, Decision, Milestone, Ref, Relation
+from holdfast.features.interchange.fields import Fields, Malformed, bounded
 from holdfast.features.interchange.front import moment, render
 from holdfast.features.interchange.model import (
     Item,
@@ -16,7 +16,7 @@ from holdfast.features.interchange.model import (
     KeptRelation,
     KeptVersion,
 )
-from holdfast.features.memory.model import Memory, Revision
+from holdfast.features.memory.model import MAX_CHARACTERS, Memory, Revision
 from holdfast.features.memory.wording import digest_of
 
 Names = Callable[[str], str]
@@ -177,7 +177,7 @@ def _memory(file: str, fields: Fields, body: str) -> list[Item]:
         workspace_id="",
         slug=slug,
         title=fields.text("title"),
-        content=body,
+        content=bounded(body, "the memory", 2 * MAX_CHARACTERS),
         digest=digest_of(body),
         category=fields.text("category", "fact"),
         tags=fields.words("tags"),
@@ -202,7 +202,7 @@ def _memory(file: str, fields: Fields, body: str) -> list[Item]:
             memory_id=id,
             revision=each.number("revision", 1),
             title=each.text("title"),
-            content=each.text("content"),
+            content=each.text("content", most=2 * MAX_CHARACTERS),
             category=each.text("category"),
             tags=each.words("tags"),
             occurred_at=each.optional_time("occurred_at"),
@@ -211,7 +211,7 @@ def _memory(file: str, fields: Fields, body: str) -> list[Item]:
         )
         for each in fields.records("history")
     ]
-    if [each.revision for each in history] != list(range(1, memory.revision)):
+    if len(history) != memory.revision - 1 or any(each.revision != n for n, each in enumerate(history, 1)):
         raise Malformed("the history does not lead up to the revision")
     return [KeptMemory(file, memory, tuple(history))]
 
@@ -221,8 +221,8 @@ def _decision(file: str, fields: Fields, body: str) -> list[Item]:
         id=fields.id(),
         workspace_id="",
         title=fields.text("title"),
-        rationale=body,
-        alternatives=fields.words("alternatives"),
+        rationale=bounded(body, "the rationale", MAX_TEXT),
+        alternatives=tuple(bounded(each, "an alternative", MAX_TEXT) for each in fields.words("alternatives")),
         status=fields.choice("status", STATUSES),
         blocking=fields.flag("blocking"),
         decided_at=fields.time("decided_at"),
@@ -243,7 +243,7 @@ def _milestone(file: str, fields: Fields, body: str) -> list[Item]:
         workspace_id="",
         title=fields.text("title"),
         type=fields.text("type"),
-        description=body,
+        description=bounded(body, "the description", MAX_TEXT),
         occurred_at=fields.time("occurred_at"),
         decisions=(),
         author=fields.text("author"),
@@ -291,7 +291,7 @@ def _relations(file: str, fields: Fields, body: str) -> list[Item]:
             start=Ref(start.text("type"), start.id()),
             end=Ref(end.text("type"), end.id()),
             relation=each.text("relation"),
-            note=each.text("note"),
+            note=each.text("note", most=MAX_NOTE),
             author=each.text("author"),
             created_at=each.time("created_at"),
         )

@@ -21,10 +21,15 @@ def is_readable(path: str) -> bool:
 def read(files: Iterable[SourceFile]) -> Iterator[Item]:
     """Everything that the files hold, in their order."""
     for file in files:
+        if file.problem:
+            yield Problem(file.path, file.problem)
+            continue
         try:
             yield from _read(file)
         except UnicodeDecodeError:
             yield Problem(file.path, "it is not UTF-8 text")
+        except RecursionError:
+            yield Problem(file.path, "it is nested too deeply to be read")
         except ValueError as problem:
             yield Problem(file.path, f"it cannot be read: {problem}")
 

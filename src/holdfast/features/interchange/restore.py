@@ -37,6 +37,8 @@ from holdfast.storage.database import Tx
 
 PREFIXES = {"memory": "mem", "decision": "dec", "milestone": "mil", "artifact": "art", "relation": "rel"}
 
+_CLOCK_ERROR_MILLIS = 86_400_000
+
 Told = TypeVar("Told", Decision, Milestone)
 Exists = Callable[[Tx, str, Ref], bool]
 
@@ -68,7 +70,6 @@ class Restore:
             kept.status_note,
             *(each.content for each in item.history),
         )
-        wording.check_length(kept.content)
         id, here = self._local("memory", kept.id)
         superseded_by = self._local("memory", kept.superseded_by)[0] if kept.superseded_by else None
         wanted = replace(kept, id=id, workspace_id=self.workspace_id, superseded_by=superseded_by)
@@ -82,7 +83,13 @@ class Restore:
             self.report.unchanged += 1
             return
         made = self._with_free_slug(wanted)
-        memories.insert_revisions(self.tx, [replace(each, memory_id=id) for each in item.history])
+        memories.insert_revisions(
+            self.tx,
+            [
+                replace(each, memory_id=id, editor=self._whose(each.editor), written_at=self._past(each.written_at))
+                for each in item.history
+            ],
+        )
         self._known("memory", item.memory.id, id)
         self.entries.append(entry_of(made))
         self.report.create("memory")
@@ -128,7 +135,7 @@ class Restore:
         versions.sort(key=lambda each: each.version.version)
         newest = versions[-1]
         kept = newest.artifact
-        if [each.version.version for each in versions] != list(range(1, kept.version + 1)):
+        if len(versions) != kept.version or any(each.version.version != n for n, each in enumerate(versions, 1)):
             raise NotImported(f"some of its {kept.version} versions are missing")
         for each in versions:
             checked(
@@ -139,11 +146,24 @@ class Restore:
             found = artifacts.versions(self.tx, id, before=2**62, limit=kept.version + 1)
             self._compare([each.sha256 for each in found] == [_sha256(each.content) for each in reversed(versions)])
             return
-        made = replace(kept, id=id, workspace_id=self.workspace_id)
+        made = replace(
+            kept,
+            id=id,
+            workspace_id=self.workspace_id,
+            created_by=self._whose(kept.created_by),
+            created_at=self._past(kept.created_at),
+            updated_at=self._past(kept.updated_at),
+        )
         if not artifacts.insert(self.tx, made):
             raise NotImported(f"another artifact has the identifier {kept.identifier!r}")
         for each in versions:
-            artifacts.insert_version(self.tx, id, replace(each.version, sha256=_sha256(each.content)), each.content)
+            written = replace(
+                each.version,
+                sha256=_sha256(each.content),
+                author=self._whose(each.version.author),
+                created_at=self._past(each.version.created_at),
+            )
+            artifacts.insert_version(self.tx, id, written, each.content)
         self._known("artifact", kept.id, id)
         self.entries += entries_of(made, newest.content)
         self.report.create("artifact")
@@ -155,9 +175,15 @@ class Restore:
         name = checked_relation(kept.relation)
         start, end = self._end(kept.start), self._end(kept.end)
         id, here = self._local("relation", kept.id)
-        author = kept.author if self.principal.is_person else self.principal.actor
         wanted = replace(
-            kept, id=id, workspace_id=self.workspace_id, start=start, end=end, relation=name, author=author
+            kept,
+            id=id,
+            workspace_id=self.workspace_id,
+            start=start,
+            end=end,
+            relation=name,
+            author=self._whose(kept.author),
+            created_at=self._past(kept.created_at),
         )
         self.tie(wanted, here)
         if not here:
@@ -199,8 +225,9 @@ class Restore:
         self.report.unchanged += 1
 
     def _owned_memory(self, memory: Memory) -> Memory:
-        """As told, for a person; an agent cannot import words as somebody else's."""
+        """As told, for an admin; nobody else imports words as somebody else's."""
         content = wording.clean(memory.content)
+        wording.check_length(content)
         told = replace(
             memory,
             content=content,
@@ -210,15 +237,29 @@ class Restore:
             tags=wording.checked_tags(memory.tags),
             source=wording.checked_source(memory.source),
             trust=trust_of(self.principal, memory.trust, memory.source),
+            learned_at=self._past(memory.learned_at),
+            updated_at=self._past(memory.updated_at),
         )
-        if self.principal.is_person:
+        if self._is_believed():
             return told
         return replace(told, author=self.principal.actor, author_name=self.principal.name)
 
     def _credited(self, kept: Told) -> Told:
-        if self.principal.is_person:
+        kept = replace(kept, created_at=self._past(kept.created_at), updated_at=self._past(kept.updated_at))
+        if self._is_believed():
             return kept
         return replace(kept, author=self.principal.actor, author_name=self.principal.name)
+
+    def _is_believed(self) -> bool:
+        """Whether files may say who wrote what: those of a person who is trusted with the whole workspace."""
+        return self.principal.is_person and self.principal.role in ("owner", "admin")
+
+    def _whose(self, author: str) -> str:
+        return author if self._is_believed() else self.principal.actor
+
+    def _past(self, moment: int) -> int:
+        """A moment at which something was written; one that is still to come, beyond a clock's error, is now."""
+        return moment if moment <= self.now + _CLOCK_ERROR_MILLIS else self.now
 
     def _meet(self, wanted: Memory) -> None:
         """It is here: unchanged, or edited in the file, or changed here since."""

@@ -34,6 +34,7 @@ from holdfast.features.interchange.model import (
 from holdfast.features.interchange.readers import is_readable, read
 from holdfast.features.interchange.restore import NotImported, Restore, attempt
 from holdfast.features.memory import store as memories
+from holdfast.features.memory import wording
 from holdfast.features.memory.draft import Refusal, draft, entry_of, memory_of, slugs_for
 from holdfast.features.memory.model import ENTITY, NewMemory
 from holdfast.features.workspaces.service import Workspaces
@@ -83,13 +84,18 @@ class InterchangeService:
         await self._database.write(lambda tx: self._record(tx, principal, id, "workspace.export", counts))
         return counts
 
-    async def import_files(self, principal: Principal, workspace_id: str, files: Iterable[SourceFile]) -> Report:
-        """Bring in what the files hold. A second run finds what the first one stored and goes on from there."""
+    async def import_files(
+        self, principal: Principal, workspace_id: str, files: Iterable[SourceFile], *, most: int | None = None
+    ) -> Report:
+        """Bring in what the files hold, `most` things of it at the most.
+
+        A second run finds what the first one stored and goes on from there."""
         principal.require("inference")
         workspace = await self._workspaces.get(principal, workspace_id)
         total = Report()
         later: list[Item] = []
-        steps = _steps(read(_readable(files, total)), total, later)
+        items = read(_readable(files, total))
+        steps = _steps(items if most is None else _first(items, most), total, later)
         async for batch in _batches(steps):
             await self._write(principal, workspace.id, batch, total)
         ties = iter([_Step(_file(item), _tie_work(item)) for item in later])
@@ -143,6 +149,14 @@ def _readable(files: Iterable[SourceFile], total: Report) -> Iterator[SourceFile
             yield file
         else:
             total.ignored += 1
+
+
+def _first(items: Iterable[Item], most: int) -> Iterator[Item]:
+    for number, item in enumerate(items):
+        if number == most:
+            yield Problem(_file(item), f"one import takes {most:,} things; this and what follows is left to another")
+            return
+        yield item
 
 
 def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[_Step]:
@@ -241,4 +255,4 @@ def _link(restore: Restore, link: Link) -> None:
 
 
 def _named(name: str) -> str:
-    return "name:" + " ".join(name.casefold().split())[:300]
+    return "name:" + " ".join(wording.clean(name[:1_000]).casefold().split())[:300]

@@ -19,6 +19,7 @@ from holdfast.surfaces.http.asgi import BodyTooLarge
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
 MAX_IMPORT_BYTES = 128 * 1024 * 1024
+MAX_IMPORT_THINGS = 100_000
 _SPOOL_BYTES = 4 * 1024 * 1024
 _CHUNK = 256 * 1024
 _WORKSPACE = "/api/workspaces/{workspace_id}"
@@ -46,7 +47,9 @@ def operations(service: InterchangeService) -> list[Operation]:
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as body:
             await _receive(call, body)
             files = await asyncio.to_thread(_files, body)
-            report = await service.import_files(call.principal, call.path["workspace_id"], files)
+            report = await service.import_files(
+                call.principal, call.path["workspace_id"], files, most=MAX_IMPORT_THINGS
+            )
         return ImportAnswer(
             created=report.created,
             updated=report.updated,
