@@ -14,6 +14,9 @@ from defusedxml.ElementTree import iterparse
 from holdfast.engines.extract.model import ExtractionFailed, Limits
 
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+_ENCRYPTED = 1
+_MAX_DEPTH = 300
+"""Tables within tables are read once for each that stands around them."""
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
 
 
@@ -40,6 +43,10 @@ class Archive:
             raise ExtractionFailed(f"It has {len(entries):,} parts, which no real document has.", code="too_many_parts")
         if sum(entry.file_size for entry in entries if entry.filename.endswith((".xml", ".rels"))) > self._most:
             raise Bomb(self._most)
+        if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+            raise ExtractionFailed(
+                "It is protected by a password; save it without one and upload that.", code="password"
+            )
         self._names = {entry.filename for entry in entries}
 
     def __contains__(self, name: str) -> bool:
@@ -55,6 +62,8 @@ class Archive:
                 for event, element in iterparse(_Counted(raw, self), events=("start", "end"), forbid_dtd=True):
                     if event == "start":
                         path.append(element)
+                        if len(path) > _MAX_DEPTH:
+                            raise ExtractionFailed("It is nested too deeply to be read.", code="damaged")
                         continue
                     path.pop()
                     if element.tag in tags and not any(above.tag in tags for above in path):

@@ -126,7 +126,10 @@ def recognise(filename: str, media_type: str, head: bytes) -> Kind:
             raise UnsupportedFormat("it is a ZIP archive; unpack it and upload the files in it")
         return Kind(office)
     if head.startswith(_OLE):
-        raise UnsupportedFormat("it is in an old Office format; save it as docx, pptx or xlsx and upload that")
+        raise UnsupportedFormat(
+            "it is in an old Office format or protected by a password; "
+            "save it as docx, pptx or xlsx without one and upload that"
+        )
     format = _OFFICE.get(suffix) or _MARKUP.get(suffix) or _BY_MEDIA_TYPE.get(media_type)
     if format in ("docx", "pptx", "xlsx", "pdf"):
         raise UnsupportedFormat(f"it is called {format} but does not begin like one; it may be damaged")

@@ -125,7 +125,7 @@ def _date_styles(archive: Archive) -> frozenset[str]:
     for group in archive.elements("xl/styles.xml", f"{_S}cellXfs"):
         for number, style in enumerate(group):
             id = style.get("numFmtId", "")
-            if id in custom or (id.isdigit() and int(id) in _DATE_FORMATS):
+            if id in custom or (_is_number(id) and int(id) in _DATE_FORMATS):
                 found.add(str(number))
     return frozenset(found)
 
@@ -143,12 +143,17 @@ def _cell(cell: Element, strings: list[str], dates: frozenset[str]) -> str:
         return " ".join("".join(each.text or "" for each in cell.iter(f"{_S}t")).split())
     value = (cell.findtext(f"{_S}v") or "").strip()
     if kind == "s":
-        return " ".join(strings[int(value)].split()) if value.isdigit() and int(value) < len(strings) else ""
+        return " ".join(strings[int(value)].split()) if _is_number(value) and int(value) < len(strings) else ""
     if kind == "b":
         return {"1": "TRUE", "0": "FALSE"}.get(value, value)
     if kind == "n" and value and cell.get("s") in dates:
         return _date(value)
     return " ".join(value.split())
+
+
+def _is_number(text: str) -> bool:
+    """Whether it counts something: superscripts are digits too, and there are numbers that take minutes to read."""
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def _date(value: str) -> str:
