@@ -196,6 +196,20 @@ async def powers(world: World, held: Held) -> Powers:
     return frozenset(found)
 
 
+async def given(world: World, first: Held) -> Powers:
+    """What the attacker was given: a person has an account, and with it all the organizations that they belong to."""
+    found = await powers(world, first)
+    who = await principal(world, first)
+    if who is None or not who.is_person:
+        return found
+    services = world.server.services
+    for organization, _ in await services.identity.organizations_of(who.actor):
+        await services.sign_in.switch(who, first.secret, organization.id)
+        found |= await powers(world, first)
+    await services.sign_in.switch(who, first.secret, world.home.organization_id)
+    return found
+
+
 async def _opens(world: World, who: Principal) -> set[str]:
     """As whom somebody may sign in: themselves, and as an admin those of the organization alone and not above."""
     services = world.server.services

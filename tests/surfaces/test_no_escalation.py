@@ -5,14 +5,15 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given as drawn
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import ROLES, SCOPES, TIERS
 from holdfast.doors import rest_operations
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.escalation import LATE, OPERATIONS, SOON, Step, begin, new_world, powers, take
+from tests.support.escalation import LATE, OPERATIONS, SOON, Step, begin, given, new_world, powers, take
 from tests.support.server import TestServer, serving
 
 
@@ -39,7 +40,7 @@ _starting_keys = _keys(*_manage, *_manage, ["read"], ["inference"]).map(
 _wanted_keys = _keys(*_manage, ["read"], ["inference"]).map(
     lambda key: {**key, "workspaces": None} if key["project"] else key
 )
-_people = st.sampled_from(["owner", "admin", "member", "local", "both"])
+_people = st.sampled_from(["admin", "admin", "local", "member", "both", "owner"])
 _of_keys = ("make a key", "rotate by name", "rotate", "change a key", "bundle")
 
 
@@ -76,7 +77,7 @@ async def attack(
 ) -> None:
     world = await new_world(server, list(rest_operations(server.services)), http, SystemClock().now())
     first = await begin(world, start)
-    allowed = await powers(world, first)
+    allowed = await given(world, first)
     for step in steps:
         await take(world, step)
     for held in world.held:
@@ -86,7 +87,7 @@ async def attack(
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(start=_people, steps=_sequences(OPERATIONS))
+@drawn(start=_people, steps=_sequences(OPERATIONS))
 async def test_no_person_gets_more_than_they_were_given(
     at: TestServer, http: httpx.AsyncClient, start: str, steps: list[Step]
 ) -> None:
@@ -95,10 +96,35 @@ async def test_no_person_gets_more_than_they_were_given(
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(start=_starting_keys, steps=_sequences((*_of_keys, *_of_keys, *OPERATIONS)))
+@drawn(start=_starting_keys, steps=_sequences((*_of_keys, *_of_keys, *OPERATIONS)))
 async def test_no_key_gets_more_than_it_was_given(
     at: TestServer, http: httpx.AsyncClient, start: dict[str, Any], steps: list[Step]
 ) -> None:
+    await attack(at, http, start, steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["owner", "admin", "member", "local", "both"])
+async def test_no_person_reaches_beyond_themselves_by_anybody_or_any_role(
+    at: TestServer, http: httpx.AsyncClient, start: str
+) -> None:
+    """Every way to make, open or raise somebody, with everybody and every role, one after the other."""
+    key = {"name": "k", "kind": "project", "project": 0, "scopes": ["read"], "tier": "core"}
+    rest = {"workspaces": None, "allow_destructive": False, "expires": None}
+    steps = [
+        Step(operation, 0, target, {**key, **rest}, role, workspace)
+        for operation, roles, workspaces in (
+            ("link", ROLES[:1], [0]),
+            ("invite", ROLES, [0]),
+            ("admin of a workspace", ROLES[:1], range(4)),
+            ("password", ROLES[:1], [0]),
+            ("switch", ROLES[:1], [0]),
+            ("change a role", ROLES, [0]),
+        )
+        for role in roles
+        for workspace in workspaces
+        for target in range(7)
+    ]
     await attack(at, http, start, steps)
 
 
