@@ -286,7 +286,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
         web=web,
         chats=chats,
         chat_turns=chat_turns,
-        responses=responses.ResponseService(database, audit, keys, workspaces, jobs, clock),
+        responses=responses.ResponseService(database, audit, workspaces, jobs, clock),
         client_bundles=ClientBundles(keys, workspaces, _expected_url(settings)),
         secrets=secrets,
         endpoints=endpoints,

@@ -216,7 +216,29 @@ async def test_a_revoked_key_stops_the_background_response_that_it_queued(
         async with client_of(after, url, owners) as client:
             over = await ended(client, begun.id)
     assert over.status == "failed" and over.error is not None
-    assert "does not work any more" in over.error.message
+    assert "not allowed to any more" in over.error.message
+    assert len(upstream.requests) == 1
+
+
+async def test_a_removed_member_stops_the_background_response_that_they_queued(
+    sqlite_database: Database, upstream: FakeModel
+) -> None:
+    upstream.script = [says("Never told.", stall_after=2)]
+    async with serving(sqlite_database) as before:
+        member = await before.services.identity.create_user(before.owner, email="eve@example.com", name="Eve")
+        url = await connect(before, upstream)
+        async with await before.browser(member.id) as eve:
+            asked = await eve.post(f"{url}/responses", json={"model": "any", "input": "Think.", "background": True})
+            await until(upstream.asked.is_set)
+        await before.services.identity.remove_user(before.owner, member.id)
+        owners = before.key
+    async with (
+        serving(sqlite_database) as after,
+        client_of(after, f"{after.url}/{after.start.project_id}/main/v1", owners) as client,
+    ):
+        over = await ended(client, asked.json()["id"])
+    assert over.status == "failed" and over.error is not None
+    assert "not allowed to any more" in over.error.message
     assert len(upstream.requests) == 1
 
 

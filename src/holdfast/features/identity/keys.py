@@ -80,13 +80,6 @@ class Keys:
             known = self._remembered[hashed] = (found, principal_of(found))
         return known
 
-    async def current(self, principal: Principal) -> Principal:
-        """The same key's principal as it is now; Unauthenticated once the key stopped working."""
-        found = await self._database.glance(lambda tx: key_store.find(tx, principal.organization_id, principal.actor))
-        if found is None or found.revoked_at is not None or (found.expires_at or 2**62) <= self._clock.now():
-            raise Unauthenticated
-        return principal_of(found)
-
     async def run(self) -> None:
         """Write down now and then when keys were last used, until `stop`."""
         while not self._stopping.is_set():

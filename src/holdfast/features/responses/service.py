@@ -14,7 +14,7 @@ from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.engines.llm.upstream import UpstreamRefused
 from holdfast.features.audit.service import Audit
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
@@ -36,12 +36,9 @@ Turn = Callable[[Principal, Asked, Json], AsyncGenerator[LoopEvent, None]]
 class ResponseService:
     """The responses of an installation."""
 
-    def __init__(
-        self, database: Database, audit: Audit, keys: Keys, workspaces: Workspaces, jobs: JobEngine, clock: Clock
-    ) -> None:
+    def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, jobs: JobEngine, clock: Clock) -> None:
         self._database = database
         self._audit = audit
-        self._keys = keys
         self._workspaces = workspaces
         self._jobs = jobs
         self._clock = clock
@@ -179,14 +176,13 @@ class ResponseService:
         await run.commit("answer", lambda tx: store.end(tx, asked.id, response["status"], response, self._clock.now()))
 
     async def _still_allowed(self, principal: Principal) -> Principal:
-        """Who asked, with what their key allows now: time passed since, and keys are revoked and narrowed."""
-        if principal.proof != "key":
-            return principal
+        """Who asked, with what they may do now: time passed since, keys are revoked and narrowed, people removed."""
         try:
-            current = await self._keys.current(principal)
+            current = await self._database.read(lambda tx: as_it_stands(tx, principal, self._clock.now()))
             current.require("inference")
         except (Unauthenticated, Forbidden) as problem:
-            raise JobFailed("The key that asked for this response does not work any more.") from problem
+            who = "person" if principal.is_person else "key"
+            raise JobFailed(f"The {who} that asked for this response is not allowed to any more.") from problem
         return current
 
     async def _with_history(self, principal: Principal, asked: Asked) -> Asked:
