@@ -13,7 +13,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.principal import ROLES, SCOPES, TIERS
 from holdfast.doors import rest_operations
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.escalation import LATE, OPERATIONS, SOON, Step, begin, given, new_world, powers, take
+from tests.support.escalation import LATE, OPERATIONS, SOON, Step, begin, given, new_world, powers, sign_in_again, take
 from tests.support.server import TestServer, serving
 
 
@@ -80,6 +80,7 @@ async def attack(
     allowed = await given(world, first)
     for step in steps:
         await take(world, step)
+    await sign_in_again(world)
     for held in world.held:
         gained = await powers(world, held) - allowed
         assert not gained, f"from {start}: {world.done}: gained {sorted(gained)[:5]}"
