@@ -4,28 +4,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from holdfast.features.audit.keys import canonical
+from holdfast.features.audit.keys import MARKED, canonical
 from holdfast.features.audit.model import Problem, ProblemKind, Witness
 from holdfast.storage.database import Row
 
 GENESIS = "0" * 64
-_CONTENT = (
-    "number",
-    "id",
-    "organization_id",
-    "project_id",
-    "workspace_id",
-    "at",
-    "actor",
-    "actor_name",
-    "proof",
-    "action",
-    "resource",
-    "resource_id",
-    "outcome",
-    "times",
-    "detail",
-)
+_CONTENT = ("number", *MARKED)
 # How far a row is looked for, and how many problems are looked into this closely.
 _NEARBY = 2000
 _CLOSELY = 100
