@@ -422,6 +422,34 @@ async def test_what_waits_for_a_vector_gets_it_newest_first(
     assert batches == [["word4", "word3", "word2"], ["word1", "word0"]]
 
 
+async def test_workspaces_take_turns_at_getting_vectors(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "BATCH", 3)
+    batches: list[list[str]] = []
+    embedder = WordEmbedder(64)
+    embed = embedder.embed
+
+    async def noted(texts: Sequence[str]) -> NDArray[np.float32]:
+        batches.append(list(texts))
+        return await embed(texts)
+
+    monkeypatch.setattr(embedder, "embed", noted)
+    search = engine(database, MovableClock(), embedder)
+    spaces = [await database.write(lambda tx, name=name: workspace(tx, name)) for name in "abcde"]  # type: ignore[misc]
+    for space in spaces[:4]:
+        await put(search, database, [entry(space, "only", f"note of {space}")], embedded=False)
+    flood = [entry(spaces[4], f"m{number:02}", f"flood{number}") for number in range(20)]
+    await put(search, database, flood, embedded=False)
+
+    assert await search.tend() == 24
+
+    first = [text for batch in batches[:2] for text in batch]
+    assert set(first) >= {f"note of {space}" for space in spaces[:4]}
+    assert [text for batch in batches for text in batch if text.startswith("flood")] == [
+        f"flood{number}" for number in reversed(range(20))
+    ]
+    assert max(len(batch) for batch in batches) == 3
+
+
 async def test_an_entitys_parts_are_read_in_order(database: Database, search: SearchEngine, here: str) -> None:
     parts = [entry(here, "doc", f"page {part}", part=part, meta={"page": part}) for part in (2, 0, 1)]
     await put(search, database, [*parts, entry(here, "other", "page 0")])

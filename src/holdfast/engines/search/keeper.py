@@ -5,6 +5,7 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import hnsw
@@ -90,10 +91,14 @@ class Keeper:
         number = await self._database.write(
             lambda tx: self._store.embedder(tx, self._embedder.id, self._embedder.dimensions)
         )
+        shelf = 0
         while not self._stopped:
-            waiting = await self._database.read(lambda tx: self._store.pending(tx, number, BATCH))
+            waiting = await self._database.read(
+                partial(self._store.pending, embedder=number, limit=BATCH, after_shelf=shelf)
+            )
             if not waiting:
                 break
+            shelf = waiting[-1].shelf
             done += await self._embed(waiting, number)
         return done
 

@@ -98,6 +98,7 @@ class Pending:
     change: int
     title: str
     text: str
+    shelf: int
 
 
 class View(ABC):
@@ -222,20 +223,24 @@ class Store(ABC):
             {"at": at, "change": self.next_change(tx, shelf), "shelf": shelf, "type": type, "id": id},
         )
 
-    def pending(self, tx: Tx, embedder: int, limit: int) -> list[Pending]:
-        """Entries that wait for a vector of this embedder, newest first: a note does not wait for a whole history."""
+    def pending(self, tx: Tx, embedder: int, limit: int, after_shelf: int = 0) -> list[Pending]:
+        """Entries that wait for a vector of this embedder: some of each workspace that waits, newest first within it.
+
+        A note does not wait for a whole history, nor one workspace for another's. Where more workspaces wait than
+        fit, those behind `after_shelf` come first.
+        """
+        turns = _waiting(tx, embedder, limit, after_shelf)
         found: list[Pending] = []
-        # Each by itself is a stretch of the index; together they would be a look at every entry.
-        for waits in ("e.embedder = 0", "e.embedder > 0 AND e.embedder < :embedder", "e.embedder > :embedder"):
-            if len(found) == limit:
-                break
+        for index, (older, shelf) in enumerate(turns):
+            # What one leaves of its share goes to those behind it.
+            share = -(-(limit - len(found)) // (len(turns) - index))
             rows = tx.all(
                 "SELECT e.number, e.change, t.title, t.text FROM search_entry e "
-                f"JOIN search_text t ON t.number = e.number WHERE {waits} "
-                "ORDER BY e.embedder DESC, e.number DESC LIMIT :limit",
-                {"embedder": embedder, "limit": limit - len(found)},
+                "JOIN search_text t ON t.number = e.number WHERE e.embedder = :embedder AND e.shelf = :shelf "
+                "ORDER BY e.number DESC LIMIT :share",
+                {"embedder": older, "shelf": shelf, "share": share},
             )
-            found += [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"]) for row in rows]
+            found += [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"], shelf) for row in rows]
         return found
 
     def pending_count(self, tx: Tx, embedder: int, shelf: int | None = None) -> int:
@@ -325,3 +330,39 @@ def _one_of(column: str, name: str, values: Sequence[str], params: dict[str, Any
         return "1 = 0"
     params |= {f"{name}_{index}": value for index, value in enumerate(values)}
     return f"{column} IN ({', '.join(f':{name}_{index}' for index in range(len(values)))})"
+
+
+def _waiting(tx: Tx, embedder: int, limit: int, after_shelf: int) -> list[tuple[int, int]]:
+    """Who waits, at most `limit`: the embedder of the vectors that they have (0 for none yet) and the shelf."""
+    turns: list[tuple[int, int]] = []
+    older = _least(tx, "SELECT MIN(embedder) AS least FROM search_entry")
+    while older is not None and len(turns) < limit:
+        if older != embedder:
+            shelves = _waiting_shelves(tx, older, limit - len(turns), after_shelf)
+            turns += [(older, shelf) for shelf in shelves]
+        sql = "SELECT MIN(embedder) AS least FROM search_entry WHERE embedder > :older"
+        older = _least(tx, sql, older=older)
+    return turns
+
+
+def _waiting_shelves(tx: Tx, embedder: int, limit: int, after: int) -> list[int]:
+    """Shelves with vectors of that embedder, in a circle that begins behind `after`."""
+    # From one to the next along the index: the cost grows with the workspaces that wait, not with their entries.
+    sql = "SELECT MIN(shelf) AS least FROM search_entry WHERE embedder = :embedder AND shelf > :after"
+    found: list[int] = []
+    last = after
+    while len(found) < limit:
+        shelf = _least(tx, sql, embedder=embedder, after=last)
+        if shelf is None and after and last >= after:
+            last = 0
+            continue
+        if shelf is None or shelf in found:
+            break
+        found.append(shelf)
+        last = shelf
+    return found
+
+
+def _least(tx: Tx, sql: str, **params: int) -> int | None:
+    row = tx.one(sql, params)
+    return None if row is None or row["least"] is None else int(row["least"])
