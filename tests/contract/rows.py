@@ -6,5 +6,5 @@ ROWS = frozenset(
     + [f"XS-T{number}" for number in range(1, 10)]
     + [f"KS-{number}" for number in range(1, 9)]
     + [f"ZE-{number}" for number in range(1, 6)]
-    + [f"XA-{number}" for number in range(1, 12)]
+    + [f"XA-{number}" for number in range(1, 13)]
 )

@@ -120,7 +120,7 @@ async def test_a_searxng_without_json_says_what_to_change() -> None:
 
 async def test_a_backend_that_is_no_search_engine_is_told_apart(web: Site) -> None:
     web.pages["/search"] = html("hello")
-    with pytest.raises(UpstreamFailed, match="not JSON"):
+    with pytest.raises(UpstreamFailed, match="no usable JSON"):
         await SearXNG(Guard(), f"http://127.0.0.1:{web.port}").search("x", 5)
 
 

@@ -159,7 +159,8 @@ async def test_relations_are_listed_by_entity_and_by_name_in_pages(at: Stage) ->
         assert [each.start.id for each in (*first.items, *rest.items)] == [f"mem_{n}" for n in (4, 3, 2, 1, 0)]
         named = await relations.page(at.principal, at.workspace, entity=entity, relation="supports")
         assert [each.start.id for each in named.items] == ["mem_3", "mem_1"]
-    assert not (await relations.page(at.principal, at.workspace, entity="mem_none")).items
+    with pytest.raises(NotFound):
+        await relations.page(at.principal, at.workspace, entity="mem_none")
 
 
 async def test_another_tenant_neither_sees_nor_removes_relations(at: Stage) -> None:

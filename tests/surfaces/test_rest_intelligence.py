@@ -98,7 +98,8 @@ async def test_a_project_is_recorded_and_read_back(rest: Rest) -> None:
 async def test_a_nul_character_is_the_callers_mistake(rest: Rest) -> None:
     for path in ("/decisions/%00", "/milestones/%00", "/graph?centre=%00", "/timeline?decision_id=%00"):
         answer = await rest.client.get(rest.base + path)
-        assert answer.status_code in (404, 422), f"{path}: {answer.status_code}"
+        # In a path it does not get past the gate.
+        assert answer.status_code in ((400,) if "?" not in path else (404, 422)), f"{path}: {answer.status_code}"
 
 
 async def test_a_memory_that_is_removed_takes_its_relations(small: Rest) -> None:
