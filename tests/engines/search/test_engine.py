@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -434,7 +435,7 @@ async def test_workspaces_take_turns_at_getting_vectors(database: Database, monk
 
     monkeypatch.setattr(embedder, "embed", noted)
     search = engine(database, MovableClock(), embedder)
-    spaces = [await database.write(lambda tx, name=name: workspace(tx, name)) for name in "abcde"]  # type: ignore[misc]
+    spaces = [await database.write(partial(workspace, name=name)) for name in "abcde"]
     for space in spaces[:4]:
         await put(search, database, [entry(space, "only", f"note of {space}")], embedded=False)
     flood = [entry(spaces[4], f"m{number:02}", f"flood{number}") for number in range(20)]

@@ -223,7 +223,7 @@ class Store(ABC):
             {"at": at, "change": self.next_change(tx, shelf), "shelf": shelf, "type": type, "id": id},
         )
 
-    def pending(self, tx: Tx, embedder: int, limit: int, after_shelf: int = 0) -> list[Pending]:
+    def pending(self, tx: Tx, embedder: int, limit: int, after_shelf: int) -> list[Pending]:
         """Entries that wait for a vector of this embedder: some of each workspace that waits, newest first within it.
 
         A note does not wait for a whole history, nor one workspace for another's. Where more workspaces wait than
