@@ -19,7 +19,7 @@ def build_keystone(
     tools = repository_tools.tools(services.repositories, services.repository_finding, services.ask)
     return KeystoneSurface(
         gate=LimitedGate(authenticator, windows, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
-        toolbox=build_toolbox(services, tools),
+        gateway=build_toolbox(services, tools),
         clients=services.clients,
         settings=KeystoneSettings(
             enabled=settings.mcp_enabled,

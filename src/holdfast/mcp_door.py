@@ -7,7 +7,7 @@ from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.core.toolbox import Toolbox
+from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.model import Event
 from holdfast.features.identity import store as identity_store
 from holdfast.features.intelligence.model import Decision, DecisionFilter
@@ -28,7 +28,7 @@ def build_mcp(
     settings: Settings,
     services: Services,
     authenticator: Authenticator,
-    toolbox: Toolbox,
+    toolbox: Gateway,
     *,
     clock: Clock | None = None,
     annex: Annex | None = None,
@@ -45,7 +45,7 @@ def build_mcp(
         gate=LimitedGate(authenticator, services.limiter, settings.mcp_calls_per_minute, "mcp"),
         workspaces=services.workspaces,
         project_exists=project_exists,
-        toolbox=toolbox,
+        gateway=toolbox,
         knowledge=WorkspaceKnowledge(services),
         clients=services.clients,
         clock=clock or SystemClock(),

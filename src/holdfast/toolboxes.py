@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.tool import AnyTool, ToolCall
-from holdfast.core.toolbox import Ending, Spilled, Toolbox
+from holdfast.core.tools.gateway import Ending, Gateway, Spilled
+from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.features.artifacts import tools as artifact_tools
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.intelligence import tools as intelligence_tools
@@ -31,7 +31,7 @@ def product_tools(services: Services) -> list[AnyTool]:
     ]
 
 
-def build_toolbox(services: Services, tools: Sequence[AnyTool]) -> Toolbox:
+def build_toolbox(services: Services, tools: Sequence[AnyTool]) -> Gateway:
     """The tools that agents call over MCP: calls counted, refusals audited, large results kept as artifacts."""
 
     async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
@@ -60,4 +60,4 @@ def build_toolbox(services: Services, tools: Sequence[AnyTool]) -> Toolbox:
     def observe(call: ToolCall, name: str, ending: Ending, seconds: float) -> None:
         services.usage.count(call.principal, "tool_calls", source="mcp", workspace_id=call.workspace_id)
 
-    return Toolbox(tools, denied=denied, spill=spill, whole=WHOLE, observe=observe)
+    return Gateway(tools, denied=denied, spill=spill, whole=WHOLE, observe=observe)

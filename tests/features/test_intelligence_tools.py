@@ -1,4 +1,4 @@
-"""Owns the proof of the intelligence tools: the pinned shapes, through the toolbox that every surface uses."""
+"""Owns the proof of the intelligence tools: the pinned shapes, through the gateway that every surface uses."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tool import ToolCall
-from holdfast.core.toolbox import Outcome, Toolbox
+from holdfast.core.tools.gateway import Gateway, Outcome
+from holdfast.core.tools.tool import ToolCall
 from holdfast.features.intelligence.tools import tools
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock
@@ -23,7 +23,7 @@ async def at(sqlite_database: SqliteDatabase, clock: MovableClock) -> Stage:
 
 
 async def _outcome(at: Stage, name: str, **arguments: Any) -> Outcome:
-    box = Toolbox(tools(at.service))
+    box = Gateway(tools(at.service))
     return await box.call(ToolCall(at.principal, at.workspace), f"xerotier.intelligence.{name}", arguments)
 
 

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.core.tool import AnyTool, ToolCall
+from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.features.memory.tools import tools
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock

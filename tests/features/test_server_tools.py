@@ -1,4 +1,4 @@
-"""The calculator, research and code tools, called as every surface calls them: through a Toolbox."""
+"""The calculator, research and code tools, called as every surface calls them: through a Gateway."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core.errors import HoldfastError, Invalid, NotFound, UpstreamFailed
 from holdfast.core.principal import Principal, Tier
-from holdfast.core.tool import AnyTool, ToolCall
-from holdfast.core.toolbox import Outcome, Toolbox, ToolRefused
+from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused
+from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.fetch.guard import Guard, Limits
@@ -29,12 +29,12 @@ class Bench:
 
     def __init__(self, web: Site, engine: FakeSearXNG, hub: FakeGitHub, tools: list[AnyTool]) -> None:
         self.web, self.engine, self.hub = web, engine, hub
-        self.toolbox = Toolbox(tools)
+        self.gateway = Gateway(tools)
 
     async def call(self, name: str, tier: Tier = "all", **arguments: Any) -> Outcome:
         principal = Principal("org_1", "key_1", "key", False, frozenset({"inference"}), tier=tier)
-        outcome = await self.toolbox.call(ToolCall(principal, None), f"xerotier.{name}", arguments)
-        schema = self.toolbox.output_schema(f"xerotier.{name}")
+        outcome = await self.gateway.call(ToolCall(principal, None), f"xerotier.{name}", arguments)
+        schema = self.gateway.output_schema(f"xerotier.{name}")
         jsonschema.validate(outcome.data, schema or {})
         return outcome
 

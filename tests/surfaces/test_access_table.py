@@ -4,7 +4,7 @@ import dataclasses
 from typing import get_args
 
 from holdfast.core.access import Access
-from holdfast.core.tool import Tool
+from holdfast.core.tools.tool import Tool
 from holdfast.doors import rest_operations
 from holdfast.features.server_tools.chat_access import CHAT_TOOLS
 from holdfast.openai_door import routes

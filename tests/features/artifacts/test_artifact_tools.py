@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from holdfast.core.errors import Invalid
-from holdfast.core.tool import ToolCall
+from holdfast.core.tools.tool import ToolCall
 from holdfast.features.artifacts.model import READ_BYTES
 from holdfast.features.artifacts.tools import tools
 from holdfast.storage.sqlite import SqliteDatabase

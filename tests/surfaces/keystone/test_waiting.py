@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 
 from holdfast.core.access import RUN
-from holdfast.core.tool import Annotations, Tool
-from holdfast.core.toolbox import Toolbox
+from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.tool import Annotations, Tool
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http.admission import LimitedGate
@@ -38,7 +38,7 @@ async def waiting(database: SqliteDatabase) -> AsyncIterator[tuple[Slow, httpx2.
         services.keys, services.sign_in, services.tokens, services.limiter, services.audit, 6000
     )
     gate = LimitedGate(authenticator, services.limiter, 6000, "mcp")
-    surface = KeystoneSurface(gate, Toolbox([tool]), services.clients, KeystoneSettings())
+    surface = KeystoneSurface(gate, Gateway([tool]), services.clients, KeystoneSettings())
     impatient = Gate(
         surface,
         metrics=Metrics(),

@@ -18,7 +18,7 @@ from holdfast.core.access import RUN, RUN_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.model import NewKey
@@ -285,7 +285,7 @@ async def serve_site(
             _tool("test.stuck", AddInput, AddOutput, _stuck),
             _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
-        toolbox = build_toolbox(services, [*(product_tools(services) if tools is None else tools), *own])
+        gateway = build_toolbox(services, [*(product_tools(services) if tools is None else tools), *own])
         authenticator = Authenticator(
             services.keys,
             services.sign_in,
@@ -298,7 +298,7 @@ async def serve_site(
             settings,
             services,
             authenticator,
-            toolbox,
+            gateway,
             clock=clock,
             annex=annex,
             recheck_seconds=recheck_seconds,

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.artifacts.model import TYPES, Artifact, ArtifactReading, ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import READ
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.documents.service import DocumentService
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso_or_none, parse_time
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.intelligence import tool_models as wire
 from holdfast.features.intelligence.brief import item_json, render
 from holdfast.features.intelligence.graph import mermaid

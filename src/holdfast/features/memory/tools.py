@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none, parse_time
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.model import Hit
 from holdfast.features.memory.finding import TYPES
 from holdfast.features.memory.model import Memory, NewMemory, Recalled, Saved

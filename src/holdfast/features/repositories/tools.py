@@ -12,7 +12,7 @@ from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.repositories.finding import RepositoryFinding
 from holdfast.features.repositories.model import Breakdown, Match, Repository, RepositoryNotFound
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories

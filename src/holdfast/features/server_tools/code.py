@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import RUN_INTEL
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.code_hosts.engine import MAX_QUERY, RESULTS, CodeSearch
 from holdfast.engines.code_hosts.model import MAX_PATHS
 from holdfast.features.server_tools import rendering

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import RUN
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.fetch.pages import MAX_FOLLOW, MAX_URLS, FetchedPage, Fetcher
 from holdfast.engines.site.inspector import SiteInspector
 from holdfast.engines.site.model import SiteReport

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.core.access import READ, RUN
 from holdfast.core.clock import iso
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 

@@ -8,7 +8,7 @@ import click
 from holdfast.core.clock import iso
 from holdfast.core.principal import TIERS, Tier
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tool import AnyTool
+from holdfast.core.tools.tool import AnyTool
 from holdfast.features.clients.documented import DOCUMENTED
 from holdfast.surfaces.cli.frame import Session, command
 from holdfast.surfaces.cli.mcp_setup import setup

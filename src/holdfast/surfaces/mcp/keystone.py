@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.access import READ
 from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticated
 from holdfast.core.redaction import redacted_path
-from holdfast.core.toolbox import Toolbox
+from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate
 from holdfast.surfaces.http.asgi import header, send_bytes
@@ -37,12 +37,12 @@ class KeystoneSettings:
 class KeystoneSurface:
     """An ASGI application for one path. Both eras are served, and programs that know only JSON-RPC over HTTP."""
 
-    def __init__(self, gate: Gate, toolbox: Toolbox, clients: Clients, settings: KeystoneSettings) -> None:
+    def __init__(self, gate: Gate, gateway: Gateway, clients: Clients, settings: KeystoneSettings) -> None:
         """`gate` limits tool calls; nothing else here is counted."""
         self._gate = gate
         self._enabled = settings.enabled
         self._origins = origins(settings.allowed_origins)
-        tools = ToolHandlers(toolbox, clients, plain=True)
+        tools = ToolHandlers(gateway, clients, plain=True)
         server = build_keystone_server(tools, with_tracing=settings.with_tracing)
         self._handshake = SessionlessEra(server, clients)
         self._stateless = StatelessEra(server, clients, tools.param_schema, plain=True)

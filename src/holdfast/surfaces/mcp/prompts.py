@@ -21,7 +21,7 @@ from mcp_types import (
 
 from holdfast.core.access import READ, READ_INTEL, WRITE, Access
 from holdfast.core.principal import Principal
-from holdfast.core.toolbox import Toolbox
+from holdfast.core.tools.gateway import Gateway
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.knowledge import Knowledge
 
@@ -94,9 +94,9 @@ PROMPTS = {
 class PromptHandlers:
     """Serves prompts/list and prompts/get."""
 
-    def __init__(self, knowledge: Knowledge, toolbox: Toolbox, more: MorePrompts | None) -> None:
+    def __init__(self, knowledge: Knowledge, gateway: Gateway, more: MorePrompts | None) -> None:
         self._knowledge = knowledge
-        self._toolbox = toolbox
+        self._gateway = gateway
         self._more = more
 
     def listed(self, principal: Principal) -> list[Prompt]:
@@ -137,7 +137,7 @@ class PromptHandlers:
         return await self._form(principal, workspace_id, argument)
 
     async def _session(self, principal: Principal, workspace_id: str) -> str:
-        tools = "\n".join(f"- {tool.name}: {tool.title}" for tool in self._toolbox.visible(principal))
+        tools = "\n".join(f"- {tool.name}: {tool.title}" for tool in self._gateway.visible(principal))
         head = (
             f"You are connected to Holdfast, workspace {workspace_id}. It remembers this project for every agent and "
             "person on the team. Look things up there before you ask, and save what the next one will need."

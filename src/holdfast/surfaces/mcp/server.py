@@ -29,7 +29,7 @@ from mcp_types import (
 
 import holdfast
 from holdfast.core.errors import Forbidden
-from holdfast.core.toolbox import seen_as
+from holdfast.core.tools.gateway import seen_as
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
 from holdfast.surfaces.mcp.asking import STATE_SECONDS

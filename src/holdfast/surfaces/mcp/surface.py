@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.redaction import redacted_path
-from holdfast.core.toolbox import Toolbox
+from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header, send_bytes
@@ -56,7 +56,7 @@ class McpSurface:
         gate: Gate,
         workspaces: WorkspaceFinder,
         project_exists: ProjectCheck,
-        toolbox: Toolbox,
+        gateway: Gateway,
         knowledge: Knowledge,
         clients: Clients,
         clock: Clock,
@@ -68,9 +68,9 @@ class McpSurface:
         self._clients = clients
         self._doorkeeper = Doorkeeper(gate, workspaces, project_exists, settings.allowed_origins)
         self._live = Live(clients, changes)
-        self._tools = ToolHandlers(toolbox, clients, annex)
+        self._tools = ToolHandlers(gateway, clients, annex)
         self._resources = ResourceHandlers(knowledge, clock, annex)
-        self._prompts = PromptHandlers(knowledge, toolbox, annex)
+        self._prompts = PromptHandlers(knowledge, gateway, annex)
         self._annex = annex
         self._streams = Streams(
             clients,

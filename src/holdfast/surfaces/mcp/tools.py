@@ -10,8 +10,8 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Inp
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
-from holdfast.core.tool import AnyTool, ToolCall
-from holdfast.core.toolbox import Outcome, Toolbox, ToolRefused, ToolUnknown
+from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused, ToolUnknown
+from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.asking import InputNeeded, asker
@@ -34,17 +34,17 @@ class MoreTools(Protocol):
 
 
 class ToolHandlers:
-    """Serves tools/list and tools/call from a toolbox."""
+    """Serves tools/list and tools/call from a gateway."""
 
     def __init__(
-        self, toolbox: Toolbox, clients: Clients, more: MoreTools | None = None, *, plain: bool = False
+        self, gateway: Gateway, clients: Clients, more: MoreTools | None = None, *, plain: bool = False
     ) -> None:
         """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
         self._plain = plain
-        self._toolbox = toolbox
+        self._gateway = gateway
         self._clients = clients
         self._more = more
-        self._wire = {tool.name: self._described(tool) for tool in toolbox.tools}
+        self._wire = {tool.name: self._described(tool) for tool in gateway.tools}
         self._more_wire = (
             [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in more.tools] if more else []
         )
@@ -53,7 +53,7 @@ class ToolHandlers:
         """The result of tools/list for this principal."""
         if self._by_catalog(principal):
             return {"tools": _CATALOG, **COMPLETE}
-        own = [self._wire[tool.name] for tool in self._toolbox.visible(principal)]
+        own = [self._wire[tool.name] for tool in self._gateway.visible(principal)]
         return {"tools": own + self._more_wire, **COMPLETE}
 
     def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
@@ -72,7 +72,7 @@ class ToolHandlers:
         if self._more is not None and any(tool["name"] == name for tool in self._more_wire):
             return await self._more.call_tool(ctx, params)
         try:
-            return _result(await self._toolbox.call(await self._call(ctx, params), name, arguments))
+            return _result(await self._gateway.call(await self._call(ctx, params), name, arguments))
         except InputNeeded as pause:
             return pause.result
         except (ToolUnknown, ToolRefused) as error:
@@ -102,8 +102,8 @@ class ToolHandlers:
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "inputSchema": self._toolbox.input_schema(tool.name),
-            "outputSchema": self._toolbox.output_schema(tool.name),
+            "inputSchema": self._gateway.input_schema(tool.name),
+            "outputSchema": self._gateway.output_schema(tool.name),
             "annotations": {
                 "readOnlyHint": notes.read_only,
                 "destructiveHint": notes.destructive,
@@ -116,13 +116,13 @@ class ToolHandlers:
         query, limit = arguments.get("query", ""), arguments.get("limit", 5)
         if not isinstance(query, str) or isinstance(limit, bool) or not isinstance(limit, int):
             return _error_text("find_tool takes query (text) and limit (a number).")
-        ranked = ranked_tools(self._toolbox.visible(principal), query)[: max(1, min(limit, 20))]
+        ranked = ranked_tools(self._gateway.visible(principal), query)[: max(1, min(limit, 20))]
         found = [
             {
                 "name": tool.name,
                 "title": tool.title,
                 "description": tool.description,
-                "inputSchema": self._toolbox.input_schema(tool.name),
+                "inputSchema": self._gateway.input_schema(tool.name),
             }
             for tool in ranked
         ]

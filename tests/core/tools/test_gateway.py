@@ -10,8 +10,8 @@ from holdfast.core.access import Access, NeededTier
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid
 from holdfast.core.principal import Principal, Tier
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.core.toolbox import Spilled, Toolbox, ToolRefused, ToolUnknown, shortened
+from holdfast.core.tools.gateway import Gateway, Spilled, ToolRefused, ToolUnknown, shortened
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
 
 class Inner(BaseModel):
@@ -61,7 +61,7 @@ def _call(tier: Tier = "all", workspace_id: str | None = "ws_1") -> ToolCall:
 
 
 async def test_a_call_gives_text_and_the_same_as_data() -> None:
-    outcome = await Toolbox([_tool("a")]).call(_call(), "a", {"count": 1})
+    outcome = await Gateway([_tool("a")]).call(_call(), "a", {"count": 1})
     assert outcome.data == {"items": ["x" * 100], "note": None, "inner": None}
     assert "xxx" in outcome.text
 
@@ -77,7 +77,7 @@ async def test_a_call_gives_text_and_the_same_as_data() -> None:
 )
 async def test_wrong_arguments_are_named(given: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
-        await Toolbox([_tool("a")]).call(_call(), "a", given)
+        await Gateway([_tool("a")]).call(_call(), "a", given)
     assert [wrong.field for wrong in caught.value.fields] == [field]
 
 
@@ -87,31 +87,31 @@ async def test_tools_above_the_tier_are_neither_seen_nor_run_and_the_denial_is_t
     async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
         told.append((name, error.code))
 
-    toolbox = Toolbox([_tool("a"), _tool("b", tier="intel"), _tool("c", _refuse)], denied=denied)
-    assert [tool.name for tool in toolbox.visible(_principal("core"))] == ["a", "c"]
+    gateway = Gateway([_tool("a"), _tool("b", tier="intel"), _tool("c", _refuse)], denied=denied)
+    assert [tool.name for tool in gateway.visible(_principal("core"))] == ["a", "c"]
     with pytest.raises(ToolRefused):
-        await toolbox.call(_call("core"), "b", {"count": 1})
+        await gateway.call(_call("core"), "b", {"count": 1})
     with pytest.raises(Forbidden):
-        await toolbox.call(_call("core"), "c", {"count": 1})
+        await gateway.call(_call("core"), "c", {"count": 1})
     with pytest.raises(ToolUnknown):
-        await toolbox.call(_call(), "nothing", {})
+        await gateway.call(_call(), "nothing", {})
     assert told == [("b", "tool_refused"), ("c", "forbidden")]
 
 
 async def test_a_tool_that_answers_another_model_is_our_mistake() -> None:
     with pytest.raises(TypeError):
-        await Toolbox([_tool("a", _wrong)]).call(_call(), "a", {"count": 1})
+        await Gateway([_tool("a", _wrong)]).call(_call(), "a", {"count": 1})
 
 
 async def test_every_ending_is_observed() -> None:
     seen: list[tuple[str, str]] = []
-    toolbox = Toolbox(
+    gateway = Gateway(
         [_tool("a"), _tool("c", _refuse)], observe=lambda call, name, ending, seconds: seen.append((name, ending))
     )
-    await toolbox.call(_call(), "a", {"count": 1})
+    await gateway.call(_call(), "a", {"count": 1})
     for name, given in (("a", {}), ("c", {"count": 1}), ("zzz", {})):
         with pytest.raises(HoldfastError):
-            await toolbox.call(_call(), name, given)
+            await gateway.call(_call(), name, given)
     assert seen == [("a", "ok"), ("a", "invalid"), ("c", "refused"), ("unknown", "refused")]
 
 
@@ -122,13 +122,13 @@ async def test_a_large_result_is_set_aside_and_what_stays_follows_the_schema() -
         kept.append(text)
         return Spilled("art_1", "xerotier://artifact/art_1", len(text))
 
-    toolbox = Toolbox([_tool("a")], spill=spill, max_result_bytes=10_000)
-    small = await toolbox.call(_call(), "a", {"count": 5})
+    gateway = Gateway([_tool("a")], spill=spill, max_result_bytes=10_000)
+    small = await gateway.call(_call(), "a", {"count": 5})
     assert small.spilled is None
-    large = await toolbox.call(_call(), "a", {"count": 500})
+    large = await gateway.call(_call(), "a", {"count": 500})
     assert large.spilled is not None and len(kept) == 1
-    jsonschema.validate(large.data, toolbox.output_schema("a"))
-    unbound = await toolbox.call(_call(workspace_id=None), "a", {"count": 500})
+    jsonschema.validate(large.data, gateway.output_schema("a"))
+    unbound = await gateway.call(_call(workspace_id=None), "a", {"count": 500})
     assert unbound.spilled is None and len(unbound.data["items"]) == 500
 
 
@@ -140,7 +140,7 @@ def test_shortening_ends_below_the_cap_whatever_the_shape() -> None:
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two tools"):
-        Toolbox([_tool("a"), _tool("a")])
+        Gateway([_tool("a"), _tool("a")])
 
 
 def test_the_schema_of_arguments_has_no_references_nulls_or_titles() -> None:

@@ -13,7 +13,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.principal import Principal
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tool import AnyTool, ToolCall
+from holdfast.core.tools.tool import AnyTool, ToolCall
 
 Ending = Literal["ok", "refused", "invalid", "failed"]
 
@@ -69,7 +69,7 @@ def _unobserved(call: ToolCall, name: str, ending: Ending, seconds: float) -> No
     """Nobody measures."""
 
 
-class Toolbox:
+class Gateway:
     """The tools of a server, shared by every surface that serves them."""
 
     def __init__(
