@@ -23,7 +23,7 @@ from bench.report import Figure, finish, options
 from bench.repos import Opened, opened
 from holdfast.engines.search.minilm import MiniLmEmbedder
 from holdfast.features.repositories.finding import LEAST_SIMILARITY
-from tests.support.git import GitRepo
+from tests.support.code.git import GitRepo
 
 ASKED: dict[str, Any] = json.loads((Path(__file__).parent / "calibration.json").read_text())
 LEFT_OUT = ("bench/calibration.json", "tests/engines/search/labelled.json")

@@ -16,7 +16,7 @@ import psutil
 from bench.load import load
 from bench.report import Figure, finish, options
 from bench.server import Running, free_port, holdfast
-from tests.support.fuzzing import throw
+from tests.support.attacks.fuzzing import throw
 
 BEGINNING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: "
 PIECE = b"a" * 65536

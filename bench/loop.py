@@ -9,7 +9,7 @@ from typing import Any
 from bench.report import Figure, finish, options
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import LoopRequest, LoopTool, Outcome
-from tests.fakes.model import Turn, calls, says
+from tests.fakes.llm.model import Turn, calls, says
 
 Json = dict[str, Any]
 TARGET_MS = 5.0

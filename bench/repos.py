@@ -45,8 +45,8 @@ from holdfast.services import Services
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.wiring import build_services
-from tests.support.git import GitRepo
-from tests.support.git_server import git_server
+from tests.support.code.git import GitRepo
+from tests.support.code.git_server import git_server
 
 COMMITS = 10_000
 HELD_OUT = 200
@@ -160,8 +160,8 @@ async def ingest(path: Path | None, commits: int) -> list[Figure]:
 
 def _grown(path: Path, commits: int, *, bare: bool = False) -> Path:
     """A repository of many commits, made in a process whose memory is not ours."""
-    script = f"from tests.support.git import *; GitRepo(Path({str(path)!r}), bare={bare}).grow({commits}, files=400)"
-    subprocess.run([sys.executable, "-c", script], check=True)
+    made = f"GitRepo(Path({str(path)!r}), bare={bare}).grow({commits}, files=400)"
+    subprocess.run([sys.executable, "-c", f"from tests.support.code.git import *; {made}"], check=True)
     return path
 
 

@@ -29,7 +29,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.audit import audit_trail
+from tests.support.features.audit import audit_trail
 
 DEPTHS = (5, 10, 20)
 TARGET_AT_10 = 79.0

@@ -17,7 +17,7 @@ from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
-from tests.support.postgres import PostgresUnavailable, PrivatePostgres
+from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
 
 OpenDatabase = Callable[[], Database]
 

@@ -8,7 +8,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.e2e.test_up import run, up
-from tests.fakes.model import KEY, calls, model, says
+from tests.fakes.llm.model import KEY, calls, model, says
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract("XS-1")]
 

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tests.e2e.test_up import up
-from tests.support.fuzzing import throw
+from tests.support.attacks.fuzzing import throw
 
 REQUESTS = 10_000
 """`python -m bench.front --only fuzzing` throws 100,000."""

@@ -11,8 +11,8 @@ import pytest
 
 from tests.e2e.test_up import run, up
 from tests.storage.test_files import open_to_others
-from tests.support.git import GitRepo
-from tests.support.git_server import git_server, has_http_backend
+from tests.support.code.git import GitRepo
+from tests.support.code.git_server import git_server, has_http_backend
 
 pytestmark = pytest.mark.slow
 

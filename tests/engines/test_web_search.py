@@ -14,10 +14,10 @@ from holdfast.engines.web_search.keyless import Keyless
 from holdfast.engines.web_search.model import Result
 from holdfast.engines.web_search.searxng import SearXNG
 from holdfast.engines.web_search.tavily import Tavily
-from tests.fakes.brave import TOKEN, brave
-from tests.fakes.searxng import hit, searxng
-from tests.fakes.tavily import KEY, tavily
 from tests.fakes.web import Names, Site, html, site
+from tests.fakes.web_search.brave import TOKEN, brave
+from tests.fakes.web_search.searxng import hit, searxng
+from tests.fakes.web_search.tavily import KEY, tavily
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from holdfast.storage.lock import DataDirectoryLock
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate, migrations
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.postgres import PrivatePostgres
-from tests.support.schema import description
+from tests.support.stores.postgres import PrivatePostgres
+from tests.support.stores.schema import description
 
 Target = Path | str
 

@@ -21,7 +21,7 @@ from holdfast.storage.database import Database, Tx
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.postgres import PrivatePostgres
+from tests.support.stores.postgres import PrivatePostgres
 
 ADMIN = "INSERT INTO user_account (id, email, name, created_at) VALUES ('usr_evil', 'evil@x', 'Evil', 1)"
 

@@ -11,8 +11,8 @@ from holdfast.storage.database import Database, Tx
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.conftest import OpenDatabase
-from tests.support import writer
-from tests.support.postgres import PostgresUnavailable, PrivatePostgres
+from tests.support.stores import writer
+from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
 
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
@@ -22,7 +22,10 @@ ENOUGH = 150
 def _acknowledged_until(where: str, first: int, stop: Callable[["subprocess.Popen[str]"], None]) -> set[int]:
     """Let a process write until enough is acknowledged, stop it the hard way; everything it acknowledged."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.writer", where, str(first)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.support.stores.writer", where, str(first)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     with process.stdout:

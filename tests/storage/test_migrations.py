@@ -12,8 +12,8 @@ from holdfast.storage.database import Database, StartFailed, Tx
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate, migrations, schema_version
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.postgres import PrivatePostgres
-from tests.support.schema import description
+from tests.support.stores.postgres import PrivatePostgres
+from tests.support.stores.schema import description
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATOR = """

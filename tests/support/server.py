@@ -23,7 +23,7 @@ from holdfast.services import Services
 from holdfast.serving import configuration
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
-from tests.support.audit import MASTER_KEY, NOWHERE
+from tests.support.features.audit import MASTER_KEY, NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.wiring import build_services
-from tests.support.audit import MASTER_KEY, NOWHERE
 from tests.support.clock import MovableClock
+from tests.support.features.audit import MASTER_KEY, NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from holdfast.engines.llm.upstream import MAX_ANSWER_BYTES
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.flood import Flood, flood
-from tests.fakes.model import KEY, calls, model, says
-from tests.support.delta_bombs import delta_bomb, sending
-from tests.support.git import GitRepo
-from tests.support.git_server import git_server, has_http_backend
+from tests.fakes.llm.model import KEY, calls, model, says
+from tests.support.attacks.delta_bombs import delta_bomb, sending
+from tests.support.code.git import GitRepo
+from tests.support.code.git_server import git_server, has_http_backend
 from tests.support.server import TestServer, serving
 
 MEGABYTE = 1_000_000

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.attacks.hostile_imports import ATTACKS, archive, bomb, crowded, odd_archive
 from tests.support.cli import Cli
-from tests.support.hostile_imports import ATTACKS, archive, bomb, crowded, odd_archive
 from tests.support.server import TestServer
 
 _GOOD = b"The bridge has nine arches."

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engines.git.address import BadLocation, is_path, parse_location, split_credentials
-from tests.support.credentials import credential
+from tests.support.access.credentials import credential
 
 
 @pytest.mark.parametrize(

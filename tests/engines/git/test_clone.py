@@ -23,10 +23,10 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
 from holdfast.engines.git.tunnel import Rules
 from tests.engines.git.reading import walked
-from tests.support.credentials import credential
-from tests.support.delta_bombs import delta_bomb, sending
-from tests.support.git import GitRepo, environment
-from tests.support.git_server import GitServer, git_server, has_http_backend
+from tests.support.access.credentials import credential
+from tests.support.attacks.delta_bombs import delta_bomb, sending
+from tests.support.code.git import GitRepo, environment
+from tests.support.code.git_server import GitServer, git_server, has_http_backend
 
 pytestmark = pytest.mark.skipif(not has_http_backend(), reason="this machine has no git http-backend")
 

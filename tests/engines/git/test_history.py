@@ -7,7 +7,7 @@ import pytest
 from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import Change, GitFailed, Limits
 from tests.engines.git.reading import engine, history, walked
-from tests.support.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
+from tests.support.code.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
 
 pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
 

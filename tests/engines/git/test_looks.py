@@ -13,7 +13,7 @@ from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import GitFailed, Head, Tag, TreeEntry
 from tests.engines.git.reading import engine
-from tests.support.git import BEGAN, GitRepo, has_git
+from tests.support.code.git import BEGAN, GitRepo, has_git
 
 pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import GitFailed, Limits
 from tests.engines.git.reading import engine, snapshot
-from tests.support.git import GitRepo, has_git
+from tests.support.code.git import GitRepo, has_git
 
 _PROBE = """
 import json, os, resource, socket, sys

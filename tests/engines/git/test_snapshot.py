@@ -8,7 +8,7 @@ import pytest
 from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import File, Limits
 from tests.engines.git.reading import engine, files_of, snapshot, walked
-from tests.support.git import GitRepo, has_git
+from tests.support.code.git import GitRepo, has_git
 
 pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
 

@@ -15,7 +15,7 @@ from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import LoopRequest, LoopTool, Model, Outcome
 from holdfast.engines.llm.planning import plain_plan, read_plan, targets
 from tests.engines.llm.turns import Heard, tool, upstream
-from tests.fakes.model import Turn, calls, says
+from tests.fakes.llm.model import Turn, calls, says
 from tests.support.event_grammar import check
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
 from holdfast.engines.llm.loop import LAST_ROUND, Loop
 from holdfast.engines.llm.model import ChunkEvent, LoopRequest, Outcome, Pause
 from tests.engines.llm.turns import ASK, client_tool, hear, tool, upstream
-from tests.fakes.model import Turn, calls, says
+from tests.fakes.llm.model import Turn, calls, says
 
 Json = dict[str, Any]
 

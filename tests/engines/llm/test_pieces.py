@@ -16,7 +16,7 @@ from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.names import Names, needs_rewriting
 from holdfast.engines.llm.sse import Events, LineTooLong
 from tests.engines.llm.turns import client_tool
-from tests.fakes.model import Turn, calls
+from tests.fakes.llm.model import Turn, calls
 
 STREAM = b': hello\r\ndata: {"a": 1}\r\n\r\ndata:one\ndata: two\n\nevent: x\nid: 3\n\n\ndata: [DONE]\n\ndata: last'
 EXPECTED = [b'{"a": 1}', b"one\ntwo", b"[DONE]"]

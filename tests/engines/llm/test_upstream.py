@@ -15,8 +15,8 @@ from holdfast.engines.llm.connection import Connections, Timeouts, parse_base_ur
 from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.flood import flood
-from tests.fakes.model import KEY, FakeModel, Turn, calls, model, says
-from tests.support.credentials import credential
+from tests.fakes.llm.model import KEY, FakeModel, Turn, calls, model, says
+from tests.support.access.credentials import credential
 
 BODY: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 # Short where a test waits for the limit, long where it must not.

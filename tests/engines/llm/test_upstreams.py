@@ -11,8 +11,8 @@ from holdfast.engines.llm.connection import Connections, Timeouts
 from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.upstreams import Upstreams
 from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
-from tests.fakes.model import KEY, FakeModel, Turn, model, says
-from tests.support.credentials import credential
+from tests.fakes.llm.model import KEY, FakeModel, Turn, model, says
+from tests.support.access.credentials import credential
 
 BODY: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
 BUSY = Turn(status=503, body={"error": {"message": "overloaded"}})

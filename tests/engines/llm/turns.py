@@ -19,8 +19,8 @@ from holdfast.engines.llm.model import (
     SideEvent,
 )
 from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
-from tests.fakes.model import KEY, FakeModel, Turn, model
-from tests.support.credentials import credential
+from tests.fakes.llm.model import KEY, FakeModel, Turn, model
+from tests.support.access.credentials import credential
 from tests.support.event_grammar import check
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ from holdfast.core.tools.tool import ToolCall
 from holdfast.features.artifacts.model import READ_BYTES
 from holdfast.features.artifacts.tools import tools
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.features.library import Library, library
 from tests.support.clock import MovableClock
+from tests.support.features.library import Library, library
 
 
 @pytest.fixture

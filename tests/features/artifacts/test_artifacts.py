@@ -20,8 +20,8 @@ from holdfast.features.artifacts.model import (
 from holdfast.features.workspaces.model import WorkspaceNotFound
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
-from tests.features.library import Library, build, library
 from tests.support.clock import MovableClock
+from tests.support.features.library import Library, build, library
 
 NOTE = NewArtifact("release-notes.md", "Release notes", "text/markdown", "# Release\n\nWe ship on Tuesday.\n")
 

@@ -6,9 +6,9 @@ from holdfast.engines.llm.loop import Loop
 from holdfast.features.ask.service import Ask
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.repositories.model import NewRepository, Repository
-from tests.fakes.model import KEY, FakeModel
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld
+from tests.fakes.llm.model import KEY, FakeModel
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld
 
 GRACE = ("Grace Hopper", "grace@example.org")
 WEEKLY = 500_000

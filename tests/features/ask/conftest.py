@@ -3,7 +3,7 @@
 import pytest
 
 from tests.features.ask.asking import ledger
-from tests.support.git import GitRepo
+from tests.support.code.git import GitRepo
 
 
 @pytest.fixture(scope="session")

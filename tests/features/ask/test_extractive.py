@@ -15,8 +15,8 @@ from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database, Tx
 from tests.features.ask.asking import add_to, client
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 
 @pytest.fixture

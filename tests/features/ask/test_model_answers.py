@@ -15,11 +15,11 @@ from holdfast.features.ask.model import Answer
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database
-from tests.fakes.model import FakeModel, Turn, calls, model, says
+from tests.fakes.llm.model import FakeModel, Turn, calls, model, says
 from tests.features.ask.asking import add_to, asking, client, connect
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 QUESTION = "Why are sessions kept in PostgreSQL?"
 REASON = "Redis lost every session on restart because it ran without a disk"

@@ -4,8 +4,8 @@ import asyncio
 import sys
 
 from holdfast.core.clock import SystemClock
-from tests.features.library import build
-from tests.support.doomed import open_store
+from tests.support.features.library import build
+from tests.support.stores.doomed import open_store
 
 
 async def main() -> None:

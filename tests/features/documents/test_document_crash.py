@@ -13,7 +13,7 @@ from holdfast.features.documents.model import Document
 from holdfast.storage.database import Database
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.features.library import Library, library
+from tests.support.features.library import Library, library
 
 pytestmark = pytest.mark.slow
 

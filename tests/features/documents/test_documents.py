@@ -16,8 +16,8 @@ from holdfast.features.documents.service import ABANDONED_MILLIS
 from holdfast.features.workspaces.model import WorkspaceNotFound
 from holdfast.storage.database import Database
 from tests.engines.extract import files
-from tests.features.library import Library, library
 from tests.support.clock import MovableClock
+from tests.support.features.library import Library, library
 
 TABLES = ("document", "document_blob", "document_blob_part", "document_chunk", "document_chat", "search_entry")
 ZOO = b"# Zoo\n\nThe giraffe is fed at noon.\n\n# Staff\n\nKim feeds the zebra.\n"

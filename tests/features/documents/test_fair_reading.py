@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from holdfast.engines.extract.model import Limits
 from holdfast.storage.database import Database
-from tests.features.library import library, settle
 from tests.support.clock import MovableClock
+from tests.support.features.library import library, settle
 
 
 async def test_a_file_that_cannot_be_read_fails_its_job_with_the_reason_at_the_first_attempt(

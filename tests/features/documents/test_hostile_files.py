@@ -8,9 +8,9 @@ from holdfast.engines.extract.formats import UnsupportedFormat
 from holdfast.engines.extract.model import Limits
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.features.library import Library, library, settle
+from tests.support.attacks.hostile_files import FILES, SLOW_FILES, Hostile
 from tests.support.clock import MovableClock
-from tests.support.hostile_files import FILES, SLOW_FILES, Hostile
+from tests.support.features.library import Library, library, settle
 
 _FEW = ("div.html", "laughs.xlsx", "overlapping.docx", "locked.pdf", "numbers.xlsx", "locked-parts.docx")
 

@@ -17,8 +17,8 @@ from holdfast.features.documents.vector_store_model import (
 from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.workspaces.model import WorkspaceNotFound
 from holdfast.storage.database import Database
-from tests.features.library import Library, library
 from tests.support.clock import MovableClock
+from tests.support.features.library import Library, library
 
 _FILTER: TypeAdapter[Comparison | Compound] = TypeAdapter(Filter)
 

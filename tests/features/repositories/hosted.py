@@ -25,9 +25,9 @@ from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
-from tests.features.library import ALL, settle
-from tests.support.audit import audit_trail
 from tests.support.clock import MovableClock
+from tests.support.features.audit import audit_trail
+from tests.support.features.library import ALL, settle
 
 IMPATIENT = Patience(wait_seconds=0, tries=2, first_seconds=0.01)
 

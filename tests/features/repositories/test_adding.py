@@ -10,8 +10,8 @@ from holdfast.core.errors import Forbidden, Invalid
 from holdfast.features.repositories.model import AlreadyAdded, NewRepository, Repository
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 
 @pytest.fixture

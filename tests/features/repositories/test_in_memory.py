@@ -13,8 +13,8 @@ from holdfast.features.memory.model import NewMemory
 from holdfast.features.repositories.model import ENTRY_TYPES
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from holdfast.features.repositories.item_entries import MOST_PARTS, item_entries
 from holdfast.features.repositories.items import BATCH, SKEW_MILLIS, MoreToRead, OperatorAccess
 from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.storage.database import Database
-from tests.fakes import github as fake_github
-from tests.fakes import gitlab as fake_gitlab
+from tests.fakes.code_hosts import github as fake_github
+from tests.fakes.code_hosts import gitlab as fake_gitlab
+from tests.fakes.code_hosts.github import FakeGitHub
+from tests.fakes.code_hosts.gitlab import PROJECT, FakeGitLab
 from tests.fakes.eavesdropper import eavesdropper
-from tests.fakes.github import FakeGitHub
-from tests.fakes.gitlab import PROJECT, FakeGitLab
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock
 

@@ -16,7 +16,7 @@ from holdfast.features.repositories.webhooks import KEEP_DELIVERIES_MILLIS
 from holdfast.storage.database import Database, Tx
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
+from tests.support.code.git import GitRepo
 
 URL = "https://git.example.org/sea/tides.git"
 

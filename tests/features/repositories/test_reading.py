@@ -14,9 +14,9 @@ from holdfast.features.repositories.reading import NotReadYet
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.git_server import GitServer, git_server, has_http_backend
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.git_server import GitServer, git_server, has_http_backend
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 LAMP = "".join(f"Line {number} of the lamp.\n" for number in range(1, 11))
 

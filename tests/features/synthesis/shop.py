@@ -6,9 +6,9 @@ from holdfast.core.principal import Principal
 from holdfast.engines.jobs import Job
 from holdfast.features.repositories.model import SYNTHESIS_KIND, Repository
 from holdfast.features.synthesis.model import Finding, FindingKind
-from tests.support.git import GitRepo
-from tests.support.intelligence import person
-from tests.support.repositories import RepositoryWorld
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld
+from tests.support.features.intelligence import person
 
 README = """# Shop
 

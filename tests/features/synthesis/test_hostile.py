@@ -14,8 +14,8 @@ from holdfast.features.synthesis.quoting import blocks, plain, sentences
 from holdfast.storage.database import Database
 from tests.features.synthesis.shop import findings, last_job, synthesised
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import repository_world
 
 TEXT = st.text(st.sampled_from("ab Z.#*`-_|<>![](){}\"'\n\t:=@$%\\/é\u200b0"), max_size=400)
 TOKEN = "ghp_" + "a1B2" * 10

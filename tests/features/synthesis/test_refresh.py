@@ -12,8 +12,8 @@ from holdfast.features.repositories.model import SYNTHESIS_KIND
 from holdfast.storage.database import Database
 from tests.features.synthesis.shop import BOOK, SECOND, again, findings, last_job, shop, somebody, synthesised
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 
 @pytest.fixture

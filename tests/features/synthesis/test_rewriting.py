@@ -7,11 +7,11 @@ import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.storage.database import Database
-from tests.fakes.model import KEY, FakeModel, Turn, model, says
+from tests.fakes.llm.model import KEY, FakeModel, Turn, model, says
 from tests.features.synthesis.shop import again, findings, last_job, shop, synthesised
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
 
 GOOD = (
     'Shop "sells tea to restaurants" [1 "sells tea to restaurants"] and was written by aliens [99].\n\n'

@@ -11,9 +11,9 @@ from holdfast.features.synthesis.model import AUTHOR
 from holdfast.storage.database import Database
 from tests.features.synthesis.shop import BOOK, findings, last_job, shop, synthesised
 from tests.support.clock import MovableClock
-from tests.support.git import GitRepo
-from tests.support.intelligence import person
-from tests.support.repositories import RepositoryWorld, repository_world
+from tests.support.code.git import GitRepo
+from tests.support.code.repositories import RepositoryWorld, repository_world
+from tests.support.features.intelligence import person
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http import front
 from holdfast.surfaces.http.connections import Connections
 from holdfast.surfaces.http.proxies import Proxies
-from tests.support.raw import Wire, dial, exchange
+from tests.support.attacks.raw import Wire, dial, exchange
 from tests.support.server import TestServer, serving
 
 GOOD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.raw import dial, exchange
+from tests.support.attacks.raw import dial, exchange
 from tests.support.server import TestServer
 
 GOOD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.support.raw import dial
+from tests.support.attacks.raw import dial
 from tests.support.server import TestServer
 from tests.surfaces.test_gate import gate_around
 

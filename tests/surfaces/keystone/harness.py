@@ -26,7 +26,7 @@ from holdfast.services import Services
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.wiring import build_services
-from tests.support.audit import MASTER_KEY, NOWHERE
+from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.surfaces.mcp.harness import MODERN, serve_asgi
 
 PATH = "/api/mcp"

@@ -5,7 +5,7 @@ from pathlib import Path
 from holdfast.core.principal import Principal
 from holdfast.features.repositories.model import NewRepository, Repository
 from holdfast.services import Services
-from tests.support.git import GitRepo
+from tests.support.code.git import GitRepo
 from tests.surfaces.mcp.harness import until
 
 WHY = "Why are sessions kept in the database?"

@@ -11,8 +11,8 @@ from holdfast.core.clock import parse_time
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database
-from tests.fakes.model import KEY, FakeModel, says
-from tests.fakes.model import model as fake_model
+from tests.fakes.llm.model import KEY, FakeModel, says
+from tests.fakes.llm.model import model as fake_model
 from tests.support.clock import MovableClock
 from tests.surfaces.keystone.harness import Keystone, serve_keystone
 from tests.surfaces.keystone.ingested import WHY, ingest, small_repository

@@ -31,7 +31,7 @@ from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
 from holdfast.toolboxes import build_toolbox, product_tools
 from holdfast.wiring import build_services
-from tests.support.audit import MASTER_KEY, NOWHERE
+from tests.support.features.audit import MASTER_KEY, NOWHERE
 
 MODERN = "2026-07-28"
 ERAS = ("legacy", MODERN)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.fakes.model import FakeModel, model
+from tests.fakes.llm.model import FakeModel, model
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
 

@@ -1,7 +1,7 @@
 """Owns putting an endpoint in front of a scripted upstream."""
 
 from holdfast.features.endpoints.model import EndpointUpstream
-from tests.fakes.model import KEY, FakeModel
+from tests.fakes.llm.model import KEY, FakeModel
 from tests.support.server import TestServer
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fakes.model import FakeModel
+from tests.fakes.llm.model import FakeModel
 from tests.support.server import TestServer, serving
 
 HELLO = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from tests.fakes.model import FakeModel, Turn, calls, says
+from tests.fakes.llm.model import FakeModel, Turn, calls, says
 from tests.support.event_grammar import check
 from tests.support.server import TestServer
 from tests.surfaces.openai.test_turns import events

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 
 from holdfast.features.usage.model import UsageFilter
-from tests.fakes.model import FakeModel, says
+from tests.fakes.llm.model import FakeModel, says
 from tests.support.server import TestServer
 
 

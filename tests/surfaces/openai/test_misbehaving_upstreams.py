@@ -13,7 +13,7 @@ import pytest
 from holdfast.engines.llm.connection import Timeouts
 from holdfast.engines.llm.model import ChunkEvent
 from holdfast.features.endpoints import models
-from tests.fakes.model import FakeModel, Turn, calls, says
+from tests.fakes.llm.model import FakeModel, Turn, calls, says
 from tests.support import event_grammar
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.model import FakeModel, says
+from tests.fakes.llm.model import FakeModel, says
 from tests.support.server import TestServer
 
 QUESTION = {"role": "user", "content": "What is 1 + 1?"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.features.usage.model import UsageFilter
-from tests.fakes.model import FakeModel, says
+from tests.fakes.llm.model import FakeModel, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
 

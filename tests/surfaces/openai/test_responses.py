@@ -10,7 +10,7 @@ from openai.types.responses import Response, ResponseFunctionToolCall
 
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.database import Database
-from tests.fakes.model import FakeModel, Turn, calls, says
+from tests.fakes.llm.model import FakeModel, Turn, calls, says
 from tests.support.server import TestServer, serving
 from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import until

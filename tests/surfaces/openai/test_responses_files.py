@@ -6,7 +6,7 @@ import openai
 import pytest
 from openai.types.responses import ResponseFileSearchToolCall
 
-from tests.fakes.model import FakeModel, calls, says
+from tests.fakes.llm.model import FakeModel, calls, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.test_responses import client_of, until_async
 

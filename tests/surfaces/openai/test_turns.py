@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
-from tests.fakes.model import FakeModel, calls, says
+from tests.fakes.llm.model import FakeModel, calls, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import HELLO, until

@@ -1,0 +1,60 @@
+"""Owns a world with everything that can be exported, for tests of import and export."""
+
+from dataclasses import dataclass
+
+from holdfast.core.principal import Principal
+from holdfast.features.artifacts import store as artifact_store
+from holdfast.features.artifacts.model import ArtifactReference
+from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.interchange.model import Report, SourceFile
+from holdfast.features.interchange.service import InterchangeService
+from holdfast.features.memory import store as memory_store
+from holdfast.storage.database import Database, Tx
+from tests.support.clock import MovableClock
+from tests.support.features.memories import MemoryWorld, memory_world
+
+
+@dataclass(frozen=True, slots=True)
+class InterchangeWorld:
+    """The memories' world with artifacts, intelligence and interchange on top."""
+
+    base: MemoryWorld
+    artifacts: ArtifactService
+    intelligence: IntelligenceService
+    interchange: InterchangeService
+
+    @property
+    def person(self) -> Principal:
+        return self.base.person
+
+    async def export(self, workspace_id: str) -> dict[str, bytes]:
+        """Every file of the export by path."""
+        files: dict[str, bytes] = {}
+        await self.interchange.export(self.person, workspace_id, files.__setitem__)
+        return files
+
+    async def bring(self, workspace_id: str, files: dict[str, bytes], principal: Principal | None = None) -> Report:
+        """Import files, in the order of their paths as folders and archives give them."""
+        sources = [SourceFile(path, data) for path, data in sorted(files.items())]
+        return await self.interchange.import_files(principal or self.person, workspace_id, sources)
+
+
+async def interchange_world(database: Database, clock: MovableClock, *, workspaces: int = 2) -> InterchangeWorld:
+    """A fresh organization on the database."""
+    base = await memory_world(database, clock, workspaces=workspaces)
+    parts = (base.database, base.audit, base.workspaces, base.search, base.events, base.clock)
+    intelligence = IntelligenceService(*parts, titles={"memory": _memory_title, "artifact": _artifact_title})
+    return InterchangeWorld(
+        base, ArtifactService(*parts), intelligence, InterchangeService(*parts, intelligence=intelligence)
+    )
+
+
+def _memory_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    found = memory_store.find(tx, workspace_id, id)
+    return found.title if found else None
+
+
+def _artifact_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    found = artifact_store.find(tx, workspace_id, ArtifactReference(artifact_id=id))
+    return found.title if found else None
