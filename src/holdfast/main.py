@@ -3,22 +3,27 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings, load
-from holdfast.services import Services
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
 
+if TYPE_CHECKING:
+    from holdfast.core.principal import Principal
+    from holdfast.core.settings import Settings
+    from holdfast.services import Services
 
-def _opens(data_dir: Path | None) -> AbstractAsyncContextManager[tuple[Services, Principal]]:
+# What opens and serves is imported when that is asked for: `holdfast --help` starts at once.
+
+
+def _opens(data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Services, Principal]]":
     from holdfast.app import open_local
+    from holdfast.core.settings import load
 
     return open_local(load(data_dir=data_dir))
 
 
-async def _serves(settings: Settings, announce: Callable[[Any], None]) -> None:
+async def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None:
     from holdfast.serving import serve
 
     await serve(settings, announce)

@@ -19,7 +19,6 @@ NOT_YET_SPLIT = {
     "src/holdfast/features/intelligence",
     "src/holdfast/features/repositories",
     "src/holdfast/features/synthesis",
-    "src/holdfast/surfaces/cli",
     "src/holdfast/surfaces/http",
     "src/holdfast/surfaces/mcp",
     "src/holdfast/surfaces/rest",

@@ -156,7 +156,7 @@ def test_saying_no_changes_nothing(holdfast: Cli, project: Path, monkeypatch: py
     holdfast.setup("cursor", "--write", project)
     key = key_in(project / ".cursor/mcp.json")
     (project / ".gitignore").write_text("")
-    monkeypatch.setattr("holdfast.surfaces.cli.mcp_setup._is_asked", lambda: True)
+    monkeypatch.setattr("holdfast.surfaces.cli.printing.is_asked", lambda: True)
     command = ["mcp", "setup", "cursor", "--write", str(project)]
     entry = Entry(holdfast._opens, _never)
     refused = CliRunner().invoke(cli, command, obj=entry, input="n\n", catch_exceptions=False)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.core.authority import check_hands_out, person_authority
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Forbidden, NotFound
+from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id, workspace_id_of
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
@@ -56,6 +56,21 @@ class Workspaces:
         """NotFound unless the chat that something is to belong to is one of this workspace; None belongs to none."""
         if chat_id is not None and not self._chat_exists(tx, workspace_id, chat_id):
             raise NotFound("chat", chat_id[:200])
+
+    async def id_of(self, principal: Principal, named: str | None) -> str:
+        """The id of the workspace with this id, UUID or slug; the only one there is when none is named."""
+        found = await self.list(principal, limit=200)
+        if named is not None:
+            matching = [each.id for each in found.items if named in (each.id, each.uuid, each.slug)]
+            if len(matching) > 1:
+                raise Invalid(f"Several workspaces are called {named!r}; name one by its id: {', '.join(matching)}.")
+            if matching:
+                return matching[0]
+            raise NotFound("workspace", named)
+        if len(found.items) == 1:
+            return found.items[0].id
+        names = ", ".join(each.slug for each in found.items[:10]) or "none"
+        raise Invalid(f"Say which workspace with --workspace (there are: {names}).")
 
     async def get(self, principal: Principal, workspace_id: str) -> Workspace:
         """One workspace that the principal may see."""

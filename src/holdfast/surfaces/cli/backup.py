@@ -2,26 +2,29 @@
 
 import asyncio
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.commands import Argument, Given, Session, command
 from holdfast.core.settings import Settings, load
 from holdfast.features.audit.heads_file import Break, HeadsFile
 from holdfast.storage import backup as backups
-from holdfast.surfaces.cli.frame import Out, Session, command, data_dir_option, exits, json_option
+from holdfast.storage.database import Database
+from holdfast.surfaces.cli.frame import data_dir_option, exits, json_option
+from holdfast.surfaces.cli.printing import Printed
 
-_group = click.Group()
+
+class Target(Given):
+    """What `backup` is given."""
+
+    file: Annotated[Path, Argument(path="file")]
 
 
-@command(
-    _group,
-    "backup",
-    click.argument("file", type=click.Path(path_type=Path, dir_okay=False)),
-    help="Write everything to one file; the server may go on serving.",
-)
-async def backup(session: Session, file: Path) -> None:
-    made = await backups.backup(session.services.database, file)
+@command("backup", help="Write everything to one file; the server may go on serving.")
+async def backup(session: Session, database: Database, given: Target) -> None:
+    made = await backups.backup(database, given.file)
     session.out.record(
         {
             "file": str(made.file),
@@ -44,7 +47,7 @@ def restore(file: Path, replace: bool, data_dir: Path | None, as_json: bool) -> 
         done = asyncio.run(backups.restore(file, target, replace=replace))
         _tell_heads_file(settings, done)
         where = "the database" if settings.database_url else str(target)
-        Out(as_json).record({"restored": where, "schema_version": done.schema_version})
+        Printed(as_json).record({"restored": where, "schema_version": done.schema_version})
 
 
 def _tell_heads_file(settings: Settings, done: backups.Backup) -> None:

@@ -17,7 +17,8 @@ from holdfast.core.settings import Settings, load
 from holdfast.features.audit.service import Audit
 from holdfast.storage.files import tighten
 from holdfast.storage.sqlite import SQLITE_VERSION
-from holdfast.surfaces.cli.frame import FAILED, Entry, Out, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import FAILED, Entry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.printing import Printed
 
 LOW_DISK_BYTES = 1024**3
 _YEAR_2026 = 1_767_225_600
@@ -43,7 +44,7 @@ def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json:
         settings = load(data_dir=data_dir)
         findings = [check(settings) for check in _MACHINE]
         findings += asyncio.run(_data(context.find_root().obj, data_dir, search))
-    Out(as_json).table([asdict(finding) for finding in findings], ["check", "state", "finding", "remedy"])
+    Printed(as_json).table([asdict(finding) for finding in findings], ["check", "state", "finding", "remedy"])
     if any(finding.state == "problem" for finding in findings):
         raise SystemExit(FAILED)
 

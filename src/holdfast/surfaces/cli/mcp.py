@@ -1,70 +1,34 @@
-"""Owns `holdfast mcp`: setting clients up, the tools that agents get, and the clients that connected."""
+"""Owns `holdfast mcp tools`: the tools that agents get."""
 
 import json
 from typing import Any
 
-import click
+from pydantic import Field
 
-from holdfast.core.clock import iso
-from holdfast.core.principal import TIERS, Tier
+from holdfast.core.commands import Commands, Given, Session
+from holdfast.core.principal import Tier
 from holdfast.core.schema import input_schema, output_schema
 from holdfast.core.tools.tool import AnyTool
-from holdfast.features.clients.documented import DOCUMENTED
-from holdfast.surfaces.cli.frame import Session, command
-from holdfast.surfaces.cli.mcp_setup import setup
+from holdfast.services import Services
 from holdfast.toolboxes import product_tools
 
-group = click.Group("mcp", help="Connect coding agents.")
-group.add_command(setup)
-
-_COLUMNS = ("sampling", "elicitation", "roots")
+mcp = Commands("mcp", help="The tools that agents get.")
 
 
-@command(group, "clients", help="Show which clients connected and what they can do, beside what is documented.")
-async def clients(session: Session) -> None:
-    seen = await session.services.clients.list(session.principal)
-    rows: list[dict[str, Any]] = [
-        {
-            "client": client.name,
-            "version": client.version,
-            "protocol": client.protocol_version,
-            **{name: "yes" if name in client.capabilities else "no" for name in _COLUMNS},
-            "last_seen_at": iso(client.last_seen_at),
-            "source": "declared here",
-        }
-        for client in seen
-    ]
-    rows += [
-        {
-            "client": known.title,
-            "version": "",
-            "protocol": "",
-            "tools": known.tools,
-            "prompts": known.prompts,
-            "resources": known.resources,
-            **{name: getattr(known, name) for name in _COLUMNS},
-            "last_seen_at": "",
-            "source": "documented",
-        }
-        for known in DOCUMENTED
-    ]
-    columns = ["client", "version", "protocol", "tools", "prompts", "resources", *_COLUMNS, "last_seen_at", "source"]
-    session.out.table(rows, columns)
+class Wanted(Given):
+    """What `tools` is given."""
+
+    tier: Tier = Field("all", description="Only what a key of this tier sees.")
+    markdown: bool = Field(False, description="Print the page of the documentation.")
 
 
-@command(
-    group,
-    "tools",
-    click.option("--tier", type=click.Choice(TIERS), default="all", help="Only what a key of this tier sees."),
-    click.option("--markdown", is_flag=True, help="Print the page of the documentation."),
-    help="List the tools that agents get.",
-)
-async def tools(session: Session, tier: Tier, markdown: bool) -> None:
-    found = [tool for tool in product_tools(session.services) if tool.within(tier)]
-    if markdown:
-        click.echo(tools_page(found), nl=False)
+@mcp.command("tools", help="List the tools that agents get.")
+async def tools(session: Session, services: Services, given: Wanted) -> None:
+    found = [tool for tool in product_tools(services) if tool.within(given.tier)]
+    if given.markdown:
+        session.out.write(tools_page(found))
         return
-    session.out.table([_row(tool) for tool in found], ["name", "tier", "title", "writes"])
+    session.out.table(map(_row, found), ["name", "tier", "title", "writes"])
 
 
 def _row(tool: AnyTool) -> dict[str, Any]:

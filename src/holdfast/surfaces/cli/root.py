@@ -1,44 +1,67 @@
 """Owns the command `holdfast` and the list of its commands, each loaded only when it is called."""
 
 from importlib import import_module
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from holdfast import __version__
 
-# Name → (module, attribute, help). Importing them all would make every command slow to start.
-_COMMANDS: dict[str, tuple[str, str, str]] = {
-    "up": ("server", "up", "Start the server."),
-    "status": ("server", "status", "Show what this server has and whether it runs."),
-    "doctor": ("doctor", "doctor", "Check this machine and the data, and say what to do."),
-    "settings": ("settings", "settings", "Print every setting."),
-    "keys": ("keys", "group", "API keys."),
-    "projects": ("projects", "projects", "Projects."),
-    "workspaces": ("projects", "workspaces", "Workspaces."),
-    "secrets": ("secrets", "group", "Secrets: API keys and the like, never shown again."),
-    "endpoints": ("endpoints", "group", "Which model answers chat, and where."),
-    "organizations": ("organizations", "group", "Organizations on this server."),
-    "users": ("users", "group", "People of the organization."),
-    "audit": ("audit", "group", "The audit log."),
-    "usage": ("usage", "usage", "What was used, by key, project, person and week."),
-    "backup": ("backup", "backup", "Write everything to one file, while serving."),
-    "restore": ("backup", "restore", "Bring a backup into an empty data directory."),
-    "memory": ("memory", "group", "Memories."),
-    "search": ("memory", "search", "Search everything in a workspace."),
-    "repos": ("repos", "group", "Repositories: their history, remembered and asked."),
-    "docs": ("docs", "group", "Documents."),
-    "artifacts": ("artifacts", "group", "Artifacts."),
-    "chats": ("chats", "group", "Conversations over the OpenAI-compatible endpoint."),
-    "decisions": ("decisions", "group", "Decisions."),
-    "milestones": ("milestones", "group", "Milestones."),
-    "graph": ("graph", "group", "Relations between what is known."),
-    "brief": ("brief", "brief", "Where the project stands."),
-    "analyze": ("brief", "analyze", "A written synthesis of what is known."),
-    "timeline": ("brief", "timeline", "Milestones in order."),
-    "import": ("interchange", "import_", "Import Markdown, mem0, basic-memory or server-memory files."),
-    "export": ("interchange", "export", "Export a workspace to Markdown."),
-    "mcp": ("mcp", "group", "Connect coding agents."),
-    "completion": ("completion", "completion", "Print the script that completes commands in your shell."),
+# Name → (where it is declared, help). Importing them all would make every command slow to start. Several features can
+# give commands to one group.
+_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "up": (("holdfast.surfaces.cli.server:up",), "Start the server."),
+    "status": (("holdfast.surfaces.cli.status:status",), "Show what this server has and whether it runs."),
+    "doctor": (("holdfast.surfaces.cli.doctor:doctor",), "Check this machine and the data, and say what to do."),
+    "settings": (("holdfast.surfaces.cli.settings:settings",), "Print every setting."),
+    "keys": (("holdfast.features.identity.commands.keys:keys",), "API keys."),
+    "projects": (("holdfast.features.identity.commands.projects:projects",), "Projects."),
+    "workspaces": (("holdfast.features.workspaces.commands:workspaces",), "Workspaces."),
+    "secrets": (("holdfast.features.secrets.commands:secrets",), "Secrets: API keys and the like, never shown again."),
+    "endpoints": (("holdfast.features.endpoints.commands:endpoints",), "Which model answers chat, and where."),
+    "organizations": (("holdfast.features.identity.commands.people:organizations",), "Organizations on this server."),
+    "users": (("holdfast.features.identity.commands.people:users",), "People of the organization."),
+    "audit": (("holdfast.features.audit.commands:audit",), "The audit log."),
+    "usage": (("holdfast.features.usage.commands:usage",), "What was used, by key, project, person and week."),
+    "backup": (("holdfast.surfaces.cli.backup:backup",), "Write everything to one file, while serving."),
+    "restore": (("holdfast.surfaces.cli.backup:restore",), "Bring a backup into an empty data directory."),
+    "memory": (("holdfast.features.memory.commands:memory",), "Memories."),
+    "search": (("holdfast.features.memory.commands:search",), "Search everything in a workspace."),
+    "repos": (
+        (
+            "holdfast.features.repositories.commands.repos:repos",
+            "holdfast.features.synthesis.commands:repos",
+            "holdfast.features.ask.commands:repos",
+        ),
+        "Repositories: their history, remembered and asked.",
+    ),
+    "docs": (("holdfast.features.documents.commands:docs",), "Documents."),
+    "artifacts": (("holdfast.features.artifacts.commands:artifacts",), "Artifacts."),
+    "chats": (("holdfast.features.chat.commands:chats",), "Conversations over the OpenAI-compatible endpoint."),
+    "decisions": (("holdfast.features.intelligence.commands.decisions:decisions",), "Decisions."),
+    "milestones": (("holdfast.features.intelligence.commands.milestones:milestones",), "Milestones."),
+    "graph": (("holdfast.features.intelligence.commands.graph:graph",), "Relations between what is known."),
+    "brief": (("holdfast.features.intelligence.commands.brief:brief",), "Where the project stands."),
+    "analyze": (("holdfast.features.intelligence.commands.brief:analyze",), "A written synthesis of what is known."),
+    "timeline": (("holdfast.features.intelligence.commands.milestones:timeline",), "Milestones in order."),
+    "import": (
+        ("holdfast.features.interchange.commands:import_",),
+        "Import Markdown, mem0, basic-memory or server-memory files.",
+    ),
+    "export": (("holdfast.features.interchange.commands:export",), "Export a workspace to Markdown."),
+    "mcp": (
+        (
+            "holdfast.features.client_bundles.commands:mcp",
+            "holdfast.features.clients.commands:mcp",
+            "holdfast.surfaces.cli.mcp:mcp",
+        ),
+        "Connect coding agents.",
+    ),
+    "completion": (
+        ("holdfast.surfaces.cli.completion:completion",),
+        "Print the script that completes commands in your shell.",
+    ),
 }
 
 
@@ -51,14 +74,29 @@ class LazyCommands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module, attribute, _ = _COMMANDS[name]
-        found = getattr(import_module(f"holdfast.surfaces.cli.{module}"), attribute)
-        assert isinstance(found, click.Command)
-        return found
+        found = [_declared(where) for where in _COMMANDS[name][0]]
+        if isinstance(found[0], click.Command):
+            return found[0]
+        # Imported here: `holdfast --help` and `--version` need no command, and so nothing that declares one.
+        from holdfast.surfaces.cli.declared import as_click
+
+        return as_click(found)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, _, help) in _COMMANDS.items()])
+            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        # click would import every command to ask for its help.
+        names = [
+            CompletionItem(name, help=help) for name, (_, help) in _COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, context, incomplete)]
+
+
+def _declared(where: str) -> Any:
+    module, _, attribute = where.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})

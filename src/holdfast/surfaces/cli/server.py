@@ -1,20 +1,16 @@
-"""Owns `holdfast up` and `holdfast status`."""
+"""Owns `holdfast up`."""
 
-import asyncio
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import click
 import uvloop
 
 from holdfast.core.settings import Settings, load
 from holdfast.storage.files import private_files, tighten
-from holdfast.storage.lock import server_url
-from holdfast.surfaces.cli.frame import Entry, Session, command, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import Entry, data_dir_option, exits, json_option
 
 
 @click.command("up", help="Start the server; the first start makes an organization, a project, a workspace and a key.")
@@ -52,59 +48,3 @@ def _announce(ready: Any, as_json: bool, settings: Settings) -> None:
         f'    --header "Authorization: Bearer {key}" --header "X-Xerotier-Workspace: {ready.workspace_id}"\n'
     )
     click.echo("Other clients: holdfast mcp setup cursor|opencode|vscode|claude-desktop|codex\n")
-
-
-status_group = click.Group()
-
-
-@command(
-    status_group,
-    "status",
-    click.option("--url", help="Where the server runs."),
-    help="Show what is stored here and whether a server answers.",
-)
-async def status(session: Session, url: str | None) -> None:
-    services, principal = session.services, session.principal
-    projects = await services.identity.projects(principal, limit=200)
-    workspaces = await services.workspaces.list(principal, limit=200)
-    keys = await services.keys.list(principal, limit=200)
-    address = (url or known_url()).rstrip("/")
-    session.out.record(
-        {
-            "url": address,
-            "running": await asyncio.to_thread(_answers, address),
-            "store": services.database.dialect,
-            "organization_id": principal.organization_id,
-            "projects": len(projects.items),
-            "workspaces": len(workspaces.items),
-            "active_keys": sum(key.revoked_at is None for key in keys.items),
-        }
-    )
-
-
-def known_url() -> str:
-    """Where the server of the command's data directory said it answers, or where one would."""
-    settings = load(data_dir=click.get_current_context().params["data_dir"])
-    return told_url() or settings.public_url or f"http://{settings.host}:{settings.port}"
-
-
-def told_url() -> str | None:
-    """Where the server of the command's data directory said it answers, if one runs."""
-    settings = load(data_dir=click.get_current_context().params["data_dir"])
-    return None if settings.database_url else server_url(settings.data_dir.expanduser())
-
-
-async def is_serving() -> bool:
-    """Whether a server of the command's data directory answers."""
-    url = told_url()
-    return url is not None and await asyncio.to_thread(_answers, url)
-
-
-def _answers(url: str) -> bool:
-    if not url.startswith(("http://", "https://")):
-        return False
-    try:
-        with urlopen(f"{url}/healthz", timeout=2) as answer:  # noqa: S310 – the scheme is checked above
-            return bool(answer.status == 200)
-    except (URLError, OSError, ValueError):
-        return False

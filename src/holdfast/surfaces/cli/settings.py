@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from holdfast.core.settings import SettingRow, load, rows
-from holdfast.surfaces.cli.frame import Out, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import data_dir_option, exits, json_option
+from holdfast.surfaces.cli.printing import Printed
 
 _OPENING = """# Settings
 
@@ -48,7 +49,7 @@ def settings(markdown: bool, data_dir: Path | None, as_json: bool) -> None:
                 "help": row.help,
             }
         )
-    Out(as_json).table(table, ["environment", "value", "help"])
+    Printed(as_json).table(table, ["environment", "value", "help"])
 
 
 def _line(row: SettingRow) -> str:

@@ -1,0 +1,146 @@
+"""Owns `holdfast docs`: add, list, show, delete."""
+
+import asyncio
+import mimetypes
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.clock import iso
+from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.jobs.here import LOOK_SECONDS, working
+from holdfast.features.documents.model import Document, Uploaded
+from holdfast.features.documents.service import DocumentService
+
+docs = Commands("docs", help="Documents: files that are read, indexed and found by their passages.")
+
+_READ_BYTES = 1024 * 1024
+
+_Chat = Annotated[str | None, Option(metavar="CHAT")]
+
+
+class Add(InWorkspace):
+    """What `add` is given."""
+
+    files: Annotated[list[Path], Argument()]
+    chat: _Chat = Field(None, description="Add them to this chat.")
+    wait: bool = Field(False, description="Return when they can be found, or cannot be read.")
+
+
+@docs.command("add", help="Upload files: PDF, Markdown, HTML, text, docx, pptx, xlsx, source code.")
+async def add(session: Session, service: DocumentService, given: Add) -> None:
+    id = await session.workspace(given.workspace)
+    kept = [await _upload(session, service, id, file, given.chat) for file in given.files]
+    documents = [each.document for each in kept]
+    if given.wait:
+        # The engine is asked for only here: with it come the handlers of every kind of job.
+        async with working(session.parts[JobEngine]):
+            documents = [await _finished(session, service, id, document.id) for document in documents]
+    rows = [{**_record(document), "created": each.created} for document, each in zip(documents, kept, strict=True)]
+    if session.out.as_json and len(rows) == 1:
+        session.out.record(rows[0])
+    else:
+        session.out.table(rows, ["id", "filename", "format", "state", "chunks", "reason"])
+    if any(document.state == "failed" for document in documents):
+        raise SystemExit(FAILED)
+    if not given.wait:
+        session.out.note("They are read in the background by the server; add --wait to read them now.")
+
+
+class Listing(InWorkspace):
+    """What `list` is given."""
+
+    chat: _Chat = Field(None, description="Only those of this chat.")
+    limit: int = Field(50, ge=1, le=200)
+
+
+@docs.command("list", help="List documents, the last uploaded first.")
+async def list_(session: Session, service: DocumentService, given: Listing) -> None:
+    id = await session.workspace(given.workspace)
+    page = await service.page(session.principal, id, chat_id=given.chat, limit=given.limit)
+    session.out.table(map(_record, page.items), ["id", "filename", "format", "size_bytes", "state", "chunks"])
+    if page.next_cursor is not None:
+        session.out.note("There are more; raise --limit to see them.")
+
+
+class One(InWorkspace):
+    """A document that is named."""
+
+    document: Annotated[str, Argument("ID")]
+
+
+class Show(One):
+    """What `show` is given."""
+
+    text: bool = Field(False, description="Print the text that was read out of it.")
+
+
+@docs.command("show", help="Show a document and how far it has been read.")
+async def show(session: Session, service: DocumentService, given: Show) -> None:
+    id = await session.workspace(given.workspace)
+    found = await service.get(session.principal, id, given.document)
+    if not given.text:
+        session.out.record(_record(found))
+        return
+    pieces = [piece async for piece in service.text(session.principal, id, given.document)]
+    whole = "".join(pieces).rstrip("\n")
+    session.out.record({**_record(found), "text": whole}, [whole])
+
+
+@docs.command("delete", help="Delete a document and everything made of it.")
+async def delete(session: Session, service: DocumentService, given: One) -> None:
+    id = await session.workspace(given.workspace)
+    await service.delete(session.principal, id, given.document)
+    session.out.record({"id": given.document, "deleted": True}, [f"Deleted {given.document}."])
+
+
+async def _upload(
+    session: Session, service: DocumentService, workspace_id: str, file: Path, chat: str | None
+) -> Uploaded:
+    try:
+        opened = file.open("rb")
+    except OSError as problem:
+        reason = f"{file} cannot be read ({problem.strerror})"
+        raise Invalid("There is no file to add.", fields=[FieldError("files", reason)]) from None
+    with opened:
+        taking = await service.upload(session.principal, workspace_id)
+        try:
+            while data := await asyncio.to_thread(opened.read, _READ_BYTES):
+                await taking.write(data)
+            return await taking.finish(file.name, mimetypes.guess_type(file.name)[0] or "", chat)
+        except BaseException:
+            await taking.abandon()
+            raise
+
+
+async def _finished(session: Session, service: DocumentService, workspace_id: str, document_id: str) -> Document:
+    while True:
+        found = await service.get(session.principal, workspace_id, document_id)
+        if found.finished:
+            return found
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _record(document: Document) -> dict[str, Any]:
+    return {
+        "id": document.id,
+        "filename": document.filename,
+        "title": document.title,
+        "format": document.format,
+        "language": document.language,
+        "size_bytes": document.size_bytes,
+        "sha256": document.sha256,
+        "state": document.state,
+        "reason_code": document.reason_code,
+        "reason": document.reason,
+        "progress_done": document.progress_done,
+        "progress_total": document.progress_total,
+        "chunks": document.chunks,
+        "characters": document.characters,
+        "truncated": document.truncated,
+        "created_at": iso(document.created_at),
+        "updated_at": iso(document.updated_at),
+    }

@@ -1,0 +1,104 @@
+"""Owns `holdfast endpoints`."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.features.endpoints.model import TOOLS, Endpoint, EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.commands.keys import first_project
+from holdfast.features.identity.service import Identity
+
+endpoints = Commands("endpoints", help="Endpoints: which model answers chat, and where.")
+
+_Price = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class InProject(Given):
+    """What every command of endpoints is given."""
+
+    project: Annotated[str | None, Option(metavar="P")] = Field(
+        None, description="The project (the first one where absent)."
+    )
+
+
+class Named(InProject):
+    """An endpoint that is named."""
+
+    name: Annotated[str, Argument()]
+
+
+class Add(Named):
+    """What `add` is given."""
+
+    base_url: Annotated[str, Option(metavar="URL")] = Field(description="Such as http://127.0.0.1:11434/v1.")
+    model: Annotated[str, Option(metavar="M")] = Field(description="The model's name there.")
+    key_from: Annotated[str | None, Option(metavar="SECRET")] = Field(
+        None, description="The secret that holds its API key."
+    )
+    workspace: Annotated[str | None, Option(metavar="WS")] = Field(
+        None, description="The workspace of that secret, if several have one of its name."
+    )
+    priority: int = Field(0, ge=0, le=1000, description="Lower is asked first.")
+    timeout: float = Field(120.0, ge=0.1, le=3600, description="Seconds until an answer begins.")
+    price_in: _Price = Field(0.0, description="Price of a million input tokens.")
+    price_out: _Price = Field(0.0, description="Price of a million output tokens.")
+    replace: bool = Field(False, description="Drop the upstreams that it had.")
+    without: Annotated[list[str], Option(choices=tuple(sorted(TOOLS)))] = Field([], description="A tool not offered.")
+
+
+@endpoints.command("add", help="Connect a model: makes the endpoint, or gives it one more upstream to fall back to.")
+async def add(session: Session, service: Endpoints, identity: Identity, given: Add) -> None:
+    project_id = await first_project(session, identity, given.project)
+    upstream = EndpointUpstream(
+        base_url=given.base_url,
+        model=given.model,
+        key_secret=given.key_from,
+        key_workspace_id=await session.workspace(given.workspace) if given.workspace else None,
+        priority=given.priority,
+        timeout_seconds=given.timeout,
+        price_in=given.price_in,
+        price_out=given.price_out,
+    )
+    if given.replace or given.without:
+        before = [] if given.replace else await service.list(session.principal, project_id)
+        kept = [each for endpoint in before if endpoint.name == given.name for each in endpoint.upstreams]
+        without = frozenset(given.without)
+        made = await service.put(session.principal, project_id, given.name, [*kept, upstream], without)
+    else:
+        made = await service.add_upstream(session.principal, project_id, given.name, upstream)
+    lines = [f"{made.name} answers at {made.path} with {len(made.upstreams)} upstream(s)."]
+    session.out.record(_row(made), lines)
+
+
+@endpoints.command("list", help="List endpoints.")
+async def list_endpoints(session: Session, service: Endpoints, identity: Identity, given: InProject) -> None:
+    found = await service.list(session.principal, await first_project(session, identity, given.project))
+    rows = [{**_row(each), "models": [upstream.model for upstream in each.upstreams]} for each in found]
+    session.out.table(rows, ["name", "path", "embedded", "models"])
+
+
+@endpoints.command("show", help="Show an endpoint.")
+async def show(session: Session, service: Endpoints, identity: Identity, given: Named) -> None:
+    project_id = await first_project(session, identity, given.project)
+    session.out.record(_row(await service.get(session.principal, project_id, given.name)))
+
+
+@endpoints.command("remove", help="Remove an endpoint; `default` goes back to the embedded model.")
+async def remove(session: Session, service: Endpoints, identity: Identity, given: Named) -> None:
+    project_id = await first_project(session, identity, given.project)
+    await service.remove(session.principal, project_id, given.name)
+    session.out.record({"name": given.name, "removed": True})
+
+
+def _row(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "name": endpoint.name,
+        "project_id": endpoint.project_id,
+        "path": endpoint.path,
+        "embedded": endpoint.is_embedded,
+        "upstreams": [asdict(upstream) for upstream in endpoint.upstreams],
+        "disabled_tools": sorted(endpoint.disabled_tools),
+    }

@@ -1,0 +1,172 @@
+"""Owns `holdfast users` and `holdfast organizations`: the operator's, who has the files of all of them."""
+
+import sys
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.clock import iso
+from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.core.principal import Role
+from holdfast.core.settings import Settings
+from holdfast.features.identity.invitations import Invitations
+from holdfast.features.identity.model import User
+from holdfast.features.identity.service import Identity, local_principal
+from holdfast.features.identity.sign_in import SignIn
+from holdfast.storage.running import known_url
+
+organizations = Commands("organizations", help="Organizations on this server: teams that share nothing.")
+users = Commands("users", help="People of the organization.")
+
+
+class NewOrganization(Given):
+    """What `organizations create` is given."""
+
+    name: str
+    owner: Annotated[str, Option(metavar="ADDRESS")] = Field(
+        description="Who owns it; gets an account if there is none."
+    )
+
+
+@organizations.command(
+    "create", help="Make an organization and print a link that signs its owner in, once, within the hour."
+)
+async def create_organization(
+    session: Session, identity: Identity, sign_in: SignIn, settings: Settings, given: NewOrganization
+) -> None:
+    made = await identity.create_organization(session.principal, given.name, owner=given.owner)
+    there = local_principal(made.id)
+    (user,) = (await identity.users(there, limit=1)).items
+    link = await sign_in.new_link(there, user.id)
+    shown = {"organization_id": made.id, "name": made.name, "owner_id": user.id}
+    session.out.record({**shown, **_reached(settings, f"/sign-in?link={link.secret}")})
+
+
+@organizations.command("list", help="List organizations.")
+async def list_organizations(session: Session, identity: Identity) -> None:
+    found = await identity.every_organization(session.principal)
+    rows = [{"organization_id": each.id, "name": each.name, "created_at": iso(each.created_at)} for each in found]
+    session.out.table(rows, ["organization_id", "name", "created_at"])
+
+
+class Member(Given):
+    """A member who is named."""
+
+    user_id: Annotated[str, Argument()]
+
+
+@users.command("list", help="List members.")
+async def list_users(session: Session, identity: Identity) -> None:
+    found = await identity.users(session.principal, limit=200)
+    session.out.table(map(_row, found.items), ["user_id", "email", "name", "role", "created_at"])
+
+
+class NewMember(Given):
+    """What `create` is given."""
+
+    email: str
+    name: str
+    role: Role = "member"
+    password_stdin: bool = Field(False, description="Read a password from standard input.")
+
+
+@users.command(
+    "create", help="Add a member at once, as the operator of this machine may; `invite` lets them agree first."
+)
+async def create(session: Session, identity: Identity, given: NewMember) -> None:
+    password = sys.stdin.readline().rstrip("\n") if given.password_stdin else None
+    made = await identity.create_user(
+        session.principal, email=given.email, name=given.name, role=given.role, password=password
+    )
+    session.out.record(_row(made))
+
+
+class NewInvitation(Given):
+    """What `invite` is given."""
+
+    email: str
+    name: str = Field("", description="What to call them until they say so themselves.")
+    role: Role = "member"
+
+
+@users.command("invite", help="Invite somebody and print the link to hand over; they join when they accept.")
+async def invite(session: Session, invitations: Invitations, settings: Settings, given: NewInvitation) -> None:
+    made = await invitations.invite(session.principal, email=given.email, name=given.name, role=given.role)
+    shown = {"invitation_id": made.invitation.id, "email": made.invitation.email, "role": given.role}
+    session.out.record({**shown, **_reached(settings, f"/join?invitation={made.secret}")})
+
+
+@users.command("invitations", help="List open invitations.")
+async def open_invitations(session: Session, invitations: Invitations) -> None:
+    found = await invitations.list(session.principal, limit=200)
+    rows = [
+        {
+            "invitation_id": each.id,
+            "email": each.email,
+            "role": each.role,
+            "invited_by": each.created_by,
+            "expires_at": iso(each.expires_at),
+        }
+        for each in found.items
+    ]
+    session.out.table(rows, ["invitation_id", "email", "role", "invited_by", "expires_at"])
+
+
+class Invited(Given):
+    """What `withdraw` is given."""
+
+    invitation_id: Annotated[str, Argument()]
+
+
+@users.command("withdraw", help="Withdraw an invitation.")
+async def withdraw(session: Session, invitations: Invitations, given: Invited) -> None:
+    await invitations.withdraw(session.principal, given.invitation_id)
+    session.out.record({"invitation_id": given.invitation_id, "withdrawn": True})
+
+
+class NewRole(Member):
+    """What `role` is given."""
+
+    role: Annotated[Role, Argument()]
+
+
+@users.command("role", help="Change a member's role.")
+async def set_role(session: Session, identity: Identity, given: NewRole) -> None:
+    session.out.record(_row(await identity.set_role(session.principal, given.user_id, given.role)))
+
+
+@users.command("password", help="Set a member's password, read from standard input.")
+async def set_password(session: Session, identity: Identity, given: Member) -> None:
+    await identity.set_password(session.principal, given.user_id, sys.stdin.readline().rstrip("\n"))
+    session.out.record({"user_id": given.user_id, "password": "set"})
+
+
+@users.command("link", help="Print a one-time link that signs a member in within the hour.")
+async def link(session: Session, sign_in: SignIn, settings: Settings, given: Member) -> None:
+    made = await sign_in.new_link(session.principal, given.user_id)
+    session.out.record({"user_id": given.user_id, **_reached(settings, f"/sign-in?link={made.secret}")})
+
+
+@users.command("remove", help="End a membership and its sessions.")
+async def remove(session: Session, identity: Identity, given: Member) -> None:
+    left = await identity.remove_user(session.principal, given.user_id)
+    lines = [f"Removed {given.user_id}."]
+    if left:
+        lines.append("Keys that they made still work; stop those that are theirs with `holdfast keys revoke KEY`:")
+        lines += [f"  {key.id}  {key.name}  {', '.join(sorted(key.scopes))}" for key in left]
+    made = [{"key_id": key.id, "name": key.name, "prefix": key.prefix} for key in left]
+    session.out.record({"user_id": given.user_id, "removed": True, "keys": made}, lines)
+
+
+def _reached(settings: Settings, path: str) -> dict[str, str]:
+    return {"url": known_url(settings) + path, "path": path}
+
+
+def _row(user: User) -> dict[str, Any]:
+    return {
+        "user_id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "role": user.role,
+        "created_at": iso(user.created_at),
+    }

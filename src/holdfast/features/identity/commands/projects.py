@@ -1,0 +1,49 @@
+"""Owns `holdfast projects`."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.clock import iso
+from holdfast.core.commands import Argument, Commands, Given, Session
+from holdfast.core.errors import Invalid
+from holdfast.features.identity.model import Project
+from holdfast.features.identity.service import Identity
+
+projects = Commands("projects", help="Projects: the boundary of API keys.")
+
+
+class New(Given):
+    """What `create` is given."""
+
+    name: str
+
+
+@projects.command("create", help="Make a project.")
+async def create(session: Session, identity: Identity, given: New) -> None:
+    session.out.record(_row(await identity.create_project(session.principal, given.name)))
+
+
+@projects.command("list", help="List projects.")
+async def list_(session: Session, identity: Identity) -> None:
+    found = await identity.projects(session.principal, limit=200)
+    session.out.table(map(_row, found.items), ["project_id", "slug", "name", "created_at"])
+
+
+class Delete(Given):
+    """What `delete` is given."""
+
+    project_id: Annotated[str, Argument()]
+    yes: bool = Field(False, description="Really delete it with everything in it.")
+
+
+@projects.command("delete", help="Delete a project with its keys, workspaces and everything in them.")
+async def delete(session: Session, identity: Identity, given: Delete) -> None:
+    if not given.yes:
+        raise Invalid("This deletes everything in the project for good; say --yes if you mean it.")
+    await identity.delete_project(session.principal, given.project_id)
+    session.out.record({"project_id": given.project_id, "deleted": True})
+
+
+def _row(value: Project) -> dict[str, Any]:
+    return {"project_id": value.id, "slug": value.slug, "name": value.name, "created_at": iso(value.created_at)}

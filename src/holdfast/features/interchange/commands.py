@@ -1,0 +1,93 @@
+"""Owns `holdfast import` and `holdfast export`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.commands import FAILED, Argument, InWorkspace, Session, command
+from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.interchange.model import Report
+from holdfast.features.interchange.places import folder_files, folder_sink
+from holdfast.features.interchange.service import InterchangeService
+
+_SHOWN_PROBLEMS = 20
+_EMBEDDED_AT_ONCE = 1_000
+
+
+class Import(InWorkspace):
+    """What `import` is given."""
+
+    path: Annotated[Path, Argument()]
+
+
+@command(
+    "import",
+    help="Import a folder, a file or a ZIP archive: Markdown notes, CLAUDE.md and AGENTS.md, mem0 and basic-memory "
+    "exports, server-memory's JSON lines, or an export of Holdfast. Running it again imports only what is new.",
+)
+async def import_(session: Session, service: InterchangeService, search: SearchEngine, given: Import) -> None:
+    id = await session.workspace(given.workspace)
+    report = await service.import_files(session.principal, id, folder_files(given.path))
+    await _embed(session, search)
+    session.out.record(report_fields(report), _lines(report))
+    if report.problems and not (report.created or report.updated or report.unchanged):
+        raise SystemExit(FAILED)
+
+
+class Export(InWorkspace):
+    """What `export` is given."""
+
+    directory: Annotated[Path, Argument()]
+    replace: bool = Field(False, description="Write over an earlier export in the same folder.")
+
+
+@command(
+    "export", help="Export memories, decisions, milestones, artifacts and relations to Markdown with front matter."
+)
+async def export(session: Session, service: InterchangeService, given: Export) -> None:
+    id = await session.workspace(given.workspace)
+    directory = given.directory
+    try:
+        counts = await service.export(session.principal, id, folder_sink(directory, replace=given.replace))
+    except OSError as problem:
+        raise HoldfastError(f"The export could not be written to {directory} ({problem.strerror}).") from None
+    wrote = ", ".join(f"{number} {type}" for type, number in counts.items()) or "nothing: the workspace is empty"
+    session.out.record({"directory": str(directory), **counts}, [f"Exported {wrote} to {directory}."])
+
+
+async def _embed(session: Session, search: SearchEngine) -> None:
+    """Make what came in findable by meaning at once; a lot of it is left to the server."""
+    pending = (await search.progress()).pending
+    if pending <= _EMBEDDED_AT_ONCE:
+        try:
+            await search.tend()
+            return
+        except UpstreamFailed as problem:
+            session.out.note(problem.message)
+    session.out.note(f"{pending} passages are found by their words now, and by meaning once the server has read them.")
+
+
+def report_fields(report: Report) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "created": report.created,
+        "updated": report.updated,
+        "unchanged": report.unchanged,
+        "ignored_files": report.ignored,
+        "problems": [{"file": each.file, "reason": each.reason} for each in report.problems],
+        "more_problems": report.more_problems,
+    }
+
+
+def _lines(report: Report) -> list[str]:
+    created = ", ".join(f"{number} {type}" for type, number in report.created.items()) or "nothing new"
+    lines = [f"Imported {created}; {report.updated} updated, {report.unchanged} known already."]
+    if report.ignored:
+        lines.append(f"{report.ignored} files of other kinds were passed over.")
+    lines += [f"Left out: {each.file}: {each.reason}" for each in report.problems[:_SHOWN_PROBLEMS]]
+    hidden = len(report.problems) - _SHOWN_PROBLEMS + report.more_problems
+    if hidden > 0:
+        lines.append(f"… and {hidden} more; --json shows them.")
+    return lines

@@ -1,0 +1,123 @@
+"""Owns `holdfast repos search` and `files`: passages of repositories, and the files that work is likely to touch."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.clock import iso_or_none
+from holdfast.core.commands import Argument, Given, Option, Session, command
+from holdfast.core.errors import Invalid
+from holdfast.features.repositories.finding import RepositoryFinding
+from holdfast.features.repositories.model import ENTRY_TYPES, Match
+from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
+
+_LINES = 6
+"""Of a passage, for people."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Among(Given):
+    """Which repositories."""
+
+    repos: Annotated[list[str], Option("--repo", metavar="SLUG")] = Field(
+        [], description="A repository; may be repeated (default: all)."
+    )
+
+
+class Search(Among):
+    """What `search` is given."""
+
+    query: Annotated[str, Argument()]
+    limit: int = Field(12, ge=1, le=50)
+    types: Annotated[list[str], Option("--type", choices=ENTRY_TYPES)] = Field(
+        [], description="Only these; may be repeated."
+    )
+
+
+@command("search", help="Find passages: by words, or a symbol, path, commit hash or #number exactly.")
+async def search(session: Session, repositories: Repositories, finding: RepositoryFinding, given: Search) -> None:
+    slugs = await slugs_of(session, repositories, given.repos)
+    found = await finding.search(
+        session.principal, slugs, given.query, limit=given.limit, types=frozenset(given.types) or None
+    )
+    if session.out.as_json:
+        session.out.table(map(_match, found), [])
+        return
+    session.out.write("\n".join("".join(f"{line}\n" for line in _match_lines(each)) for each in found))
+    if not found:
+        session.out.note("Nothing there has to do with it.")
+
+
+class Files(Among):
+    """What `files` is given."""
+
+    work: Annotated[str, Argument()]
+    limit: int = Field(10, ge=1, le=50)
+
+
+@command(
+    "files",
+    help="Find the files that a piece of work is likely to touch: by what they say and by what similar work changed.",
+)
+async def files(session: Session, repositories: Repositories, finding: RepositoryFinding, given: Files) -> None:
+    slugs = await slugs_of(session, repositories, given.repos)
+    found = await finding.files(session.principal, slugs, given.work, limit=given.limit)
+    whole = session.out.as_json
+    rows = [
+        {
+            "repository": each.repository.slug,
+            "path": each.path if whole else tame(each.path),
+            "score": round(each.score, 4),
+            "reasons": list(each.reasons),
+            "past": list(each.past) if whole else [name[:12] for name in each.past],
+        }
+        for each in found
+    ]
+    session.out.table(rows, ["repository", "path", "score", "reasons", "past"], "No file there has to do with it.")
+
+
+async def slugs_of(session: Session, repositories: Repositories, named: Sequence[str]) -> Sequence[str]:
+    """The repositories that were named, or every one there is."""
+    if named:
+        return named
+    page = await repositories.list(session.principal, limit=MAX_REPOSITORIES_ASKED)
+    if not page.items:
+        raise Invalid("There is no repository yet; add one with: holdfast repos add PATH_OR_URL")
+    if page.next_cursor is not None:
+        raise Invalid(f"There are more than {MAX_REPOSITORIES_ASKED} repositories; name some with --repo.")
+    return [each.slug for each in page.items]
+
+
+def tame(text: str) -> str:
+    """Text of a repository without what would command a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def _match_lines(match: Match) -> list[str]:
+    how = "exactly" if match.exact else f"{match.similarity:.2f}"
+    by = "".join(f", {part}" for part in (match.author, (iso_or_none(match.occurred_at) or "")[:10]) if part)
+    lines = [line for line in match.content.splitlines() if line.strip()]
+    shown = [f"    {line}" for line in lines[:_LINES]] + (["    …"] if len(lines) > _LINES else [])
+    return [tame(line) for line in (f"{match.repository.slug} {match.source_id} ({how}{by})", *shown)]
+
+
+def _match(match: Match) -> dict[str, Any]:
+    return {
+        "repository": match.repository.slug,
+        "type": match.type,
+        "source_id": match.source_id,
+        "title": match.title,
+        "content": match.content,
+        "similarity": round(match.similarity, 4),
+        "exact": match.exact,
+        "occurred_at": iso_or_none(match.occurred_at),
+        "author": match.author,
+        "path": match.path,
+        "start_line": match.start_line,
+        "end_line": match.end_line,
+        "commit": match.commit,
+        "number": match.number,
+        "url": match.url,
+    }

@@ -1,0 +1,61 @@
+"""Owns `holdfast repos synthesise` and `findings`: what was read out of a repository."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.core.clock import iso
+from holdfast.core.commands import Argument, Commands, Given, Session
+from holdfast.features.repositories.commands.finding import tame
+from holdfast.features.repositories.commands.waiting import finish
+from holdfast.features.synthesis.model import Finding, FindingKind
+from holdfast.features.synthesis.service import Synthesis
+
+repos = Commands("repos", help="What was read out of repositories.")
+
+
+class Again(Given):
+    """What `synthesise` is given."""
+
+    slug: Annotated[str, Argument()]
+    wait: bool = Field(False, description="Return when its history can be found and has been summed up.")
+
+
+@repos.command("synthesise", help="Sum a repository up again; what people edited stays theirs.")
+async def synthesise(session: Session, service: Synthesis, given: Again) -> None:
+    await finish(session, await service.start(session.principal, given.slug), wait=given.wait)
+
+
+class Wanted(Given):
+    """What `findings` is given."""
+
+    slug: Annotated[str, Argument()]
+    kind: FindingKind | None = Field(None, description="Only findings of this kind.")
+
+
+@repos.command(
+    "findings", help="Print what was read out of a repository: architecture, decisions, hot spots, owners, glossary."
+)
+async def findings(session: Session, service: Synthesis, given: Wanted) -> None:
+    found = await service.findings(session.principal, given.slug, given.kind)
+    if session.out.as_json:
+        session.out.table(map(_finding, found), [])
+        return
+    for each in found:
+        mark = "" if each.state == "derived" else f" ({each.state})"
+        session.out.write(tame(f"# {each.title} [{each.kind}]{mark}\n\n{each.body.rstrip()}\n\n"))
+    if not found:
+        session.out.note("Nothing has been read out of it yet.")
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "title": finding.title,
+        "body": finding.body,
+        "citations": [each.label for each in finding.citations],
+        "target_type": finding.target_type,
+        "target_id": finding.target_id,
+        "state": finding.state,
+        "updated_at": iso(finding.updated_at),
+    }
