@@ -17,9 +17,13 @@ from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
+from tests.support.scratch import use_for_tests
 from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
 
 OpenDatabase = Callable[[], Database]
+
+pytest_plugins = ["tests.support.costs"]
+use_for_tests()
 
 # Properties are tried on the same examples everywhere, and a busy machine fails none of them for being slow.
 properties.register_profile(
