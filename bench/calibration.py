@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from bench.report import Figure, finish, options
 from bench.repos import Opened, opened
-from holdfast.engines.search.minilm import MiniLmEmbedder
-from holdfast.features.repositories.finding import LEAST_SIMILARITY
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
+from holdfast.features.repositories.finding.search import LEAST_SIMILARITY
 from tests.support.code.git import GitRepo
 
 ASKED: dict[str, Any] = json.loads((Path(__file__).parent / "calibration.json").read_text())

@@ -19,9 +19,9 @@ from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedder import Embedder
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.schema import migrate

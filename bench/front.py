@@ -36,9 +36,9 @@ import uvicorn, uvloop
 from holdfast.core.settings import Settings
 from holdfast.serving import configuration
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.metrics import Metrics
+from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.http.operation import health
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.proxies import Proxies
 
 gate = Gate(health, metrics=Metrics(), allowed_hosts=(), allowed_origins=(), request_timeout_seconds=120.0,
             proxies=Proxies(()))

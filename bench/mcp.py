@@ -66,7 +66,7 @@ from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.doors import build_gate
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate

@@ -31,14 +31,14 @@ from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.address import parse_location
+from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.search import Entry
-from holdfast.engines.search.analyser import query_words, words
-from holdfast.engines.search.embedder import Embedder, unit
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.base import Embedder, unit
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
+from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository, Repository
 from holdfast.services import Services
@@ -169,7 +169,10 @@ async def clone(commits: int) -> list[Figure]:
     """Fetch a generated history from git's own HTTP server, into a mirror."""
     with tempfile.TemporaryDirectory() as directory:
         _grown(Path(directory) / "served" / "big.git", commits, bare=True)
-        with git_server(Path(directory) / "served") as server, Weighing("holdfast.engines.git.cloning") as weighing:
+        with (
+            git_server(Path(directory) / "served") as server,
+            Weighing("holdfast.engines.git.transport.cloning") as weighing,
+        ):
             git = GitEngine(Path(directory) / "mirrors", Rules(allow_private=(server.place,)))
             began = time.perf_counter()
             await git.fetch("repo_1", parse_location(server.url("big.git")))

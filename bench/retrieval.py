@@ -20,9 +20,9 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search import Entry, Query, SearchEngine
-from holdfast.engines.search.embedder import Embedder
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces

@@ -18,8 +18,8 @@ from bench.report import Figure, finish, options
 from bench.retrieval import workspace
 from holdfast.core.clock import SystemClock
 from holdfast.engines.search import Entry, Query, SearchEngine
-from holdfast.engines.search.embedder import unit
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.base import unit
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from holdfast.engines.llm.connection import Connections
-from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
+from holdfast.engines.llm.remote.connection import Connections
+from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 
 CHUNKS = 50
 FIRST_CHUNK_AFTER_SECONDS = 0.003

@@ -9,7 +9,7 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.settings import Settings
-from holdfast.features.repositories.webhooks import PATH as WEBHOOKS
+from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
@@ -22,10 +22,10 @@ from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.deferred import Deferred
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.metrics import Metrics
 from holdfast.surfaces.http.operation import Readiness, health
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import Site
+from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.rest import (
     artifacts,
     audit,
@@ -63,7 +63,7 @@ from holdfast.surfaces.rest.webhooks import WebhookDoor
 
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
-    from holdfast.surfaces.http.tracing import Traced
+    from holdfast.surfaces.http.telemetry.tracing import Traced
     from holdfast.surfaces.mcp.keystone import KeystoneSurface
     from holdfast.surfaces.mcp.surface import McpSurface
     from holdfast.surfaces.openai.surface import OpenAiSurface
@@ -192,7 +192,7 @@ def _traced(settings: Settings, inside: ASGIApp) -> "Traced | None":
         return None
     # Imported only where it is configured: it costs start-up time and memory, and is an optional extra.
     try:
-        from holdfast.surfaces.http.tracing import Traced
+        from holdfast.surfaces.http.telemetry.tracing import Traced
     except ImportError:
         raise StartFailed("HOLDFAST_OTLP_ENDPOINT needs the extra: pip install 'holdfast[telemetry]'.") from None
     return Traced(inside, settings.otlp_endpoint)

@@ -14,11 +14,11 @@ from holdfast.features.intelligence.model import Decision, DecisionFilter
 from holdfast.services import Services
 from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
-from holdfast.surfaces.mcp.knowledge import Document, Entry
-from holdfast.surfaces.mcp.live import RESOURCES_CHANGED, Change
-from holdfast.surfaces.mcp.resources import BRIEF, DECISIONS, artifact_uri, memory_uri
+from holdfast.surfaces.mcp.content.knowledge import Document, Entry
+from holdfast.surfaces.mcp.content.resources import BRIEF, DECISIONS, artifact_uri, memory_uri
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
+from holdfast.surfaces.mcp.transport.live import RESOURCES_CHANGED, Change
 
 TOPICS = ("memory.changed", "artifact.*", "decision.*", "milestone.*", "relation.*")
 ONBOARD_TOKENS = 3_000

@@ -10,10 +10,10 @@ from holdfast.core.access import READ, RUN, WRITE
 from holdfast.core.errors import Invalid, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.llm.embedded import Extractive, Knowledge
-from holdfast.engines.llm.extracts import Passage
+from holdfast.engines.llm.extractive.embedded import Extractive, Knowledge
+from holdfast.engines.llm.extractive.extracts import Passage
 from holdfast.engines.llm.model import Json, LoopEvent, Model, Tally
-from holdfast.engines.llm.roles import DeveloperRole
+from holdfast.engines.llm.remote.roles import DeveloperRole
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.service import TYPE as CHAT

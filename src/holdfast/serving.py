@@ -17,10 +17,10 @@ from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
-from holdfast.surfaces.http.connections import Connections
-from holdfast.surfaces.http.front import Front
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.logs import configure_logs
+from holdfast.surfaces.http.protocol.connections import Connections
+from holdfast.surfaces.http.protocol.front import Front
+from holdfast.surfaces.http.telemetry.logs import configure_logs
 
 
 @dataclass(frozen=True, slots=True)

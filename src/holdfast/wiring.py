@@ -7,15 +7,15 @@ from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.run import JobRun
-from holdfast.engines.llm.deep_think import DeepThink
 from holdfast.engines.llm.loop import Loop
+from holdfast.engines.llm.research.deep_think import DeepThink
 from holdfast.engines.master_key import KeyRing
-from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.minilm import MiniLmEmbedder
 from holdfast.engines.web import web_access
 from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference
@@ -38,15 +38,15 @@ from holdfast.features.documents.vector_stores import VectorStoreService
 from holdfast.features.endpoints.addresses import AddressRules
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
-from holdfast.features.identity import key_store
 from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.idempotency import IdempotentRequests
-from holdfast.features.identity.invitations import Invitations
-from holdfast.features.identity.keys import Keys
-from holdfast.features.identity.own_password import OwnPassword
+from holdfast.features.identity.keys import store as key_store
+from holdfast.features.identity.keys.api_keys import Keys
+from holdfast.features.identity.keys.tokens import Tokens
+from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity
-from holdfast.features.identity.sign_in import SignIn
-from holdfast.features.identity.tokens import Tokens
+from holdfast.features.identity.sessions.own_password import OwnPassword
+from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.features.intelligence.model import Source
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
@@ -56,16 +56,16 @@ from holdfast.features.memory.model import Filters
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.access import Access
-from holdfast.features.repositories.finding import RepositoryFinding
-from holdfast.features.repositories.items import HostItems, OperatorAccess
+from holdfast.features.repositories.finding.search import RepositoryFinding
+from holdfast.features.repositories.history.polling import Polling
+from holdfast.features.repositories.history.reading import LiveFiles
+from holdfast.features.repositories.history.sync import CONCURRENCY as SYNCS_AT_ONCE
+from holdfast.features.repositories.history.sync import RepositorySync
+from holdfast.features.repositories.hosts.items import HostItems, OperatorAccess
+from holdfast.features.repositories.hosts.webhooks import Webhooks
 from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND, SYNTHESIS_KIND, Repository
 from holdfast.features.repositories.overview import overview
-from holdfast.features.repositories.polling import Polling
-from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.repositories.sync import CONCURRENCY as SYNCS_AT_ONCE
-from holdfast.features.repositories.sync import RepositorySync
-from holdfast.features.repositories.webhooks import Webhooks
 from holdfast.features.responses import service as responses
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.server_tools.chat_gate import ResearchGate
@@ -323,7 +323,7 @@ def build_embedder(settings: Settings) -> Embedder:
     """The configured embedder; the embedded one loads its model at the first text."""
     if settings.embedder == "upstream" and settings.embeddings_url and settings.embeddings_model:
         # Imported only where it is used: the HTTP client costs start-up time and memory.
-        from holdfast.engines.search.upstream import UpstreamEmbedder
+        from holdfast.engines.search.embedders.upstream import UpstreamEmbedder
 
         return UpstreamEmbedder(
             settings.embeddings_url,

@@ -11,11 +11,11 @@ _TABLES = "api_key|membership|web_session|sign_in_link|invitation|workspace_admi
 _WRITES = re.compile(rf"\b(?:INSERT INTO|UPDATE) (?:{_TABLES})\b")
 # These only take away, note a use, or touch an account that opens nothing by itself.
 HARMLESS = {
-    "identity/key_store.py:revoke",
-    "identity/key_store.py:touch",
-    "identity/session_store.py:use_link",
-    "identity/invitation_store.py:end",
-    "identity/invitation_store.py:withdraw_all",
+    "identity/keys/store.py:revoke",
+    "identity/keys/store.py:touch",
+    "identity/sessions/store.py:use_link",
+    "identity/people/invitation_store.py:end",
+    "identity/people/invitation_store.py:withdraw_all",
     "identity/store.py:insert_user",
     "identity/store.py:set_user_name",
 }
@@ -23,16 +23,16 @@ REASONS = {
     "identity/service.py:Identity.found": "the first start: there is nobody yet",
     "identity/service.py:Identity.create_organization": "its maker owns what did not exist before",
     "identity/service.py:Identity.set_password": "one's own, with the current one; or the operator",
-    "identity/invitations.py:Invitations._join": "asked when it was made, and about its maker again here",
-    "identity/invitations.py:Invitations.join": "an account that nobody can open and that belongs nowhere",
-    "identity/sign_in.py:SignIn._open": "whoever comes here proved who they are",
-    "identity/sign_in.py:SignIn.switch": "to an organization that the person belongs to",
-    "identity/sign_in.py:SignIn.by_subject": "the issuer vouches for the account's own address",
+    "identity/people/invitations.py:Invitations._join": "asked when it was made, and about its maker again here",
+    "identity/people/invitations.py:Invitations.join": "an account that nobody can open and that belongs nowhere",
+    "identity/sessions/sign_in.py:SignIn._open": "whoever comes here proved who they are",
+    "identity/sessions/sign_in.py:SignIn.switch": "to an organization that the person belongs to",
+    "identity/sessions/sign_in.py:SignIn.by_subject": "the issuer vouches for the account's own address",
 }
 
 
 def _name(path: Path) -> str:
-    return "/".join(path.relative_to(SOURCE).parts[-2:])
+    return path.relative_to(SOURCE).as_posix().removeprefix("features/")
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -71,9 +71,10 @@ def _store_names(path: Path, tree: ast.Module) -> dict[str, str]:
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdfast.features."):
+            folder = node.module.removeprefix("holdfast.features.")
             for alias in node.names:
                 if alias.name.endswith("store"):
-                    found[alias.asname or alias.name] = f"{node.module.rpartition('.')[2]}/{alias.name}.py"
+                    found[alias.asname or alias.name] = f"{folder.replace('.', '/')}/{alias.name}.py"
     return found
 
 
@@ -109,7 +110,7 @@ def test_nothing_hands_out_without_asking_the_rule() -> None:
     silent = {name for name, asks in reached.items() if not asks}
     assert silent == set(REASONS), f"asks nobody: {silent - set(REASONS)}; reason without use: {set(REASONS) - silent}"
     assert {
-        "identity/keys.py:Keys.mint",
-        "identity/keys.py:Keys.update",
+        "identity/keys/api_keys.py:Keys.mint",
+        "identity/keys/api_keys.py:Keys.update",
         "workspaces/service.py:Workspaces.set_admin",
     } <= {name for name, asks in reached.items() if asks}

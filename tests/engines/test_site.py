@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import tinycss2
 
-from holdfast.engines.fetch.connect import Blocked
-from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.connect import Blocked
+from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.fetch.robots import RobotsDisallow
 from holdfast.engines.site.color import to_hex

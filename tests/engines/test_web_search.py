@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
-from holdfast.engines.fetch.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.web_search.backends import backend as chosen
 from holdfast.engines.web_search.brave import Brave

@@ -12,7 +12,7 @@ from holdfast.app import first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.sqlite import SqliteDatabase

@@ -16,7 +16,7 @@ from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
 from holdfast.doors import build_gate
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services

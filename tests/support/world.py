@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from holdfast.app import Start, first_start
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.services import Services
 from holdfast.storage.database import Database

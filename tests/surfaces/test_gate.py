@@ -9,12 +9,12 @@ from datetime import datetime
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from holdfast.surfaces.http import logs
 from holdfast.surfaces.http.asgi import send_json
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.logs import JsonFormatter
-from holdfast.surfaces.http.metrics import Metrics
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.proxies import Proxies
+from holdfast.surfaces.http.telemetry import logs
+from holdfast.surfaces.http.telemetry.logs import JsonFormatter
+from holdfast.surfaces.http.telemetry.metrics import Metrics
 from tests.support.server import TestServer
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.site.inspector import SiteInspector

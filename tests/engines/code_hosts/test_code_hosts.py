@@ -9,7 +9,7 @@ from holdfast.engines.code_hosts.engine import CodeRequest, CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
 from holdfast.engines.code_hosts.model import CHARACTERS, Hits, Overview
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 from tests.fakes.code_hosts import github as fake_github
 from tests.fakes.code_hosts import gitlab as fake_gitlab
 from tests.fakes.code_hosts.github import FakeGitHub

@@ -14,7 +14,7 @@ from holdfast.engines.code_hosts.github_history import GitHubHistory
 from holdfast.engines.code_hosts.gitlab_history import GitLabHistory
 from holdfast.engines.code_hosts.history import HostHistory, HostItem, HostItemKind, Token
 from holdfast.engines.code_hosts.patience import Patience
-from holdfast.engines.fetch.guard import FetchFailed, Guard
+from holdfast.engines.fetch.network.guard import FetchFailed, Guard
 from tests.fakes.code_hosts import github as fake_github
 from tests.fakes.code_hosts import gitlab as fake_gitlab
 from tests.fakes.code_hosts.github import FakeGitHub

@@ -10,8 +10,8 @@ import sys
 import urllib.request
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.fetch.guard import Guard, Limits
-from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.fetch.network.guard import Guard, Limits
+from holdfast.engines.fetch.network.url import parse_url
 
 PUBLIC = "93.184.215.14"
 ADDRESSES = [

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, Invalid
-from holdfast.engines.fetch.addresses import Exceptions, closed_because
-from holdfast.engines.fetch.connect import Blocked, SystemResolver
-from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits, Request
-from holdfast.engines.fetch.url import BadUrl, parse_url
+from holdfast.engines.fetch.network.addresses import Exceptions, closed_because
+from holdfast.engines.fetch.network.connect import Blocked, SystemResolver
+from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Request
+from holdfast.engines.fetch.network.url import BadUrl, parse_url
 from tests.fakes.web import Names, Site, content, html, redirect, site
 
 ATTACKS = [

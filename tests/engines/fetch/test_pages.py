@@ -9,8 +9,8 @@ import pytest
 from reportlab.pdfgen import canvas
 
 from holdfast.core.errors import Invalid, RateLimited
-from holdfast.engines.fetch.connect import Blocked
-from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.connect import Blocked
+from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits
 from holdfast.engines.fetch.pages import CHARACTERS, Fetcher
 from holdfast.engines.fetch.reader import JOBS, Reader
 from holdfast.engines.fetch.robots import RobotsDisallow

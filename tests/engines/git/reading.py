@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engines.git.address import Location, parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import Commit, File, Head, Limits
+from holdfast.engines.git.transport.address import Location, parse_location
 
 
 @dataclass

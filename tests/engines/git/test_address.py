@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engines.git.address import BadLocation, is_path, parse_location, split_credentials
+from holdfast.engines.git.transport.address import BadLocation, is_path, parse_location, split_credentials
 from tests.support.access.credentials import credential
 
 

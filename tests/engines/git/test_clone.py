@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.address import parse_location
+from holdfast.engines.git.transport.tunnel import Rules
 from tests.engines.git.reading import walked
 from tests.support.access.credentials import credential
 from tests.support.attacks.delta_bombs import delta_bomb, sending
@@ -308,9 +308,9 @@ async def test_what_a_killed_fetch_left_in_a_mirror_is_in_nobodys_way(
 _CLONE = """
 import asyncio, sys
 from pathlib import Path
-from holdfast.engines.git.address import parse_location
+from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.tunnel import Rules
 directory, url, place = sys.argv[1:]
 asyncio.run(GitEngine(Path(directory), Rules(allow_private=(place,))).fetch("repo_1", parse_location(url)))
 """
@@ -322,7 +322,7 @@ def _cloning_processes() -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if b"engines.git.cloning" in (entry / "cmdline").read_bytes():
+                if b"engines.git.transport.cloning" in (entry / "cmdline").read_bytes():
                     found.append(int(entry.name))
             except OSError:
                 continue

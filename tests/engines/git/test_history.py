@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import Change, GitFailed, Limits
+from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, history, walked
 from tests.support.code.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import NotFound
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import GitFailed, Head, Tag, TreeEntry
+from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine
 from tests.support.code.git import BEGAN, GitRepo, has_git
 
@@ -213,7 +213,7 @@ async def test_a_look_survives_the_death_of_a_warm_reader(git: GitEngine, repo: 
     sha = repo.commit("Begin", {"a.txt": "x\n"})
     location = parse_location(str(repo.path))
     await git.read("repo_1", location, sha, "a.txt")
-    readers = [pid for pid in _children() if b"engines.git.child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    readers = [pid for pid in _children() if b"engines.git.reading.child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(readers) == 1
     os.kill(readers[0], signal.SIGKILL)
     assert (await git.read("repo_1", location, sha, "a.txt")).text == "x"

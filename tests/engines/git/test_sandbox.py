@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import GitFailed, Limits
+from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, snapshot
 from tests.support.code.git import GitRepo, has_git
 

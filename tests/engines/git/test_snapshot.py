@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.address import parse_location
 from holdfast.engines.git.model import File, Limits
+from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, files_of, snapshot, walked
 from tests.support.code.git import GitRepo, has_git
 

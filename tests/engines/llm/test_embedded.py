@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.calculator import evaluate
-from holdfast.engines.llm.embedded import HINT, NAME, NOTHING, Extractive
-from holdfast.engines.llm.extracts import Passage
+from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, Extractive
+from holdfast.engines.llm.extractive.extracts import Passage
+from holdfast.engines.llm.extractive.rules import find_sum, wanted_calls
 from holdfast.engines.llm.model import LoopTool, Outcome
-from holdfast.engines.llm.rules import find_sum, wanted_calls
 from tests.engines.llm.turns import client_tool, hear
 
 Json = dict[str, Any]

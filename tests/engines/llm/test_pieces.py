@@ -13,8 +13,8 @@ from holdfast.core.jsontext import loads_strange
 from holdfast.engines.llm import assembly
 from holdfast.engines.llm.assembly import Assembly, add_usage
 from holdfast.engines.llm.model import Json
-from holdfast.engines.llm.names import Names, needs_rewriting
-from holdfast.engines.llm.sse import Events, LineTooLong
+from holdfast.engines.llm.remote.names import Names, needs_rewriting
+from holdfast.engines.llm.remote.sse import Events, LineTooLong
 from tests.engines.llm.turns import client_tool
 from tests.fakes.llm.model import Turn, calls
 

@@ -10,10 +10,10 @@ import pytest
 import uvloop
 
 from holdfast.core.errors import Invalid, UpstreamFailed
-from holdfast.engines.fetch.url import parse_url
-from holdfast.engines.llm.connection import Connections, Timeouts, parse_base_url
-from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
-from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from holdfast.engines.fetch.network.url import parse_url
+from holdfast.engines.llm.remote.connection import Connections, Timeouts, parse_base_url
+from holdfast.engines.llm.remote.upstream import Upstream, UpstreamRefused, UpstreamSpec
+from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.flood import flood
 from tests.fakes.llm.model import KEY, FakeModel, Turn, calls, model, says
 from tests.support.access.credentials import credential

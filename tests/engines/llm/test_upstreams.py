@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import RateLimited
-from holdfast.engines.llm.connection import Connections, Timeouts
-from holdfast.engines.llm.upstream import Upstream, UpstreamRefused, UpstreamSpec
-from holdfast.engines.llm.upstreams import Upstreams
-from holdfast.engines.llm.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from holdfast.engines.llm.remote.connection import Connections, Timeouts
+from holdfast.engines.llm.remote.upstream import Upstream, UpstreamRefused, UpstreamSpec
+from holdfast.engines.llm.remote.upstreams import Upstreams
+from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.llm.model import KEY, FakeModel, Turn, model, says
 from tests.support.access.credentials import credential
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.engines.llm.connection import Connections
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import (
     CallEvent,
@@ -18,7 +17,8 @@ from holdfast.engines.llm.model import (
     Outcome,
     SideEvent,
 )
-from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
+from holdfast.engines.llm.remote.connection import Connections
+from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 from tests.fakes.llm.model import KEY, FakeModel, Turn, model
 from tests.support.access.credentials import credential
 from tests.support.event_grammar import check

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.engines.search import Entry, Query, SearchEngine, embedded_text
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.search.corpus import NOW, workspace

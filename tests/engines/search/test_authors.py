@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.engines.search.authors import Authors
-from holdfast.engines.search.shelf import Shelves
-from holdfast.engines.search.sqlite_store import SqliteStore
+from holdfast.engines.search.stores.shelf import Shelves
+from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.text.authors import Authors
 from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.search.corpus import workspace

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.engines.search import Query, SearchEngine
-from holdfast.engines.search.analyser import codes, words
+from holdfast.engines.search.text.analyser import codes, words
 from holdfast.storage.database import Database
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase

@@ -9,10 +9,11 @@ from aiohttp import web
 from numpy.typing import NDArray
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.engines.search import Query, minilm
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.engines.search.minilm import LONGEST_CHARACTERS, MiniLmEmbedder
-from holdfast.engines.search.upstream import UpstreamEmbedder
+from holdfast.engines.search import Query
+from holdfast.engines.search.embedders import minilm
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.engines.search.embedders.minilm import LONGEST_CHARACTERS, MiniLmEmbedder
+from holdfast.engines.search.embedders.upstream import UpstreamEmbedder
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.search.corpus import engine, entry, put, workspace

@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.search import Entry, Hit, Query, SearchEngine, keeper, sqlite_store
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search import Entry, Hit, Query, SearchEngine, keeper
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.engines.search.stores import sqlite as sqlite_store
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -181,7 +182,10 @@ async def test_code_is_found_by_its_parts_and_whole(database: Database, search: 
         ("def parse_location(text)", ["parse_location", "parseLocation", "ParseLocation", "parse location"]),
         ("const parseLocation = (text) =>", ["parse_location", "parseLocation", "parselocation", "parse location"]),
         ("class ParseLocation extends Base", ["parse_location", "ParseLocation", "PARSE_LOCATION"]),
-        ("see engines/git/address.py for it", ["engines/git/address.py", "git/address.py", "address.py", "address"]),
+        (
+            "see engines/git/transport/address.py for it",
+            ["engines/git/transport/address.py", "git/address.py", "address.py", "address"],
+        ),
     ],
 )
 async def test_a_name_is_found_however_it_is_written(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.engines.search import SearchEngine
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.storage.postgresql import PostgresDatabase
 from tests.engines.search.corpus import entry, workspace
 from tests.support.clock import MovableClock

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from holdfast.engines.search import Query, ranking
-from holdfast.engines.search.moments import moments
 from holdfast.engines.search.pool import NO_SOURCE, Pool
-from holdfast.engines.search.postgres_store import PostgresStore
-from holdfast.engines.search.shelf import Shelves
-from holdfast.engines.search.sqlite_store import SqliteStore
-from holdfast.engines.search.store import Filter, Store
+from holdfast.engines.search.stores.base import Filter, Store
+from holdfast.engines.search.stores.postgres import PostgresStore
+from holdfast.engines.search.stores.shelf import Shelves
+from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.text.moments import moments
 from holdfast.storage.database import Database, Tx
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
 from tests.support.clock import MovableClock

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from holdfast.engines.search import analyser, segments
-from holdfast.engines.search import shelf_view as module
-from holdfast.engines.search.embedder import unit
-from holdfast.engines.search.shelf import Kept, Shelf, Shelves
-from holdfast.engines.search.shelf_view import ShelfView
+from holdfast.engines.search.embedders.base import unit
+from holdfast.engines.search.stores import segments
+from holdfast.engines.search.stores import shelf_view as module
+from holdfast.engines.search.stores.shelf import Kept, Shelf, Shelves
+from holdfast.engines.search.stores.shelf_view import ShelfView
+from holdfast.engines.search.text import analyser
 
 
 def _vectors(count: int, dimensions: int = 64) -> NDArray[np.float32]:

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.clock import SystemClock
 from holdfast.engines.search import SearchEngine
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.search.similarity import measure
 

@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.core.clock import parse_time
-from holdfast.engines.search.analyser import MOST_WORDS, coded, codes, other_spellings, query_words, words
-from holdfast.engines.search.moments import moments
-from holdfast.engines.search.snippet import snippet
+from holdfast.engines.search.text.analyser import MOST_WORDS, coded, codes, other_spellings, query_words, words
+from holdfast.engines.search.text.moments import moments
+from holdfast.engines.search.text.snippet import snippet
 
 NOW = parse_time("2026-11-16T12:00:00Z", "now")
 

@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.features.ask.model import Answer
-from holdfast.features.repositories import history_store, item_store
-from holdfast.features.repositories.item_entries import item_entries
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.hosts.item_entries import item_entries
 from holdfast.features.repositories.model import Item, NewRepository, Remark, RepositoryNotFound
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database, Tx

@@ -10,7 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
-from holdfast.engines.fetch.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.llm.model import LoopTool, Outcome

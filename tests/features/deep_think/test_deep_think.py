@@ -9,14 +9,14 @@ import pytest
 
 from holdfast.core.errors import RateLimited
 from holdfast.core.settings import Settings
-from holdfast.engines.fetch.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
-from holdfast.engines.llm.deep_think import DeepThink
-from holdfast.engines.llm.embedded import Extractive
+from holdfast.engines.llm.extractive.embedded import Extractive
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import LoopRequest, LoopTool, Outcome
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.llm.research.deep_think import DeepThink
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.tools import Place

@@ -10,7 +10,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.endpoints.addresses import AddressRules, refused_because
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal

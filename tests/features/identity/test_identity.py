@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from holdfast.core.principal import Principal, Role
 from holdfast.features.identity.service import local_principal
-from holdfast.features.identity.sign_in import SESSION_MILLIS, principal_of
+from holdfast.features.identity.sessions.sign_in import SESSION_MILLIS, principal_of
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.world import World, new_world

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from holdfast.core.principal import SCOPES
-from holdfast.features.identity.keys import digest
+from holdfast.features.identity.keys.api_keys import digest
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock

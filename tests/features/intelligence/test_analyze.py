@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound, UpstreamFailed
 from holdfast.core.principal import Principal
-from holdfast.features.intelligence.analysis import cited, extract
-from holdfast.features.intelligence.budget import MIN_BUDGET, tokens_of
+from holdfast.features.intelligence.briefing.analysis import cited, extract
+from holdfast.features.intelligence.briefing.budget import MIN_BUDGET, tokens_of
 from holdfast.features.intelligence.model import Analysis, Source
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase

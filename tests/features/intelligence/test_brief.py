@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid, NotFound
-from holdfast.features.intelligence.brief import Material, item_json, write_brief
-from holdfast.features.intelligence.budget import MAX_BUDGET, MIN_BUDGET, clip, fill, tokens_of
+from holdfast.features.intelligence.briefing.brief import Material, item_json, write_brief
+from holdfast.features.intelligence.briefing.budget import MAX_BUDGET, MIN_BUDGET, clip, fill, tokens_of
 from holdfast.features.intelligence.model import (
     SECTIONS,
     Blocker,

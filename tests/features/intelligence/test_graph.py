@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast.core.errors import Invalid, NotFound
-from holdfast.features.intelligence.graph import mermaid
+from holdfast.features.intelligence.graph.drawing import mermaid
 from holdfast.features.intelligence.model import Decision, Graph, GraphQuery, Node, Ref, Relation
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Conflict, Invalid, NotFound
+from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import DecisionEdit, DuplicateRelation, NewRelation, Ref, Relation
-from holdfast.features.intelligence.vocabulary import inverse
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid
-from holdfast.features.intelligence.vocabulary import GENERIC, INVERSES, checked_relation, checked_word, fact, inverse
+from holdfast.features.intelligence.graph.vocabulary import (
+    GENERIC,
+    INVERSES,
+    checked_relation,
+    checked_word,
+    fact,
+    inverse,
+)
 
 _words = st.from_regex(r"[a-z][a-z0-9]{0,8}(_[a-z0-9]{1,8}){0,3}", fullmatch=True)
 _names = st.one_of(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.engines.search.minilm import MiniLmEmbedder
+from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.memory.likeness import contradiction, read, repeats
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.sqlite import SqliteDatabase

@@ -11,15 +11,16 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.code_hosts.patience import Patience
 from holdfast.engines.events import EventBus
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.jobs import Job, JobEngine, JobRun
 from holdfast.engines.master_key import KeyRing
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.engines.search.hashing import WordEmbedder
-from holdfast.features.repositories import item_store, store
-from holdfast.features.repositories.items import HostItems, OperatorAccess
+from holdfast.engines.search.embedders.hashing import WordEmbedder
+from holdfast.features.repositories import store
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.hosts.items import HostItems, OperatorAccess
 from holdfast.features.repositories.model import SYNC_KIND, Item, ItemKind, NewRepository, Repository, Sync
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import Secrets

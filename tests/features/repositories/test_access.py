@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.address import parse_location
+from holdfast.engines.git.transport.address import parse_location
 from holdfast.features.repositories.access import Access
 from holdfast.features.repositories.model import Repository
 from holdfast.storage.database import Database

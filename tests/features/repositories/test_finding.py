@@ -9,10 +9,12 @@ from holdfast.core.principal import Principal
 from holdfast.engines.git.model import Change, Commit, File, Passage, Symbol, Tag
 from holdfast.engines.search import Entry
 from holdfast.features.memory.model import NewMemory
-from holdfast.features.repositories import history_store, item_store, store
-from holdfast.features.repositories.entries import commit_entry, file_entries, tag_entry
-from holdfast.features.repositories.finding import RepositoryFinding
-from holdfast.features.repositories.item_entries import item_entries
+from holdfast.features.repositories import store
+from holdfast.features.repositories.finding.search import RepositoryFinding
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.history.entries import commit_entry, file_entries, tag_entry
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.hosts.item_entries import item_entries
 from holdfast.features.repositories.model import Item, Match, Repository, RepositoryNotFound
 from holdfast.storage.database import Database, Tx
 from tests.support.clock import MovableClock

@@ -8,9 +8,10 @@ import pytest
 from aiohttp import web
 
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
-from holdfast.features.repositories import item_store, store
-from holdfast.features.repositories.item_entries import MOST_PARTS, item_entries
-from holdfast.features.repositories.items import BATCH, SKEW_MILLIS, MoreToRead, OperatorAccess
+from holdfast.features.repositories import store
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.hosts.item_entries import MOST_PARTS, item_entries
+from holdfast.features.repositories.hosts.items import BATCH, SKEW_MILLIS, MoreToRead, OperatorAccess
 from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.storage.database import Database
 from tests.fakes.code_hosts import github as fake_github

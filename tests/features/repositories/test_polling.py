@@ -9,10 +9,11 @@ import pytest
 
 from holdfast.core.ids import new_id
 from holdfast.core.settings import Settings
-from holdfast.features.repositories import item_store, store
+from holdfast.features.repositories import store
+from holdfast.features.repositories.history.polling import AT_ONCE, Polling
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.hosts.webhooks import KEEP_DELIVERIES_MILLIS
 from holdfast.features.repositories.model import POLL_KIND, SYNC_KIND, Repository
-from holdfast.features.repositories.polling import AT_ONCE, Polling
-from holdfast.features.repositories.webhooks import KEEP_DELIVERIES_MILLIS
 from holdfast.storage.database import Database, Tx
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import NotFound
+from holdfast.features.repositories.history.reading import NotReadYet
 from holdfast.features.repositories.model import NewRepository, RepositoryNotFound
-from holdfast.features.repositories.reading import NotReadYet
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.support.clock import MovableClock

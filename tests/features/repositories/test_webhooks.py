@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid
 from holdfast.features.repositories import store
+from holdfast.features.repositories.hosts.webhooks import WebhookRefused, Webhooks
 from holdfast.features.repositories.model import Repository
-from holdfast.features.repositories.webhooks import WebhookRefused, Webhooks
 from holdfast.storage.database import Database
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock

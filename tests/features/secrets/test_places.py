@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from holdfast.core.credential import Place
 from holdfast.core.errors import Invalid
-from holdfast.engines.fetch.url import parse_url
-from holdfast.engines.git.address import parse_location
-from holdfast.engines.llm.connection import parse_base_url, request_head
+from holdfast.engines.fetch.network.url import parse_url
+from holdfast.engines.git.transport.address import parse_location
+from holdfast.engines.llm.remote.connection import parse_base_url, request_head
 from holdfast.features.secrets.hosts import checked_hosts
 from holdfast.features.secrets.model import why_kept
 

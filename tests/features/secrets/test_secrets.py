@@ -14,7 +14,7 @@ from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, No
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.master_key import FILE, NEXT_FILE, KeyRing, MasterKey, MasterKeyWrong
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository

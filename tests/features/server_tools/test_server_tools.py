@@ -12,7 +12,7 @@ from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused
 from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
-from holdfast.engines.fetch.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.site.inspector import SiteInspector

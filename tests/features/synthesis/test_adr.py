@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.clock import parse_time
-from holdfast.features.synthesis.adr import is_adr, parse_adr
+from holdfast.features.synthesis.sources.adr import is_adr, parse_adr
 
 NYGARD = """# 7. Use PostgreSQL for accounts
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.features.synthesis.codeowners import matches, parse_code_owners
+from holdfast.features.synthesis.sources.codeowners import matches, parse_code_owners
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.features.synthesis import cues
-from holdfast.features.synthesis.quoting import blocks, first_sentence, sentences
+from holdfast.features.synthesis.sources import cues
+from holdfast.features.synthesis.sources.quoting import blocks, first_sentence, sentences
 
 
 @pytest.mark.parametrize(

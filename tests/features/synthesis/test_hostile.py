@@ -5,12 +5,12 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.features.synthesis import cues
-from holdfast.features.synthesis.adr import parse_adr
-from holdfast.features.synthesis.codeowners import matches, parse_code_owners
-from holdfast.features.synthesis.manifests import parse_manifest
-from holdfast.features.synthesis.outline import LANGUAGES, outline
-from holdfast.features.synthesis.quoting import blocks, plain, sentences
+from holdfast.features.synthesis.sources import cues
+from holdfast.features.synthesis.sources.adr import parse_adr
+from holdfast.features.synthesis.sources.codeowners import matches, parse_code_owners
+from holdfast.features.synthesis.sources.manifests import parse_manifest
+from holdfast.features.synthesis.sources.outline import LANGUAGES, outline
+from holdfast.features.synthesis.sources.quoting import blocks, plain, sentences
 from holdfast.storage.database import Database
 from tests.features.synthesis.shop import findings, last_job, synthesised
 from tests.support.clock import MovableClock

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.engines.git.model import Change, Commit, Tag
 from holdfast.features.repositories.model import Item, Remark, Repository
-from holdfast.features.synthesis.decisions import decisions, told
-from holdfast.features.synthesis.history import History
-from holdfast.features.synthesis.milestones import MANY, boundaries, changes_since, chosen, milestones
+from holdfast.features.synthesis.findings.decisions import decisions, told
+from holdfast.features.synthesis.findings.milestones import MANY, boundaries, changes_since, chosen, milestones
+from holdfast.features.synthesis.sources.history import History
 
 REPOSITORY = Repository(
     id="repo_1",

@@ -3,10 +3,10 @@
 import pytest
 
 from holdfast.features.repositories.model import KnownFile
-from holdfast.features.synthesis.components import Components, own
-from holdfast.features.synthesis.imports import ImportMap, dependencies
-from holdfast.features.synthesis.manifests import parse_manifest
-from holdfast.features.synthesis.outline import from_json, outline
+from holdfast.features.synthesis.sources.components import Components, own
+from holdfast.features.synthesis.sources.imports import ImportMap, dependencies
+from holdfast.features.synthesis.sources.manifests import parse_manifest
+from holdfast.features.synthesis.sources.outline import from_json, outline
 
 PYTHON = '''"""Owns the ledger: what was paid. More text."""
 

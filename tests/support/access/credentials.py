@@ -1,8 +1,8 @@
 """Owns credentials for tests, made for the place that a URL names."""
 
 from holdfast.core.credential import Credential
-from holdfast.engines.fetch.url import parse_url
-from holdfast.engines.git.address import parse_location
+from holdfast.engines.fetch.network.url import parse_url
+from holdfast.engines.git.transport.address import parse_location
 
 
 def credential(value: str, url: str) -> Credential:

@@ -19,7 +19,7 @@ from holdfast.core.clock import iso
 from holdfast.core.errors import Forbidden, NotFound, Unauthenticated
 from holdfast.core.principal import ROLES, SCOPES, TIERS, Principal, Role
 from holdfast.features.identity.model import NewKey
-from holdfast.features.identity.sign_in import principal_of
+from holdfast.features.identity.sessions.sign_in import principal_of
 from holdfast.storage.database import Tx
 from holdfast.surfaces.rest.api import Operation
 from tests.support.server import Tenant, TestServer

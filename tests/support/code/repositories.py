@@ -10,7 +10,7 @@ from holdfast.app import first_start
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import SYNTHESIS_KIND, NewRepository, Repository, Sync

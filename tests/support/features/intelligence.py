@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.audit.service import Audit
 from holdfast.features.intelligence.model import (
     Blocker,

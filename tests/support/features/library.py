@@ -13,7 +13,7 @@ from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.extract.model import Limits
 from holdfast.engines.jobs import JobEngine
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents.ingest import KIND, Ingestion

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from holdfast.core.ids import new_id
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.engines.events.bus import EventBus
-from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.hashing import WordEmbedder
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store as identity
 from holdfast.features.identity.model import Organization, Project

@@ -8,8 +8,8 @@ from holdfast.core.tools.tool import Tool
 from holdfast.doors import rest_operations
 from holdfast.features.server_tools.chat_access import CHAT_TOOLS
 from holdfast.openai_door import routes
-from holdfast.surfaces.mcp.prompts import KnownPrompt
-from holdfast.surfaces.mcp.resources import ACCESS, Kind
+from holdfast.surfaces.mcp.content.prompts import KnownPrompt
+from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from holdfast.surfaces.openai.surface import Route
 from holdfast.surfaces.rest.api import Operation
 from holdfast.surfaces.rest.openapi import document

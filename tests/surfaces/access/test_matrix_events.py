@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.core.access import Access
-from holdfast.features.repositories.webhooks import PATH
+from holdfast.features.repositories.hosts.webhooks import PATH
 from holdfast.storage.database import Database
 from holdfast.surfaces.rest.events import NOUNS
 from tests.support.access.matrix import ground, verdict

@@ -14,8 +14,8 @@ from holdfast.core.settings import Settings
 from holdfast.doors import build_gate
 from holdfast.features.repositories import tools as repository_tools
 from holdfast.storage.database import Database
-from holdfast.surfaces.mcp.prompts import PROMPTS
-from holdfast.surfaces.mcp.resources import ACCESS, ARTIFACT, BRIEF, DECISIONS, MEMORY, Kind
+from holdfast.surfaces.mcp.content.prompts import PROMPTS
+from holdfast.surfaces.mcp.content.resources import ACCESS, ARTIFACT, BRIEF, DECISIONS, MEMORY, Kind
 from holdfast.toolboxes import product_tools
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict

@@ -15,7 +15,7 @@ from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.identity.model import NewKey
-from holdfast.features.identity.sign_in import principal_of
+from holdfast.features.identity.sessions.sign_in import principal_of
 from holdfast.services import Services
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.http import front
-from holdfast.surfaces.http.connections import Connections
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol import front
+from holdfast.surfaces.http.protocol.connections import Connections
+from holdfast.surfaces.http.protocol.proxies import Proxies
 from tests.support.attacks.raw import Wire, dial, exchange
 from tests.support.server import TestServer, serving
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from holdfast.surfaces.http import logs
-from holdfast.surfaces.http.logs import JsonFormatter
+from holdfast.surfaces.http.telemetry import logs
+from holdfast.surfaces.http.telemetry.logs import JsonFormatter
 from tests.surfaces.test_gate import gate_around
 
 SECRET = "xero_0197aaaabbbbccccddddeeeeffff0000_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nP2r"
@@ -85,7 +85,7 @@ async def test_a_failing_request_is_logged_without_its_credentials(
 
 PROGRAM = """
 import sys, threading, warnings
-from holdfast.surfaces.http.logs import configure_logs
+from holdfast.surfaces.http.telemetry.logs import configure_logs
 configure_logs("debug")
 secret = sys.argv[1]
 warnings.warn(f"the key {secret} is old")

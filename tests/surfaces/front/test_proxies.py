@@ -6,7 +6,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.settings import SettingsError
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http.asgi import send_json
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.proxies import Proxies
 from tests.support.server import TestServer, serving
 from tests.surfaces.test_gate import gate_around
 

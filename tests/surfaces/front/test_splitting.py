@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError
-from holdfast.surfaces.http.chunks import Chunks
-from holdfast.surfaces.http.heads import HeadReader
+from holdfast.surfaces.http.protocol.chunks import Chunks
+from holdfast.surfaces.http.protocol.heads import HeadReader
 
 HEAD = st.builds(
     lambda method, target, fields, early: (

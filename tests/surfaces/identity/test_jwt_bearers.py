@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from holdfast.core.settings import SettingsError, load
-from holdfast.features.identity import session_store
 from holdfast.features.identity.service import local_principal
+from holdfast.features.identity.sessions import store as session_store
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.key_server import KeyServer, key_server
 from tests.support.server import TestServer, serving

@@ -16,7 +16,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal, Scope
 from holdfast.core.settings import Settings
 from holdfast.engines.search import Entry
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories import store

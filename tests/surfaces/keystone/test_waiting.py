@@ -16,8 +16,8 @@ from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.metrics import Metrics
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.proxies import Proxies
+from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
 from tests.support.clock import MovableClock
 from tests.support.world import new_world

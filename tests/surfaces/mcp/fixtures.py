@@ -34,8 +34,8 @@ from mcp_types import (
     Tool,
 )
 
-from holdfast.surfaces.mcp.live import Change, Live
-from holdfast.surfaces.mcp.tools import Context
+from holdfast.surfaces.mcp.content.tools import Context
+from holdfast.surfaces.mcp.transport.live import Change, Live
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 WAV = base64.b64encode(

@@ -19,7 +19,7 @@ from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.engines.search.hashing import WordEmbedder
+from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal

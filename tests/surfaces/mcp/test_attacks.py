@@ -15,9 +15,9 @@ from holdfast.features.clients.model import NewClient
 from holdfast.features.memory.model import Change, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.mcp import listening
-from holdfast.surfaces.mcp.resources import BRIEF
-from holdfast.surfaces.mcp.tools import ToolHandlers
+from holdfast.surfaces.mcp.content.resources import BRIEF
+from holdfast.surfaces.mcp.content.tools import ToolHandlers
+from holdfast.surfaces.mcp.transport import listening
 from tests.surfaces.mcp.harness import ERAS, MODERN, Raw, Site, serve_site, until
 
 ASK = {"name": "test.ask", "arguments": {"question": "Really?"}}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.surfaces.mcp.wire import Message, WireError, parse
+from holdfast.surfaces.mcp.transport.wire import Message, WireError, parse
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
 values = st.recursive(

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from holdfast.engines.llm.connection import Timeouts
 from holdfast.engines.llm.model import ChunkEvent
+from holdfast.engines.llm.remote.connection import Timeouts
 from holdfast.features.endpoints import models
 from tests.fakes.llm.model import FakeModel, Turn, calls, says
 from tests.support import event_grammar

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.engines.search import Query
 from holdfast.features.repositories import store
+from holdfast.features.repositories.hosts.webhooks import MAX_BODY
 from holdfast.features.repositories.model import NewRepository, Repository
-from holdfast.features.repositories.webhooks import MAX_BODY
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.code_hosts.github import TOKEN, FakeGitHub, github
 from tests.support.code.git import GitRepo

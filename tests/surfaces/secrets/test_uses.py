@@ -24,8 +24,8 @@ USERS = {
     "features/endpoints/service.py": {"use", "reveal", "version", "is_set"},
     "features/repositories/service.py": {"use"},
     "features/repositories/access.py": {"reveal"},
-    "features/repositories/items.py": {"reveal"},
-    "features/repositories/webhooks.py": {"value_to_compare"},
+    "features/repositories/hosts/items.py": {"reveal"},
+    "features/repositories/hosts/webhooks.py": {"value_to_compare"},
 }
 """Who asks the store of secrets for what. A new one belongs here and, where callers name the secret, below."""
 NAMED = re.compile(r"(^|_)(secret|key_from|key_secret)$|secret.*name")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import orjson
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, NotFound, UpstreamFailed
-from holdfast.engines.fetch.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.guard import Guard, Limits, Reply
-from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.fetch.network.api import JsonApi, seconds_until, too_often
+from holdfast.engines.fetch.network.guard import Guard, Limits, Reply
+from holdfast.engines.fetch.network.url import parse_url
 
 GITHUB_URL = "https://api.github.com"
 GITLAB_URL = "https://gitlab.com"

@@ -26,7 +26,7 @@ from holdfast.engines.code_hosts.model import (
     shared,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.fetch.guard import Guard, Reply
+from holdfast.engines.fetch.network.guard import Guard, Reply
 
 _RAW = "application/vnd.github.raw+json"
 _MATCHES = "application/vnd.github.text-match+json"

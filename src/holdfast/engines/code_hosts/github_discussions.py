@@ -7,8 +7,8 @@ from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.code_hosts.apis import Missing, SwitchedOff, github_api
 from holdfast.engines.code_hosts.history import GHOST, MAX_REMARKS, HostItem, HostRemark, Known, moment, words
 from holdfast.engines.code_hosts.patience import LISTING, Patience, PatientApi, Sleep
-from holdfast.engines.fetch.api import too_often
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.api import too_often
+from holdfast.engines.fetch.network.guard import Guard
 
 _LIST = """query($owner: String!, $name: String!, $after: String) {
   repository(owner: $owner, name: $name) {

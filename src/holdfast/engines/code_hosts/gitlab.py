@@ -26,7 +26,7 @@ from holdfast.engines.code_hosts.model import (
     shared,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 
 _PAGE = 100
 _MAX_PAGES = 10

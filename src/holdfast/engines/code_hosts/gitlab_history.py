@@ -23,7 +23,7 @@ from holdfast.engines.code_hosts.history import (
 )
 from holdfast.engines.code_hosts.names import repository_name
 from holdfast.engines.code_hosts.patience import LISTING, PATIENCE, Listing, Patience, PatientApi, Sleep
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 
 MAX_RELEASES = 10_000
 _STATES = {"opened": "open", "locked": "closed"}

@@ -9,8 +9,8 @@ from holdfast.core.clock import parse_time
 from holdfast.core.credential import Credential
 from holdfast.core.errors import Invalid, NotFound, UpstreamFailed
 from holdfast.engines.code_hosts.apis import Missing, SwitchedOff
-from holdfast.engines.fetch.api import CredentialRefused
-from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.fetch.network.api import CredentialRefused
+from holdfast.engines.fetch.network.url import parse_url
 
 HostItemKind = Literal["pull_request", "issue", "release", "discussion"]
 MAX_BODY = 200_000

@@ -3,7 +3,7 @@
 import re
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.fetch.url import parse_url
+from holdfast.engines.fetch.network.url import parse_url
 
 _PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}")
 

@@ -12,8 +12,8 @@ from holdfast.core.errors import RateLimited, UpstreamFailed
 from holdfast.core.jsontext import loads_strange
 from holdfast.engines.code_hosts.apis import Faltering, HostApi
 from holdfast.engines.code_hosts.history import moment
-from holdfast.engines.fetch.api import Parameters
-from holdfast.engines.fetch.guard import FetchFailed, Limits, Reply
+from holdfast.engines.fetch.network.api import Parameters
+from holdfast.engines.fetch.network.guard import FetchFailed, Limits, Reply
 
 PAGE = 100
 # A hundred issues may have 65,536 characters each.

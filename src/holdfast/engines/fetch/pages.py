@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
+from holdfast.engines.fetch.network.url import Url, parse_url
 from holdfast.engines.fetch.reader import Link, Page, Reader
-from holdfast.engines.fetch.url import Url, parse_url
 
 MAX_URLS = 5
 MAX_FOLLOW = 3

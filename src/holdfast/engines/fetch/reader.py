@@ -7,10 +7,10 @@ from typing import Literal
 
 from holdfast.core.errors import RateLimited
 from holdfast.engines.fetch.charset import decode
-from holdfast.engines.fetch.guard import FetchFailed, Guard, Limits, Reply
 from holdfast.engines.fetch.markdown import MAX_TEXT
+from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Reply
+from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.fetch.robots import Robots
-from holdfast.engines.fetch.url import parse_url
 from holdfast.engines.fetch.workers import Workers
 
 JOBS = "holdfast.engines.fetch.reading"

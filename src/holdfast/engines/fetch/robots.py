@@ -4,8 +4,8 @@ import asyncio
 import time
 from collections import OrderedDict
 
-from holdfast.engines.fetch.guard import AGENT, FetchFailed, Guard, Limits
-from holdfast.engines.fetch.url import Url, parse_url
+from holdfast.engines.fetch.network.guard import AGENT, FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.url import Url, parse_url
 from holdfast.engines.fetch.workers import Workers
 
 _LIMITS = Limits(bytes=500_000, seconds=5.0)

@@ -8,8 +8,6 @@ from typing import Any
 
 from holdfast.core.errors import NotFound
 from holdfast.engines.git import rows
-from holdfast.engines.git.address import Location
-from holdfast.engines.git.mirrors import Mirrors
 from holdfast.engines.git.model import (
     BlameLine,
     Commit,
@@ -27,7 +25,9 @@ from holdfast.engines.git.model import (
 )
 from holdfast.engines.git.process import Child
 from holdfast.engines.git.readers import MODULE, Readers
-from holdfast.engines.git.tunnel import Rules
+from holdfast.engines.git.transport.address import Location
+from holdfast.engines.git.transport.mirrors import Mirrors
+from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.sandbox.bounds import Bounds
 
 Tell = Callable[[Progress], Awaitable[None]]

@@ -9,7 +9,7 @@ from holdfast.engines.git.model import GitFailed
 from holdfast.engines.git.process import Child
 from holdfast.engines.sandbox.bounds import Bounds
 
-MODULE = "holdfast.engines.git.child"
+MODULE = "holdfast.engines.git.reading.child"
 _WARM = 3
 _JOBS_PER_PROCESS = 300
 _SECONDS = 60.0

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.llm.extracts import Passage, parsed, passages
+from holdfast.engines.llm.extractive.extracts import Passage, parsed, passages
 from holdfast.engines.llm.model import CallEvent, Json
-from holdfast.engines.search.analyser import query_words, words
+from holdfast.engines.search.text.analyser import query_words, words
 
 MOST_SOURCES = 60
 MOST_CHARACTERS = 24_000

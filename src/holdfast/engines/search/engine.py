@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
-from holdfast.engines.search import analyser, ranking
-from holdfast.engines.search.authors import Authors
-from holdfast.engines.search.embedder import Embedder
+from holdfast.engines.search import ranking
+from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
-from holdfast.engines.search.moments import moments
-from holdfast.engines.search.postgres_store import PostgresStore
-from holdfast.engines.search.shelf import Shelves
-from holdfast.engines.search.snippet import snippet
-from holdfast.engines.search.sqlite_store import SqliteStore
-from holdfast.engines.search.store import Filter, Prepared, Statistics, Store, View
+from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
+from holdfast.engines.search.stores.postgres import PostgresStore
+from holdfast.engines.search.stores.shelf import Shelves
+from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.text import analyser
+from holdfast.engines.search.text.authors import Authors
+from holdfast.engines.search.text.moments import moments
+from holdfast.engines.search.text.snippet import snippet
 from holdfast.storage.database import Database, Row, Tx
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.core.errors import Unavailable, UpstreamFailed
-from holdfast.engines.search import hnsw
-from holdfast.engines.search.embedder import Embedder
-from holdfast.engines.search.store import Pending, Store
+from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.stores import hnsw
+from holdfast.engines.search.stores.base import Pending, Store
 from holdfast.storage.database import Database
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.engines.search.moments import Moments
 from holdfast.engines.search.pool import Pool, places_of
+from holdfast.engines.search.text.moments import Moments
 
 Scores = NDArray[np.float64]
 

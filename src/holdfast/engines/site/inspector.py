@@ -4,9 +4,9 @@ import asyncio
 import re
 
 from holdfast.core.errors import HoldfastError
-from holdfast.engines.fetch.guard import FetchFailed, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchFailed, Limits, Reply
+from holdfast.engines.fetch.network.url import BadUrl
 from holdfast.engines.fetch.reader import Reader
-from holdfast.engines.fetch.url import BadUrl
 from holdfast.engines.fetch.workers import Workers
 from holdfast.engines.site.model import SiteReport, Stylesheet
 

@@ -1,6 +1,6 @@
 """Owns choosing the search back end by its name in the settings."""
 
-from holdfast.engines.fetch.guard import Guard
+from holdfast.engines.fetch.network.guard import Guard
 from holdfast.engines.web_search.brave import Brave
 from holdfast.engines.web_search.keyless import Keyless
 from holdfast.engines.web_search.model import SearchBackend

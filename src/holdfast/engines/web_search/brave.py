@@ -1,8 +1,8 @@
 """Owns the Brave Search API."""
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
-from holdfast.engines.fetch.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.guard import Guard, Reply
+from holdfast.engines.fetch.network.api import JsonApi, seconds_until, too_often
+from holdfast.engines.fetch.network.guard import Guard, Reply
 from holdfast.engines.web_search.model import Found, objects, plain, result
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
-from holdfast.engines.fetch.api import JsonApi
-from holdfast.engines.fetch.guard import Guard, Reply
+from holdfast.engines.fetch.network.api import JsonApi
+from holdfast.engines.fetch.network.guard import Guard, Reply
 from holdfast.engines.web_search.model import Found, objects, plain, result
 
 

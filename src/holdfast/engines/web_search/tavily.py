@@ -1,8 +1,8 @@
 """Owns the Tavily search API."""
 
 from holdfast.core.errors import HoldfastError
-from holdfast.engines.fetch.api import JsonApi, too_often
-from holdfast.engines.fetch.guard import Guard, Reply
+from holdfast.engines.fetch.network.api import JsonApi, too_often
+from holdfast.engines.fetch.network.guard import Guard, Reply
 from holdfast.engines.web_search.model import Found, objects, plain, result
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from holdfast.engines.search.analyser import query_words, words
+from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.ask.sources import Evidence
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 

@@ -9,9 +9,10 @@ from typing import get_args
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.features.ask.sources import Evidence, commit_evidence, file_evidence, item_evidence, tag_evidence
-from holdfast.features.repositories import history_store, item_store
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.history.reading import LiveFiles
+from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import COMMIT, FILE, TAG, ItemKind
-from holdfast.features.repositories.reading import LiveFiles
 from holdfast.storage.database import Database, Tx
 
 AT_ONCE = 4

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.engines.llm.citations import Source
-from holdfast.engines.llm.extracts import LONGEST_SENTENCE, Passage, quotes
-from holdfast.engines.search.analyser import query_words, words
+from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, Passage, quotes
+from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
 from holdfast.features.ask.markdown import inert
 from holdfast.features.ask.people import OWNERS

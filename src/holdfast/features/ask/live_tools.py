@@ -10,8 +10,8 @@ from holdfast.core.principal import Principal
 from holdfast.engines.git.model import Commit, TreeEntry
 from holdfast.engines.llm.model import Json, LoopTool, Outcome
 from holdfast.features.ask.sources import DIRECTORY, Evidence, Ledger, blame_evidence, commit_evidence, file_evidence
+from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import Repository, RepositoryNotFound
-from holdfast.features.repositories.reading import LiveFiles
 
 MOST_NAMES = 300
 MOST_LINES = 200

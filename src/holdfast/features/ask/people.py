@@ -10,8 +10,8 @@ from holdfast.core.principal import Principal
 from holdfast.engines.git.model import BlameLine
 from holdfast.features.ask.aspects import is_document
 from holdfast.features.ask.sources import Evidence, blame_evidence, commit_evidence, file_evidence
+from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import FILE
-from holdfast.features.repositories.reading import LiveFiles
 
 OWNERS = "CODEOWNERS"
 _PLACES = (".github/CODEOWNERS", OWNERS, "docs/CODEOWNERS", ".gitlab/CODEOWNERS")

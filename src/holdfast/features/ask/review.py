@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engines.llm.citations import CitationCheck, Source
-from holdfast.engines.search.analyser import query_words, words
+from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.ask.markdown import Block, blocks, cited_in, sentences
 
 _SUFFIXES = (

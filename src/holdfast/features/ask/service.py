@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.core.errors import RateLimited, Unavailable, UpstreamFailed
 from holdfast.core.principal import Principal
-from holdfast.engines.llm.embedded import HINT
+from holdfast.engines.llm.extractive.embedded import HINT
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
@@ -25,9 +25,9 @@ from holdfast.features.ask.sources import Evidence, Ledger, evidence_of, source_
 from holdfast.features.ask.writing import asked
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL
 from holdfast.features.endpoints.models import Connected, EndpointModels
-from holdfast.features.repositories.finding import LEAST_SIMILARITY, RepositoryFinding
+from holdfast.features.repositories.finding.search import LEAST_SIMILARITY, RepositoryFinding
+from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import Repository
-from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.model import SecretNotSet
 from holdfast.features.usage.service import Usage

@@ -8,7 +8,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.engines.llm.embedded import NAME as EMBEDDED
+from holdfast.engines.llm.extractive.embedded import NAME as EMBEDDED
 from holdfast.engines.llm.model import Done, Json
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Entry

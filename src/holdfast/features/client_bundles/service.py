@@ -27,7 +27,7 @@ from holdfast.features.client_bundles.model import (
 )
 from holdfast.features.client_bundles.readme import readme
 from holdfast.features.client_bundles.rules import rules
-from holdfast.features.identity.keys import MAX_NAME, Keys
+from holdfast.features.identity.keys.api_keys import MAX_NAME, Keys
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import require_management
 from holdfast.features.workspaces.model import Workspace

@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.core import jsontext
 from holdfast.core.clock import Clock
-from holdfast.engines.llm.deep_think import DeepThink, Kept
 from holdfast.engines.llm.model import Json, LoopEvent, LoopRequest, Model
+from holdfast.engines.llm.research.deep_think import DeepThink, Kept
 from holdfast.features.artifacts.model import IdentifierTaken, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.chat.tools import Place

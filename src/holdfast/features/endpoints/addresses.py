@@ -9,8 +9,8 @@ import ipaddress
 from collections.abc import Iterable
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.fetch.addresses import Exceptions, closed_because
-from holdfast.engines.llm.connection import parse_base_url
+from holdfast.engines.fetch.network.addresses import Exceptions, closed_because
+from holdfast.engines.llm.remote.connection import parse_base_url
 
 _NEVER = [
     ipaddress.ip_network(text)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.credential import Credential
-from holdfast.engines.llm.connection import Connections, Timeouts
-from holdfast.engines.llm.upstream import Upstream, UpstreamSpec
-from holdfast.engines.llm.upstreams import Upstreams
+from holdfast.engines.llm.remote.connection import Connections, Timeouts
+from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
+from holdfast.engines.llm.remote.upstreams import Upstreams
 from holdfast.features.endpoints import store
 from holdfast.features.endpoints.addresses import not_loopback_because, refused_because
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL, Endpoint, EndpointUpstream

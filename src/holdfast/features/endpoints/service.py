@@ -7,7 +7,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.credential import Credential, Place
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 from holdfast.core.principal import Principal
-from holdfast.engines.llm.connection import parse_base_url
+from holdfast.engines.llm.remote.connection import parse_base_url
 from holdfast.features.audit.service import Audit
 from holdfast.features.endpoints import store
 from holdfast.features.endpoints.addresses import AddressRules

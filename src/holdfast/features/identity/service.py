@@ -13,10 +13,13 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import ROLES, SCOPES, Principal, Role
 from holdfast.core.slugs import slug_of
 from holdfast.features.audit.service import Audit
-from holdfast.features.identity import invitation_store, key_store, session_store, store
+from holdfast.features.identity import store
+from holdfast.features.identity.keys import store as key_store
 from holdfast.features.identity.model import ApiKey, Organization, Project, User
-from holdfast.features.identity.own_password import OwnPassword
-from holdfast.features.identity.passwords import hash_password
+from holdfast.features.identity.people import invitation_store
+from holdfast.features.identity.sessions import store as session_store
+from holdfast.features.identity.sessions.own_password import OwnPassword
+from holdfast.features.identity.sessions.passwords import hash_password
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
-from holdfast.features.identity import key_store, store
+from holdfast.features.identity import store
+from holdfast.features.identity.keys import store as key_store
 from holdfast.features.identity.model import ApiKey
 from holdfast.storage.database import Tx
 

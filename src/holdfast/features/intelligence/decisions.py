@@ -10,7 +10,8 @@ from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.search.model import Entry, Query
-from holdfast.features.intelligence import relation_store, store
+from holdfast.features.intelligence import store
+from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.ground import Ground, checked_text, checked_title, position
 from holdfast.features.intelligence.model import (
     MAX_ALTERNATIVES,

@@ -10,7 +10,9 @@ from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.search.model import Entry
-from holdfast.features.intelligence import relation_store, store
+from holdfast.features.intelligence import store
+from holdfast.features.intelligence.graph import relation_store
+from holdfast.features.intelligence.graph.vocabulary import checked_word
 from holdfast.features.intelligence.ground import Ground, checked_text, checked_title, position
 from holdfast.features.intelligence.model import (
     MAX_TEXT,
@@ -23,7 +25,6 @@ from holdfast.features.intelligence.model import (
     Ref,
     Relation,
 )
-from holdfast.features.intelligence.vocabulary import checked_word
 from holdfast.storage.database import Tx
 
 TIE = "implements"

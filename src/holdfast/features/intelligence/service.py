@@ -10,11 +10,14 @@ from holdfast.engines.events import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
-from holdfast.features.intelligence import analysis, relation_store, store
-from holdfast.features.intelligence.brief import Material, write_brief
-from holdfast.features.intelligence.budget import DEFAULT_BUDGET, checked_budget
+from holdfast.features.intelligence import store
+from holdfast.features.intelligence.briefing import analysis
+from holdfast.features.intelligence.briefing.brief import Material, write_brief
+from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, checked_budget
 from holdfast.features.intelligence.decisions import Decisions
-from holdfast.features.intelligence.graph import GraphReader
+from holdfast.features.intelligence.graph import relation_store
+from holdfast.features.intelligence.graph.drawing import GraphReader
+from holdfast.features.intelligence.graph.relations import Relations
 from holdfast.features.intelligence.ground import Ground
 from holdfast.features.intelligence.milestones import Milestones
 from holdfast.features.intelligence.model import (
@@ -34,7 +37,6 @@ from holdfast.features.intelligence.model import (
     Source,
     TitleOf,
 )
-from holdfast.features.intelligence.relations import Relations
 from holdfast.features.memory.finding import KNOWLEDGE, best
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx

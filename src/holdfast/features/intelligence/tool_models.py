@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.clock import iso
-from holdfast.features.intelligence.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
-from holdfast.features.intelligence.graph import MAX_DEPTH, MAX_NODES
+from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
+from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES
 from holdfast.features.intelligence.model import Decision, Milestone, Status
 
 _Limit = Annotated[int, Field(ge=1, le=100)]

@@ -7,8 +7,9 @@ from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso_or_none, parse_time
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.intelligence import tool_models as wire
-from holdfast.features.intelligence.brief import item_json, render
-from holdfast.features.intelligence.graph import mermaid
+from holdfast.features.intelligence.briefing.brief import item_json, render
+from holdfast.features.intelligence.graph.drawing import mermaid
+from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import (
     SECTIONS,
     DecisionFilter,
@@ -22,7 +23,6 @@ from holdfast.features.intelligence.model import (
     Ref,
 )
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.intelligence.vocabulary import inverse
 
 _READ = Annotations(read_only=True, idempotent=True)
 _WRITE = Annotations(read_only=False)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from holdfast.features.artifacts import store as artifacts
-from holdfast.features.intelligence import relation_store as relations
 from holdfast.features.intelligence import store as intelligence
+from holdfast.features.intelligence.graph import relation_store as relations
 from holdfast.features.intelligence.model import DecisionFilter, MilestoneFilter
 from holdfast.features.interchange import own, store
 from holdfast.features.interchange.own import Names

@@ -14,10 +14,10 @@ from holdfast.features.artifacts import store as artifacts
 from holdfast.features.artifacts.model import NewArtifact, checked
 from holdfast.features.artifacts.service import entries_of
 from holdfast.features.intelligence import decisions, milestones
-from holdfast.features.intelligence import relation_store as relations
 from holdfast.features.intelligence import store as intelligence
+from holdfast.features.intelligence.graph import relation_store as relations
+from holdfast.features.intelligence.graph.vocabulary import checked_relation
 from holdfast.features.intelligence.model import Decision, Milestone, Ref, Relation
-from holdfast.features.intelligence.vocabulary import checked_relation
 from holdfast.features.interchange import store
 from holdfast.features.interchange.export import ORIGIN
 from holdfast.features.interchange.model import (

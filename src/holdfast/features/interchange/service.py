@@ -12,9 +12,9 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.intelligence.graph.vocabulary import checked_relation
 from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.intelligence.vocabulary import checked_relation
 from holdfast.features.interchange import store
 from holdfast.features.interchange.export import Sink, write_workspace
 from holdfast.features.interchange.model import (

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from holdfast.core.credential import Credential
-from holdfast.engines.git.address import Location, parse_location
 from holdfast.engines.git.model import Credentials
-from holdfast.features.repositories.hosts import api_of, host_of
+from holdfast.engines.git.transport.address import Location, parse_location
+from holdfast.features.repositories.hosts.apis import api_of, host_of
 from holdfast.features.repositories.model import Repository
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx

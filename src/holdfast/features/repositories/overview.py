@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from holdfast.features.repositories import history_store
+from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.model import Repository
 from holdfast.storage.database import Tx
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from holdfast.core.errors import FieldError, Forbidden, Invalid
 from holdfast.core.principal import Principal
-from holdfast.engines.git.address import Location, is_path, may_be_path, parse_location
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import GitFailed
+from holdfast.engines.git.transport.address import Location, is_path, may_be_path, parse_location
 
 
 class Places:

@@ -11,13 +11,13 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
-from holdfast.engines.git.address import Location, is_path, spellings
 from holdfast.engines.git.engine import GitEngine
+from holdfast.engines.git.transport.address import Location, is_path, spellings
 from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import store
-from holdfast.features.repositories.hosts import host_of, token_places
+from holdfast.features.repositories.hosts.apis import host_of, token_places
 from holdfast.features.repositories.model import (
     SYNC_KIND,
     SYNTHESIS_KIND,

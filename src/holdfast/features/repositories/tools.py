@@ -13,7 +13,7 @@ from holdfast.core.errors import FieldError, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.features.repositories.finding import RepositoryFinding
+from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import Breakdown, Match, Repository, RepositoryNotFound
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 

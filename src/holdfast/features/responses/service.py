@@ -12,7 +12,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.model import JobFailed, JobNotFound
 from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.model import Json, LoopEvent
-from holdfast.engines.llm.upstream import UpstreamRefused
+from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store

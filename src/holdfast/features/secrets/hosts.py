@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.fetch.url import BadUrl, parse_url
+from holdfast.engines.fetch.network.url import BadUrl, parse_url
 
 MAX_HOSTS = 20
 # A host and perhaps a port: nothing in front of it, nothing behind it, and nothing that stands for several.

@@ -11,8 +11,8 @@ from holdfast.engines import calculator
 from holdfast.engines.code_hosts.engine import MAX_QUERY as MAX_CODE_QUERY
 from holdfast.engines.code_hosts.engine import RESULTS, CodeRequest, CodeSearch
 from holdfast.engines.code_hosts.model import MAX_PATHS, Hits, Overview
+from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.fetch.pages import CHARACTERS, MAX_FOLLOW, MAX_URLS, FetchedPage, Fetcher, cut
-from holdfast.engines.fetch.url import parse_url
 from holdfast.engines.llm.model import Json, LoopTool, Outcome
 from holdfast.engines.web import WebAccess
 from holdfast.engines.web_search.engine import MAX_QUERY, WebSearch

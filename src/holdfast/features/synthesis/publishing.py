@@ -9,8 +9,8 @@ from holdfast.core.principal import Principal
 from holdfast.features.artifacts import store as artifact_store
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.features.intelligence import relation_store
 from holdfast.features.intelligence import store as intelligence_store
+from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.model import (
     Decision,
     DecisionEdit,

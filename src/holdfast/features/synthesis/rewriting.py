@@ -15,9 +15,9 @@ from holdfast.engines.llm.model import Json
 from holdfast.features.endpoints.model import DEFAULT
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.repositories.model import Repository
+from holdfast.features.synthesis.findings.page import YOURS
 from holdfast.features.synthesis.model import Draft, digest_of
-from holdfast.features.synthesis.page import YOURS
-from holdfast.features.synthesis.quoting import is_fit
+from holdfast.features.synthesis.sources.quoting import is_fit
 from holdfast.features.usage.service import Usage
 
 SECONDS = 120.0

@@ -12,23 +12,24 @@ from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.repositories import history_store, item_store
 from holdfast.features.repositories import store as repository_store
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.history.reading import LiveFiles
+from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import ITEM_KINDS, SYNTHESIS_KIND, Repository, SynthesisStatus
-from holdfast.features.repositories.reading import LiveFiles
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.synthesis import store
-from holdfast.features.synthesis.architecture import architecture
-from holdfast.features.synthesis.collecting import Collected, Collecting
-from holdfast.features.synthesis.component_map import component_map
-from holdfast.features.synthesis.decisions import commits_on_record, decisions
-from holdfast.features.synthesis.glossary import glossary
-from holdfast.features.synthesis.hot_spots import hot_spots
-from holdfast.features.synthesis.milestones import milestones
+from holdfast.features.synthesis.findings.architecture import architecture
+from holdfast.features.synthesis.findings.component_map import component_map
+from holdfast.features.synthesis.findings.decisions import commits_on_record, decisions
+from holdfast.features.synthesis.findings.glossary import glossary
+from holdfast.features.synthesis.findings.hot_spots import hot_spots
+from holdfast.features.synthesis.findings.milestones import milestones
+from holdfast.features.synthesis.findings.owners import owners
 from holdfast.features.synthesis.model import AUTHOR, KINDS, PAGES, Draft, Finding, FindingKind, digest_of
-from holdfast.features.synthesis.owners import owners
 from holdfast.features.synthesis.publishing import Publishing
 from holdfast.features.synthesis.rewriting import Rewriting, by_model
+from holdfast.features.synthesis.sources.collecting import Collected, Collecting
 from holdfast.features.usage.service import Usage
 from holdfast.storage.database import Database, Tx
 

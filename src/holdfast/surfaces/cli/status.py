@@ -4,7 +4,7 @@ from pydantic import Field
 
 from holdfast.core.commands import Given, Session, command
 from holdfast.core.settings import Settings
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.service import Identity
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database

@@ -11,8 +11,8 @@ from holdfast.core.errors import Forbidden, HoldfastError, Invalid, Unauthentica
 from holdfast.core.principal import TIERS, Tier
 from holdfast.features.client_bundles.model import Wanted
 from holdfast.features.client_bundles.service import CLIENTS, ClientBundles, archive
-from holdfast.features.identity.session_store import WebSession
-from holdfast.features.identity.sign_in import SignIn, principal_of
+from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
+from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.workspaces.model import Workspace
 from holdfast.surfaces.dashboard.pages import page
 from holdfast.surfaces.dashboard.sign_in import MAX_FORM_BYTES, first, redirect, send_page

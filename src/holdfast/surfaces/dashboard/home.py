@@ -7,10 +7,10 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import Forbidden, Unauthenticated
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey
 from holdfast.features.identity.service import Identity
-from holdfast.features.identity.sign_in import SignIn, principal_of
+from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.dashboard.bundles import bundle_form

@@ -7,10 +7,10 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.model import Invitation
-from holdfast.features.identity.session_store import WebSession
-from holdfast.features.identity.sign_in import SignIn, principal_of
+from holdfast.features.identity.people.invitations import Invitations
+from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
+from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.surfaces.dashboard.pages import page

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.features.identity.sign_in import ATTEMPT_MILLIS, SESSION_MILLIS, LinkRefused, SignedIn, SignIn
+from holdfast.features.identity.sessions.sign_in import ATTEMPT_MILLIS, SESSION_MILLIS, LinkRefused, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.surfaces.dashboard.pages import CSP, sign_in_page

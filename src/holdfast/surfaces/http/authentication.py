@@ -10,9 +10,9 @@ from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.redaction import redacted, redacted_path
 from holdfast.features.audit.service import Audit
-from holdfast.features.identity.keys import Keys
-from holdfast.features.identity.sign_in import SignIn, principal_of
-from holdfast.features.identity.tokens import Tokens
+from holdfast.features.identity.keys.api_keys import Keys
+from holdfast.features.identity.keys.tokens import Tokens
+from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit, UsageKind
 from holdfast.features.usage.service import Usage

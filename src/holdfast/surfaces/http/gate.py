@@ -14,11 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.core.redaction import redacted, redacted_path
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
-from holdfast.surfaces.http.heads import Malformed
-from holdfast.surfaces.http.logs import AccessLog
-from holdfast.surfaces.http.metrics import Metrics
-from holdfast.surfaces.http.proxies import Proxies
+from holdfast.surfaces.http.protocol.heads import Malformed
+from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import MethodNotAllowed
+from holdfast.surfaces.http.telemetry.logs import AccessLog
+from holdfast.surfaces.http.telemetry.metrics import Metrics
 
 _log = logging.getLogger("holdfast.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

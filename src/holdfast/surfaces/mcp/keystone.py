@@ -13,12 +13,12 @@ from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, check_origin, origins
-from holdfast.surfaces.mcp.intake import is_handshake, read_message, refusing
+from holdfast.surfaces.mcp.content.tools import ToolHandlers
 from holdfast.surfaces.mcp.keystone_server import build_keystone_server
-from holdfast.surfaces.mcp.sessionless import SessionlessEra
-from holdfast.surfaces.mcp.stateless import StatelessEra
-from holdfast.surfaces.mcp.tools import ToolHandlers
-from holdfast.surfaces.mcp.wire import send_refusal
+from holdfast.surfaces.mcp.transport.intake import is_handshake, read_message, refusing
+from holdfast.surfaces.mcp.transport.sessionless import SessionlessEra
+from holdfast.surfaces.mcp.transport.stateless import StatelessEra
+from holdfast.surfaces.mcp.transport.wire import send_refusal
 
 CALL = "tools/call"
 # Who gets in at all; each tool says the rest. A key sees the repositories of what it reaches.

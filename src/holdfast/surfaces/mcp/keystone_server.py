@@ -16,9 +16,9 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 
-from holdfast.surfaces.mcp.exchange import AnyServer
+from holdfast.surfaces.mcp.content.tools import Context, ToolHandlers
 from holdfast.surfaces.mcp.server import ListingCache
-from holdfast.surfaces.mcp.tools import Context, ToolHandlers
+from holdfast.surfaces.mcp.transport.exchange import AnyServer
 
 NAME, VERSION = "keystone", "1.0.0"
 DOCUMENTED = "2025-03-26"

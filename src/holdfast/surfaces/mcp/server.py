@@ -32,12 +32,12 @@ from holdfast.core.errors import Forbidden
 from holdfast.core.tools.gateway import seen_as
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
-from holdfast.surfaces.mcp.asking import STATE_SECONDS
-from holdfast.surfaces.mcp.exchange import AnyServer
-from holdfast.surfaces.mcp.listening import Listening
-from holdfast.surfaces.mcp.prompts import MorePrompts, PromptHandlers, PromptRefused
-from holdfast.surfaces.mcp.resources import MoreResources, ResourceHandlers, ResourceRefused
-from holdfast.surfaces.mcp.tools import Context, MoreTools, ToolHandlers
+from holdfast.surfaces.mcp.content.asking import STATE_SECONDS
+from holdfast.surfaces.mcp.content.prompts import MorePrompts, PromptHandlers, PromptRefused
+from holdfast.surfaces.mcp.content.resources import MoreResources, ResourceHandlers, ResourceRefused
+from holdfast.surfaces.mcp.content.tools import Context, MoreTools, ToolHandlers
+from holdfast.surfaces.mcp.transport.exchange import AnyServer
+from holdfast.surfaces.mcp.transport.listening import Listening
 
 INSTRUCTIONS = (
     "Holdfast is this project's shared memory: what people and agents decided, learned and made. "

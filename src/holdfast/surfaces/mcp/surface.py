@@ -17,19 +17,19 @@ from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
-from holdfast.surfaces.mcp.handshake import HandshakeEra
-from holdfast.surfaces.mcp.intake import is_handshake, read_message, refusing, serves_handshake
-from holdfast.surfaces.mcp.knowledge import Knowledge
-from holdfast.surfaces.mcp.listening import Listening
-from holdfast.surfaces.mcp.live import Changes, Live
-from holdfast.surfaces.mcp.prompts import PromptHandlers
-from holdfast.surfaces.mcp.resources import ResourceHandlers
+from holdfast.surfaces.mcp.content.knowledge import Knowledge
+from holdfast.surfaces.mcp.content.prompts import PromptHandlers
+from holdfast.surfaces.mcp.content.resources import ResourceHandlers
+from holdfast.surfaces.mcp.content.tools import ToolHandlers
 from holdfast.surfaces.mcp.server import Annex, Handlers, build_server
-from holdfast.surfaces.mcp.sse import EventTransport
-from holdfast.surfaces.mcp.stateless import StatelessEra
-from holdfast.surfaces.mcp.streams import RECHECK_SECONDS, Streams
-from holdfast.surfaces.mcp.tools import ToolHandlers
-from holdfast.surfaces.mcp.wire import send_refusal
+from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
+from holdfast.surfaces.mcp.transport.intake import is_handshake, read_message, refusing, serves_handshake
+from holdfast.surfaces.mcp.transport.listening import Listening
+from holdfast.surfaces.mcp.transport.live import Changes, Live
+from holdfast.surfaces.mcp.transport.sse import EventTransport
+from holdfast.surfaces.mcp.transport.stateless import StatelessEra
+from holdfast.surfaces.mcp.transport.streams import RECHECK_SECONDS, Streams
+from holdfast.surfaces.mcp.transport.wire import send_refusal
 
 logger = logging.getLogger(__name__)
 

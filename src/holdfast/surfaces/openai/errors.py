@@ -7,7 +7,7 @@ from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.core.redaction import redacted_path
-from holdfast.engines.llm.upstream import UpstreamRefused
+from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.surfaces.http.asgi import request_id, send_json
 
 _log = logging.getLogger(__name__)

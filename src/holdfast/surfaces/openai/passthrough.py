@@ -6,12 +6,12 @@ import orjson
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.jsontext import loads_strange
-from holdfast.engines.llm.connection import Answer
-from holdfast.engines.llm.upstream import Relayed
-from holdfast.engines.llm.upstreams import Upstreams
+from holdfast.engines.llm.remote.connection import Answer
+from holdfast.engines.llm.remote.upstream import Relayed
+from holdfast.engines.llm.remote.upstreams import Upstreams
 from holdfast.features.usage.model import UsageKind
 from holdfast.features.usage.service import Usage
-from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 

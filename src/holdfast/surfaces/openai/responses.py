@@ -8,7 +8,7 @@ from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import Asked
 from holdfast.features.responses.service import ResponseService
-from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.openai.chat import chat_of
 from holdfast.surfaces.openai.errors import as_told
 from holdfast.surfaces.openai.request import OpenAiRequest

@@ -15,7 +15,7 @@ from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.features.endpoints.models import Connected
 from holdfast.surfaces.http.asgi import request_id
-from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 

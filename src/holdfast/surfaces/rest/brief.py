@@ -6,8 +6,8 @@ from pydantic import Field
 
 from holdfast.core.access import READ_INTEL
 from holdfast.core.clock import iso
-from holdfast.features.intelligence.brief import item_json
-from holdfast.features.intelligence.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
+from holdfast.features.intelligence.briefing.brief import item_json
+from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.model import SECTIONS, Analysis, Brief
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation

@@ -21,7 +21,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.http.asgi import ClientGone, header
-from holdfast.surfaces.http.hang_up import while_connected
+from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.rest.api import Call, Model, Operation
 
 # Whoever may not read a thing is not told of it either.

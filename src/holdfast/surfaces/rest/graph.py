@@ -6,10 +6,10 @@ from starlette.responses import Response
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.paging import Page
-from holdfast.features.intelligence.graph import MAX_DEPTH, MAX_NODES, mermaid
+from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES, mermaid
+from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Node, Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.intelligence.vocabulary import inverse
 from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuery
 
 _RELATIONS = "/api/workspaces/{workspace_id}/relations"

@@ -6,8 +6,8 @@ from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES, Role
-from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.model import Invitation, Invited
+from holdfast.features.identity.people.invitations import Invitations
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 

@@ -9,7 +9,7 @@ from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import Page
 from holdfast.core.principal import Scope, Tier
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 

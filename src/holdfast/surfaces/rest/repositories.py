@@ -11,6 +11,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug
 from holdfast.engines.jobs import Job, JobState
+from holdfast.features.repositories.hosts.webhooks import PATH
 from holdfast.features.repositories.model import (
     Breakdown,
     Host,
@@ -24,7 +25,6 @@ from holdfast.features.repositories.model import (
     Trigger,
 )
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.repositories.webhooks import PATH
 from holdfast.features.secrets.service import shown_name
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery

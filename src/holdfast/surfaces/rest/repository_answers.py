@@ -9,8 +9,8 @@ from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.ask.model import MAX_QUESTION, Answer, Citation
 from holdfast.features.ask.service import Ask
-from holdfast.features.repositories.finding import RepositoryFinding
-from holdfast.features.repositories.matches import FileMatch
+from holdfast.features.repositories.finding.matches import FileMatch
+from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 from holdfast.surfaces.rest.api import Call, Model, Operation

@@ -9,7 +9,7 @@ from holdfast.core.access import READ
 from holdfast.core.clock import iso
 from holdfast.core.errors import NotFound
 from holdfast.engines.git.model import BlameLine, Change, Commit
-from holdfast.features.repositories.reading import LiveFiles
+from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.surfaces.rest.api import Call, Model, Operation
 from holdfast.surfaces.rest.repositories import ONE, TAG, Gate, Text
 

@@ -7,8 +7,8 @@ from holdfast.core.clock import iso
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import SCOPES, Role
 from holdfast.features.identity.service import Identity
-from holdfast.features.identity.session_store import WebSession
-from holdfast.features.identity.sign_in import SignIn
+from holdfast.features.identity.sessions.sign_in import SignIn
+from holdfast.features.identity.sessions.store import WebSession
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.rest.api import Call, Model, Operation
 

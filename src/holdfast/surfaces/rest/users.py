@@ -6,11 +6,11 @@ from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.paging import Page
 from holdfast.core.principal import Role
-from holdfast.features.identity.invitations import Invitations
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import User
+from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity
-from holdfast.features.identity.sign_in import SignIn
+from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 from holdfast.surfaces.rest.invitations import InvitedView, invited_view

@@ -5,7 +5,7 @@ import re
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.features.repositories.webhooks import MAX_BODY, PATH, WebhookRefused, Webhooks
+from holdfast.features.repositories.hosts.webhooks import MAX_BODY, PATH, WebhookRefused, Webhooks
 from holdfast.surfaces.http.asgi import ClientGone, read_body, send_json, send_problem
 from holdfast.surfaces.http.site import MethodNotAllowed
 

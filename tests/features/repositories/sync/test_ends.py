@@ -14,8 +14,8 @@ from holdfast.engines.git.model import GitFailed, SnapshotChange
 from holdfast.engines.jobs import JobRun
 from holdfast.engines.jobs import turns as job_turns
 from holdfast.features.repositories import store
+from holdfast.features.repositories.history.sync import CANCELLED, RepositorySync
 from holdfast.features.repositories.model import SYNC_KIND, NewRepository, Repository, RepositoryNotFound
-from holdfast.features.repositories.sync import CANCELLED, RepositorySync
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo

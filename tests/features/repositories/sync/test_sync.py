@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.engines.jobs import Job
-from holdfast.features.repositories import history_store
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.history.sync import SHALLOW
 from holdfast.features.repositories.model import SYNTHESIS_KIND
-from holdfast.features.repositories.sync import SHALLOW
 from holdfast.storage.database import Database, Tx
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo

@@ -8,7 +8,7 @@ from holdfast.core.clock import iso_or_none
 from holdfast.core.commands import Argument, Commands, Given, Moment, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import SCOPES, Scope, Tier
-from holdfast.features.identity.keys import Keys
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.features.identity.service import Identity
 

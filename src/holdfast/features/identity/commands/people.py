@@ -9,10 +9,10 @@ from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, Given, Option, Session
 from holdfast.core.principal import Role
 from holdfast.core.settings import Settings
-from holdfast.features.identity.invitations import Invitations
 from holdfast.features.identity.model import User
+from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity, local_principal
-from holdfast.features.identity.sign_in import SignIn
+from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.storage.running import known_url
 
 organizations = Commands("organizations", help="Organizations on this server: teams that share nothing.")

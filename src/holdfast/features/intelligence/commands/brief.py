@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import Argument, InWorkspace, Session, command
-from holdfast.features.intelligence.brief import item_json
-from holdfast.features.intelligence.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
+from holdfast.features.intelligence.briefing.brief import item_json
+from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.model import SECTIONS
 from holdfast.features.intelligence.service import IntelligenceService
 

@@ -7,10 +7,10 @@ from pydantic import Field
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.features.intelligence.graph import MAX_DEPTH, MAX_NODES, mermaid
+from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES, mermaid
+from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.intelligence.vocabulary import inverse
 
 graph = Commands("graph", help="How decisions, milestones, memories, documents and artifacts relate.")
 

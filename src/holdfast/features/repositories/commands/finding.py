@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.core.clock import iso_or_none
 from holdfast.core.commands import Argument, Given, Option, Session, command
 from holdfast.core.errors import Invalid
-from holdfast.features.repositories.finding import RepositoryFinding
+from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 

@@ -9,10 +9,10 @@ from holdfast.core.commands import FAILED, Argument, Commands, Given, InWorkspac
 from holdfast.core.settings import Settings
 from holdfast.features.repositories.commands.finding import files, search, tame
 from holdfast.features.repositories.commands.waiting import finish, many, record
+from holdfast.features.repositories.hosts.webhooks import PATH
 from holdfast.features.repositories.model import NewRepository, Sync
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.repositories.tools import status_output
-from holdfast.features.repositories.webhooks import PATH
 from holdfast.storage.running import known_url
 
 repos = Commands("repos", help="Repositories: their whole history, remembered, searched and asked.")

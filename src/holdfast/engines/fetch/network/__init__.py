@@ -1,0 +1,1 @@
+"""Addresses, connections and requests that leave this machine."""

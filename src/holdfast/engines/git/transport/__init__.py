@@ -1,0 +1,1 @@
+"""How repositories come here: cloned and fetched through the guard."""

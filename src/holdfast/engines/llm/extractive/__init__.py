@@ -1,0 +1,1 @@
+"""The model of a machine without one: it quotes and computes."""

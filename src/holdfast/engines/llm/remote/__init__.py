@@ -1,0 +1,1 @@
+"""Models behind somebody's HTTP API."""

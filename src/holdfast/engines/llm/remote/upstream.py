@@ -1,0 +1,300 @@
+"""Owns one OpenAI-compatible upstream: parsed chunks for the loop, untouched bytes for passthrough."""
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from holdfast.core.credential import Credential
+from holdfast.core.errors import UpstreamFailed
+from holdfast.core.jsontext import dumps, loads_strange
+from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.remote.connection import (
+    Answer,
+    Connections,
+    Timeouts,
+    parse_base_url,
+    request_bytes,
+    request_head,
+)
+from holdfast.engines.llm.remote.names import Names, names_of, restore, rewrite
+from holdfast.engines.llm.remote.sse import Events, LineTooLong
+from holdfast.engines.llm.remote.wire import UpstreamCut
+
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+"""Of one answer that is read here, streamed or whole; what is relayed only passes through."""
+_MAX_ERROR_BYTES = 64 * 1024
+_MOST_HEADS = 64
+_RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+# Its credential or its bill: never the client's fault.
+_OURS = frozenset({401, 402, 403})
+_REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})
+
+# A client's credential, cookies and our own headers never travel on.
+_SENT_ON = frozenset(
+    {b"accept", b"content-type", b"idempotency-key", b"openai-beta", b"traceparent", b"tracestate", b"user-agent"}
+)
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-connection",
+        b"set-cookie",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSpec:
+    """Where a model is and how to ask it."""
+
+    base_url: str
+    model: str
+    key: Credential | None = None
+    priority: int = 0
+    """Lower is asked first."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    strict_names: bool = True
+    """Whether tool names are rewritten to letters, digits, `_` and `-`, which is all that most upstreams take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """An upstream's answer for a client: the bytes as they come, already without hop-by-hop headers."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    answer: Answer
+
+    @property
+    def body(self) -> AsyncGenerator[bytes, None]:
+        """The pieces, to be asked for once. Closing the iterator early hangs up."""
+        return self.answer.chunks()
+
+
+class UpstreamRefused(UpstreamFailed):
+    """The upstream answered with an error. `status` is what our client should see."""
+
+    code = "upstream_refused"
+
+    def __init__(self, answered: int, body: Json | None, retry_after: float | None = None) -> None:
+        said = _error_text(body)
+        if answered in (401, 403):
+            # Its text may quote our key, and the fault is the operator's.
+            text = f"The upstream refused our credential ({answered}); an operator has to check the endpoint's key."
+        else:
+            text = f"The upstream answered {answered}" + (f": {said}" if said else ".")
+        headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after)))}
+        super().__init__(text, headers=headers)
+        self.answered = answered
+        self.retry_after = retry_after
+        self.retryable = answered in _RETRYABLE
+        self.elsewhere = self.retryable or answered in _OURS
+        """Whether another upstream may do better: it is busy or broken, or we set it up wrongly."""
+        self.body = None if answered in (401, 403) else body
+        if answered in (400, 404, 409, 413, 415, 422, 429):
+            self.status = answered
+
+
+class UpstreamRedirects(UpstreamFailed):
+    """The upstream points elsewhere. Neither its key nor the client's request goes there unasked."""
+
+    code = "upstream_redirects"
+
+    def __init__(self, authority: str, status: int) -> None:
+        super().__init__(
+            f"The upstream at {authority} redirects ({status}) and is not followed; an admin has to name the address "
+            "that answers as the endpoint's base_url."
+        )
+
+
+class AnswerTooLong(UpstreamFailed):
+    """The upstream goes on past everything a model says."""
+
+    code = "upstream_too_long"
+
+    def __init__(self) -> None:
+        super().__init__(f"The upstream's answer has more than {MAX_ANSWER_BYTES // 1024**2} MB; it was broken off.")
+
+
+class Upstream:
+    """One upstream. It tries once; `Upstreams` tries again and elsewhere."""
+
+    def __init__(self, spec: UpstreamSpec, connections: Connections) -> None:
+        self.spec = spec
+        self._connections = connections
+        self._origin, self._path = parse_base_url(spec.base_url)
+        # Without compression the bytes can be passed on and read for their usage alike.
+        self._always = [(b"accept-encoding", b"identity")]
+        if spec.key is not None:
+            self._always.append((b"authorization", f"Bearer {spec.key.sent_to(self._origin.place)}".encode()))
+        self._heads: dict[tuple[str, str], bytes] = {}
+
+    @property
+    def name(self) -> str:
+        return self.spec.model
+
+    async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
+        """The chunks of one answer; asks the upstream to stream and to tell its usage."""
+        answer, names = await self.open_chat(body)
+        async with contextlib.aclosing(chunks_of(answer, names)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def open_chat(self, body: Json) -> tuple[Answer, Names]:
+        """Begin a streamed answer: its first bytes have come, or UpstreamFailed is raised."""
+        names = names_of(body) if self.spec.strict_names else Names(())
+        options = body.get("stream_options")
+        asked = {
+            **rewrite(body, names),
+            "stream": True,
+            "stream_options": {**(options if isinstance(options, dict) else {}), "include_usage": True},
+        }
+        headers = {b"content-type": b"application/json", b"accept": b"text/event-stream"}
+        answer = await self.open("POST", "/chat/completions", headers, asked)
+        if answer.status != 200:
+            raise await refusal(answer)
+        await answer.ready()
+        return answer, names
+
+    async def relay(
+        self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
+    ) -> Relayed:
+        """Send a client's request on and give the answer's bytes untouched, whatever its status."""
+        return relayed(await self.open(method, path, headers, body))
+
+    async def open(
+        self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
+    ) -> Answer:
+        """Send a request under the base URL. A body that is an object gets this upstream's model."""
+        if isinstance(body, dict):
+            body = dumps({**body, "model": self.spec.model})
+        sent = [pair for pair in headers.items() if pair[0] in _SENT_ON]
+        data = request_bytes(self._head(method, path), sent, body)
+        answer = await self._connections.send(self._origin, data, self.spec.timeouts)
+        if answer.status in _REDIRECTS:
+            answer.close()
+            raise UpstreamRedirects(self._origin.authority, answer.status)
+        return answer
+
+    def _head(self, method: str, path: str) -> bytes:
+        """What every request to a path begins with; there are few of them."""
+        head = self._heads.get((method, path))
+        if head is None:
+            head = request_head(self._origin, method, self._path + path, self._always)
+            if len(self._heads) < _MOST_HEADS:
+                self._heads[method, path] = head
+        return head
+
+
+def is_for_others(status: int) -> bool:
+    """Whether an answer is worth asking another upstream, or the same one again."""
+    return status in _RETRYABLE or status in _OURS
+
+
+def relayed(answer: Answer) -> Relayed:
+    """An answer as a client may see it."""
+    headers = [(name, value) for name, value in answer.headers if name not in _HOP_BY_HOP]
+    return Relayed(answer.status, headers, answer)
+
+
+async def refusal(answer: Answer) -> UpstreamRefused:
+    """The error that an answer tells."""
+    raw = await answer.whole(_MAX_ERROR_BYTES)
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        body = None
+    return UpstreamRefused(answer.status, body if isinstance(body, dict) else None, retry_after(answer))
+
+
+def retry_after(answer: Answer) -> float | None:
+    """Seconds of a Retry-After header, or of OpenAI's retry-after-ms."""
+    for name, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
+        try:
+            seconds = float(answer.header(name) or b"") * unit
+        except ValueError:
+            continue
+        if 0 <= seconds < 86_400:
+            return seconds
+    return None
+
+
+async def chunks_of(answer: Answer, names: Names) -> AsyncGenerator[Json, None]:
+    """The chunks of an answer, streamed or whole; UpstreamCut when it ends before it is finished."""
+    try:
+        if (answer.header(b"content-type") or b"").startswith(b"application/json"):
+            whole = await answer.whole(MAX_ANSWER_BYTES + 1)
+            if len(whole) > MAX_ANSWER_BYTES:
+                raise AnswerTooLong
+            yield restore(_as_chunk(_parse(whole)), names)
+            return
+        finished = False
+        async for data in _events(answer):
+            if data.strip() == b"[DONE]":
+                return
+            chunk = _parse(data)
+            finished = finished or _has_finished(chunk)
+            yield restore(chunk, names) if names else chunk
+        if not finished:
+            raise UpstreamCut("The upstream's stream ended before its answer was finished.")
+    finally:
+        answer.close()
+
+
+async def _events(answer: Answer) -> AsyncIterator[bytes]:
+    events, size = Events(), 0
+    try:
+        while piece := await answer.read():
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise AnswerTooLong
+            for data in events.feed(piece):
+                yield data
+    except LineTooLong:
+        raise UpstreamFailed("The upstream sent an event that is too long.") from None
+    for data in events.flush():
+        yield data
+
+
+def _parse(data: bytes) -> Json:
+    try:
+        chunk = loads_strange(data)
+    except orjson.JSONDecodeError:
+        raise UpstreamFailed("The upstream sent something that is not JSON.") from None
+    if not isinstance(chunk, dict):
+        raise UpstreamFailed("The upstream sent a chunk that is not an object.")
+    if chunk.get("error"):
+        raise UpstreamFailed(f"The upstream failed: {_error_text(chunk) or 'no reason given'}")
+    return chunk
+
+
+def _has_finished(chunk: Json) -> bool:
+    choices = chunk.get("choices")
+    return isinstance(choices, list) and any(
+        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
+    )
+
+
+def _as_chunk(completion: Json) -> Json:
+    """A whole answer as one chunk: some upstreams do not stream."""
+    choices = completion.get("choices")
+    turned = [
+        {**{key: value for key, value in choice.items() if key != "message"}, "delta": choice.get("message") or {}}
+        for choice in (choices if isinstance(choices, list) else ())
+        if isinstance(choice, dict)
+    ]
+    return {**completion, "object": "chat.completion.chunk", "choices": turned}
+
+
+def _error_text(body: Any) -> str:
+    error = body.get("error") if isinstance(body, dict) else None
+    text = error.get("message") if isinstance(error, dict) else error
+    return text[:1_000] if isinstance(text, str) else ""

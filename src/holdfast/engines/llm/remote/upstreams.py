@@ -1,0 +1,173 @@
+"""Owns several upstreams behind one name: the order they are asked in, their health, retries and fallback."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
+from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.remote.connection import Answer
+from holdfast.engines.llm.remote.names import Names
+from holdfast.engines.llm.remote.upstream import (
+    Relayed,
+    Upstream,
+    UpstreamRefused,
+    chunks_of,
+    is_for_others,
+    refusal,
+    relayed,
+)
+from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+
+PASSES = 3
+LONGEST_WAIT_SECONDS = 10.0
+_FIRST_BACKOFF_SECONDS = 0.25
+_FIRST_REST_SECONDS = 2.0
+_LONGEST_REST_SECONDS = 60.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Health:
+    """How an upstream did lately. While it rests it is asked last; before `not_before` it is not asked at all."""
+
+    failures: int = 0
+    rests_until: float = 0.0
+    not_before: float = 0.0
+    last_problem: str = ""
+
+
+class Upstreams:
+    """A Model over several upstreams, the lowest priority number first.
+
+    Until the first byte of an answer a failed request goes to the next upstream, and after all failed once more
+    to each, behind a pause with jitter. A Retry-After is obeyed. After the first byte nothing is sent twice.
+    """
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        passes: int = PASSES,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        if not upstreams:
+            raise ValueError("An endpoint needs an upstream.")
+        self._upstreams = sorted(upstreams, key=lambda each: each.spec.priority)
+        self._health = {id(each): Health() for each in self._upstreams}
+        self._passes = passes
+        self._now = now
+        self._sleep = sleep
+        self._jitter = jitter
+
+    @property
+    def name(self) -> str:
+        """The model that is asked first."""
+        return self._upstreams[0].name
+
+    @property
+    def health(self) -> list[tuple[Upstream, Health]]:
+        """Each upstream and how it does, in the order of priority."""
+        return [(each, self._health[id(each)]) for each in self._upstreams]
+
+    async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
+        """The chunks of the first upstream that answers."""
+
+        async def ask(upstream: Upstream) -> tuple[Answer, Names]:
+            return await upstream.open_chat(body)
+
+        answer, names = await self._first(ask)
+        async with aclosing(chunks_of(answer, names)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def relay(
+        self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
+    ) -> Relayed:
+        """The bytes of the first upstream that answers, whatever else it says; UpstreamFailed when none does."""
+
+        async def ask(upstream: Upstream) -> Relayed:
+            answer = await upstream.open(method, path, headers, body)
+            if is_for_others(answer.status):
+                raise await refusal(answer)
+            await answer.ready()
+            return relayed(answer)
+
+        return await self._first(ask)
+
+    async def _first(self, ask: Callable[[Upstream], Awaitable[T]]) -> T:
+        problem: HoldfastError | None = None
+        hopeless: set[int] = set()
+        for attempt in range(self._passes):
+            if attempt:
+                wait = self._pause(attempt, hopeless)
+                if wait > LONGEST_WAIT_SECONDS:
+                    break
+                await self._sleep(wait)
+            for upstream in self._order(hopeless):
+                try:
+                    found = await ask(upstream)
+                except UpstreamFailed as failed:
+                    if isinstance(failed, UpstreamRefused) and not failed.elsewhere:
+                        raise
+                    problem = failed
+                    self._failed(upstream, failed)
+                    if not _is_worth_repeating(failed):
+                        hopeless.add(id(upstream))
+                else:
+                    if self._health[id(upstream)].failures:
+                        self._health[id(upstream)] = Health()
+                    return found
+            if len(hopeless) == len(self._upstreams):
+                break
+        raise problem or self._busy()
+
+    def _busy(self) -> RateLimited:
+        """Every upstream told us to wait, and longer than a client would."""
+        seconds = max(1, math.ceil(min(health.not_before for health in self._health.values()) - self._now()))
+        message = f"Every upstream asked for patience. Try again in {seconds} seconds."
+        return RateLimited(message, headers={"Retry-After": str(seconds)})
+
+    def _order(self, hopeless: Collection[int]) -> list[Upstream]:
+        """Who may be asked now: the rested before the resting, each by priority."""
+        now = self._now()
+        if not hopeless and self._all_well(now):
+            return self._upstreams
+        allowed = [
+            each for each in self._upstreams if id(each) not in hopeless and self._health[id(each)].not_before <= now
+        ]
+        return sorted(allowed, key=lambda each: self._health[id(each)].rests_until > now)
+
+    def _all_well(self, now: float) -> bool:
+        return all(health.not_before <= now and health.rests_until <= now for health in self._health.values())
+
+    def _pause(self, attempt: int, hopeless: Collection[int]) -> float:
+        """Backoff with jitter, but at least until somebody may be asked."""
+        backoff: float = _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1) * (0.5 + self._jitter())
+        soonest = min(health.not_before for key, health in self._health.items() if key not in hopeless) - self._now()
+        return max(backoff, soonest)
+
+    def _failed(self, upstream: Upstream, problem: UpstreamFailed) -> None:
+        health = self._health[id(upstream)]
+        health.failures += 1
+        health.last_problem = problem.message
+        now = self._now()
+        rest = min(_LONGEST_REST_SECONDS, _FIRST_REST_SECONDS * 2 ** (health.failures - 1))
+        health.rests_until = now + rest
+        if isinstance(problem, UpstreamRefused) and problem.retry_after is not None:
+            health.not_before = now + problem.retry_after
+
+
+def _is_worth_repeating(problem: UpstreamFailed) -> bool:
+    """A refused credential stays refused, and who let us wait for minutes is not waited for twice."""
+    if isinstance(problem, UpstreamRefused):
+        return problem.retryable
+    return isinstance(problem, (UpstreamUnreachable, UpstreamCut)) and not isinstance(problem, UpstreamTimeout)

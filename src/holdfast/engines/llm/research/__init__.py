@@ -1,0 +1,1 @@
+"""Deep Think: plan, research, report."""

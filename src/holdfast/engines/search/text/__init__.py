@@ -1,0 +1,1 @@
+"""What is read from texts and questions: words, people, times, passages."""

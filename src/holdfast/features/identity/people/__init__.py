@@ -1,0 +1,1 @@
+"""How people come into an organization."""

@@ -1,0 +1,1 @@
+"""What is drawn from all of a workspace: brief and analysis."""

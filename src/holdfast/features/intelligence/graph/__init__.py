@@ -1,0 +1,1 @@
+"""Relations and the graph that they make."""

@@ -1,0 +1,1 @@
+"""What a repository's host knows of it: items and webhooks."""

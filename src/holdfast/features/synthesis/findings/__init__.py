@@ -1,0 +1,1 @@
+"""What synthesis finds, each kind in its module."""

@@ -1,0 +1,1 @@
+"""What findings are made from: files and history, read once."""

@@ -1,0 +1,1 @@
+"""Bytes of a connection before they are a request."""

@@ -1,0 +1,82 @@
+"""Owns how many connections are open, in all and from each address, so that nobody takes them all."""
+
+import ipaddress
+from typing import Protocol
+
+from holdfast.surfaces.http.protocol.proxies import Proxies
+
+
+class Connection(Protocol):
+    """One that is open."""
+
+    def hang_up(self) -> None:
+        """Close it; it is between two requests."""
+        ...
+
+
+class Connections:
+    """The open connections of one server."""
+
+    def __init__(self, *, most: int, most_per_address: int, proxies: Proxies) -> None:
+        self._most = most
+        # However the two are set, one address leaves room for others.
+        self._most_per_address = min(most_per_address, max(1, most * 3 // 4))
+        self._proxies = proxies
+        self._open: dict[Connection, str] = {}
+        self._by_address: dict[str, int] = {}
+        self._idle: dict[Connection, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self, connection: Connection, address: str) -> bool:
+        """Count a new connection; False when there is no room for it."""
+        shared = _shared(address)
+        if self._by_address.get(shared, 0) >= self._most_per_address and not self._proxies.trusts(address):
+            return False
+        if len(self._open) >= self._most and not self._make_room():
+            return False
+        self._open[connection] = shared
+        self._by_address[shared] = self._by_address.get(shared, 0) + 1
+        self._idle[connection] = None
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """It is closed, or about to be; saying so twice does nothing."""
+        address = self._open.pop(connection, None)
+        if address is None:
+            return
+        self._idle.pop(connection, None)
+        left = self._by_address[address] - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            del self._by_address[address]
+
+    def busy(self, connection: Connection) -> None:
+        """A request has begun on it."""
+        self._idle.pop(connection, None)
+
+    def idle(self, connection: Connection) -> None:
+        """It waits for its next request."""
+        if connection in self._open:
+            self._idle[connection] = None
+
+    def _make_room(self) -> bool:
+        """End the connection that has waited longest for a request; its client opens another when it needs one."""
+        longest = next(iter(self._idle), None)
+        if longest is None:
+            return False
+        self.leave(longest)
+        longest.hang_up()
+        return True
+
+
+def _shared(address: str) -> str:
+    """What counts as one address: an IPv4 address, or the network of 64 bits that an IPv6 host can choose from."""
+    if ":" not in address:
+        return address
+    parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, 64), strict=False))

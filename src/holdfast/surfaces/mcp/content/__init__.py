@@ -1,0 +1,1 @@
+"""What MCP serves: tools, prompts and resources."""

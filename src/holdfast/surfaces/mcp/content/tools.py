@@ -1,0 +1,253 @@
+"""Owns tools on the wire: the list that a key sees, calls and their results, and the two-tool catalog."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, InputRequiredResult, Tool
+
+from holdfast.core.errors import Conflict, HoldfastError
+from holdfast.core.principal import Principal
+from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused, ToolUnknown
+from holdfast.core.tools.tool import AnyTool, ToolCall
+from holdfast.features.clients.service import Clients
+from holdfast.surfaces.mcp.admission import Admitted
+from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
+
+FIND_TOOL = "find_tool"
+CALL_TOOL = "call_tool"
+COMPLETE = {"resultType": "complete"}
+"""What the stateless revision wants on every result; the older ones are served without it."""
+
+Context = ServerRequestContext[Any, Admitted]
+
+
+class MoreTools(Protocol):
+    """Tools in the SDK's own words, beside ours: for fixtures, which need every kind of content."""
+
+    @property
+    def tools(self) -> list[Tool]: ...
+
+    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult: ...
+
+
+class ToolHandlers:
+    """Serves tools/list and tools/call from a gateway."""
+
+    def __init__(
+        self, gateway: Gateway, clients: Clients, more: MoreTools | None = None, *, plain: bool = False
+    ) -> None:
+        """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
+        self._plain = plain
+        self._gateway = gateway
+        self._clients = clients
+        self._more = more
+        self._wire = {tool.name: self._described(tool) for tool in gateway.tools}
+        self._more_wire = (
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in more.tools] if more else []
+        )
+
+    def listed(self, principal: Principal) -> dict[str, Any]:
+        """The result of tools/list for this principal."""
+        if self._by_catalog(principal):
+            return {"tools": _CATALOG, **COMPLETE}
+        own = [self._wire[tool.name] for tool in self._gateway.visible(principal)]
+        return {"tools": own + self._more_wire, **COMPLETE}
+
+    def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
+        """The schema of a tool that mirrors arguments in headers, which only some of the others do."""
+        return next((tool["inputSchema"] for tool in self._more_wire if tool["name"] == name and _mirrors(tool)), None)
+
+    async def call(self, ctx: Context, params: CallToolRequestParams) -> Any:
+        """The result of tools/call: a tool's own errors are results that say so, for the model to act on."""
+        name = params.name
+        arguments: Mapping[str, Any] = params.arguments or {}
+        admitted = _admitted(ctx)
+        if name == FIND_TOOL and self._by_catalog(admitted.principal):
+            return self._found(admitted.principal, arguments)
+        if name == CALL_TOOL and self._by_catalog(admitted.principal):
+            name, arguments = _chosen(arguments)
+        if self._more is not None and any(tool["name"] == name for tool in self._more_wire):
+            return await self._more.call_tool(ctx, params)
+        try:
+            return _result(await self._gateway.call(await self._call(ctx, params), name, arguments))
+        except InputNeeded as pause:
+            return pause.result
+        except (ToolUnknown, ToolRefused) as error:
+            raise MCPError(code=INVALID_PARAMS, message=error.message, data={"code": error.code}) from None
+        except HoldfastError as error:
+            return error_result(error)
+
+    async def _call(self, ctx: Context, params: CallToolRequestParams) -> ToolCall:
+        admitted = _admitted(ctx)
+        if self._plain:
+            return ToolCall(admitted.principal, admitted.workspace_id, progress=_progress(ctx))
+        return ToolCall(
+            principal=admitted.principal,
+            workspace_id=admitted.workspace_id,
+            session_id=admitted.session.id if admitted.session else None,
+            progress=_progress(ctx),
+            ask=await asker(ctx, self._clients, params.input_responses, params.request_state),
+            bind=None if admitted.session is None else _binder(admitted, self._clients),
+        )
+
+    def _by_catalog(self, principal: Principal) -> bool:
+        return principal.catalog_search and not self._plain
+
+    def _described(self, tool: AnyTool) -> dict[str, Any]:
+        notes = tool.annotations
+        return {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": self._gateway.input_schema(tool.name),
+            "outputSchema": self._gateway.output_schema(tool.name),
+            "annotations": {
+                "readOnlyHint": notes.read_only,
+                "destructiveHint": notes.destructive,
+                "idempotentHint": notes.idempotent,
+                "openWorldHint": notes.open_world,
+            },
+        }
+
+    def _found(self, principal: Principal, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        query, limit = arguments.get("query", ""), arguments.get("limit", 5)
+        if not isinstance(query, str) or isinstance(limit, bool) or not isinstance(limit, int):
+            return _error_text("find_tool takes query (text) and limit (a number).")
+        ranked = ranked_tools(self._gateway.visible(principal), query)[: max(1, min(limit, 20))]
+        found = [
+            {
+                "name": tool.name,
+                "title": tool.title,
+                "description": tool.description,
+                "inputSchema": self._gateway.input_schema(tool.name),
+            }
+            for tool in ranked
+        ]
+        lines = [f"{item['name']}: {item['description']}" for item in found]
+        text = "\n\n".join(lines) or "No tool fits; try other words, or an empty query for all."
+        return {"content": [{"type": "text", "text": text}], "structuredContent": {"tools": found}, **COMPLETE}
+
+
+def error_result(error: HoldfastError) -> dict[str, Any]:
+    """A failed call, in words that let a model mend it."""
+    found = (f"{field.field}: {field.message}" for field in error.fields)
+    lines = [error.message, *(f"- {line}" for line in found if line not in error.message)]
+    return {**_error_text("\n".join(lines)), "_meta": {"holdfast/code": error.code}}
+
+
+def ranked_tools(tools: tuple[AnyTool, ...], query: str) -> list[AnyTool]:
+    """The tools that share words with a query, best first; all of them for an empty one."""
+    wanted = set(_words(query))
+    if not wanted:
+        return list(tools)
+    scored = []
+    for position, tool in enumerate(tools):
+        in_name, in_text = set(_words(f"{tool.name} {tool.title}")), set(_words(tool.description))
+        score = 3 * len(wanted & in_name) + len(wanted & in_text)
+        if score:
+            scored.append((-score, position, tool))
+    return [tool for _, _, tool in sorted(scored, key=lambda item: item[:2])]
+
+
+def _words(text: str) -> list[str]:
+    # The first five letters stand for a word's family: "decide", "decisions" and "decided" find each other.
+    return [word[:5] for word in re.findall(r"[a-z0-9]{2,}", text.lower()) if word != "xerotier"]
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"type": "text", "text": outcome.text}]
+    result: dict[str, Any] = {"content": content, "structuredContent": outcome.data, **COMPLETE}
+    if outcome.spilled is not None:
+        spilled = outcome.spilled
+        content[0]["text"] += f"\n\n[Shortened. The whole result, {spilled.bytes} bytes, is at {spilled.uri}]"
+        content.append({"type": "resource_link", "uri": spilled.uri, "name": spilled.artifact_id})
+        result["_meta"] = {"holdfast/spilled": {"uri": spilled.uri, "artifact_id": spilled.artifact_id}}
+    return result
+
+
+def _error_text(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True, **COMPLETE}
+
+
+def _chosen(arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    name, given = arguments.get("name"), arguments.get("arguments", {})
+    if not isinstance(name, str) or not isinstance(given, dict):
+        raise MCPError(code=INVALID_PARAMS, message="call_tool takes name (text) and arguments (an object).")
+    return name, given
+
+
+def _admitted(ctx: Context) -> Admitted:
+    if ctx.request is None:
+        raise AssertionError("every request was admitted")
+    return ctx.request
+
+
+def _progress(ctx: Context) -> Any:
+    async def progress(done: float, total: float | None, message: str) -> None:
+        await ctx.session.report_progress(done, total, message or None)
+
+    return progress
+
+
+def _binder(admitted: Admitted, clients: Clients) -> Any:
+    async def bind(workspace_id: str) -> None:
+        if admitted.session is None or workspace_id == admitted.workspace_id:
+            return
+        if admitted.is_pinned:
+            raise Conflict(
+                "The header X-Xerotier-Workspace pins this connection to another workspace; change the header instead."
+            )
+        await clients.bind(admitted.session, workspace_id)
+        admitted.workspace_id = workspace_id
+
+    return bind
+
+
+def _mirrors(tool: Mapping[str, Any]) -> bool:
+    return "x-mcp-header" in repr(tool["inputSchema"])
+
+
+_CATALOG: list[dict[str, Any]] = [
+    {
+        "name": FIND_TOOL,
+        "title": "Find a tool",
+        "description": (
+            "Find tools of this server by what they do. Use it first: the catalog is not listed. Gives names, "
+            'descriptions and argument schemas. Example: {"query": "record a decision"}'
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What you want to do; empty for everything"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+            },
+            "required": ["query"],
+        },
+        "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+    },
+    {
+        "name": CALL_TOOL,
+        "title": "Call a tool",
+        "description": (
+            "Call a tool that find_tool named, with arguments that follow its schema. Gives that tool's result. "
+            'Example: {"name": "xerotier.memory.recall", "arguments": {"query": "deploy steps"}}'
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "The tool's name"},
+                "arguments": {"type": "object", "description": "Its arguments"},
+            },
+            "required": ["name"],
+        },
+        "annotations": {
+            "readOnlyHint": False,
+            "destructiveHint": False,
+            "idempotentHint": False,
+            "openWorldHint": True,
+        },
+    },
+]

@@ -1,0 +1,1 @@
+"""MCP on HTTP: messages, sessions and streams in both protocol eras."""
