@@ -1,14 +1,17 @@
 """Owns what is served where: the surfaces on their paths, behind one gate."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.core.operations import Operation
 from holdfast.core.settings import Settings
+from holdfast.features.memory import operations as memory
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
@@ -42,7 +45,6 @@ from holdfast.surfaces.rest import (
     invitations,
     jobs,
     keys,
-    memory,
     milestones,
     organizations,
     repositories,
@@ -56,7 +58,7 @@ from holdfast.surfaces.rest import (
     vector_stores,
     workspaces,
 )
-from holdfast.surfaces.rest.api import Api, Operation
+from holdfast.surfaces.rest.api import Api
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
 from holdfast.surfaces.rest.webhooks import WebhookDoor
@@ -68,11 +70,26 @@ if TYPE_CHECKING:
     from holdfast.surfaces.mcp.surface import McpSurface
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
+_Part = TypeVar("_Part")
+
+
+class _Built:
+    """The services by their class."""
+
+    def __init__(self, services: Services) -> None:
+        found = [getattr(services, each.name) for each in fields(services)]
+        self._by_kind: dict[type[Any], Any] = {type(service): service for service in found}
+
+    def __getitem__(self, kind: type[_Part]) -> _Part:
+        found: _Part = self._by_kind[kind]
+        return found
+
 
 def rest_operations(
     services: Services, public_url: str | None = None, streams: events.EventStreams | None = None
 ) -> Sequence[Operation]:
     """The whole management API."""
+    parts = _Built(services)
     repository_gate = repositories.Gate(services.repositories, services.workspaces)
     return [
         *organizations.operations(services.identity),
@@ -87,7 +104,7 @@ def rest_operations(
         *events.operations(streams or events.EventStreams(services.events, services.workspaces)),
         *secrets.operations(services.secrets),
         *endpoints.operations(services.endpoints),
-        *memory.operations(services.memory),
+        *memory.api.bind(parts),
         *artifacts.operations(services.artifacts),
         *documents.operations(services.documents),
         *vector_stores.operations(services.vector_stores),
@@ -122,7 +139,13 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
     )
     streams = events.EventStreams(services.events, services.workspaces)
     operations = rest_operations(services, public_url, streams)
-    api = Api(operations, authenticator, services.idempotency, max_body_bytes=settings.max_body_bytes)
+    api = Api(
+        operations,
+        authenticator,
+        services.idempotency,
+        public_url=public_url,
+        max_body_bytes=settings.max_body_bytes,
+    )
     secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
     sign_in = SignInPages(
         services.sign_in,

@@ -4,10 +4,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from pydantic import BaseModel
-from starlette.requests import Request
+from starlette.types import Scope
 
 from holdfast.core.access import READ, RUN, WRITE
 from holdfast.core.errors import Invalid, Unauthenticated
+from holdfast.core.operations import Operation
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.llm.extractive.embedded import Extractive, Knowledge
@@ -25,6 +26,7 @@ from holdfast.services import Services
 from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.http.operations import HttpCall, body_of, query_of, render
 from holdfast.surfaces.openai.chat import ChatCompletions
 from holdfast.surfaces.openai.embeddings import Embeddings
 from holdfast.surfaces.openai.files import Files, WorkspaceOf
@@ -34,7 +36,6 @@ from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses import Responses
 from holdfast.surfaces.openai.surface import Handler, OpenAiSurface, Route
 from holdfast.surfaces.rest import vector_stores
-from holdfast.surfaces.rest.api import Call, Operation, body_of, query_of, render
 
 PASSAGES = 8
 EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
@@ -170,17 +171,16 @@ def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
     async def carry_out(request: OpenAiRequest) -> None:
         raw = await request.read()
         path = {**request.path, "workspace_id": await workspace_of(request)}
-        incoming = Request(request.scope, request.receive)
-        body = body_of(operation, raw)
-        query = query_of(operation, request.scope)
-        answer = await operation.handler(Call(request.principal, path, query, body, incoming, _not_again))
+        body, query = body_of(operation, raw), query_of(operation, request.scope)
+        call = HttpCall(request.principal, path, query, body, "", request.scope, request.receive, _not_again)
+        answer = await operation.handler(call)
         assert isinstance(answer, BaseModel)
         await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
 
     return carry_out
 
 
-async def _not_again() -> Principal:
+async def _not_again(scope: Scope) -> Principal:
     """These operations answer at once: nothing goes on for which somebody would have to prove themselves twice."""
     raise Unauthenticated
 

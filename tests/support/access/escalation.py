@@ -17,11 +17,11 @@ import httpx
 from holdfast.core.access import at_least
 from holdfast.core.clock import iso
 from holdfast.core.errors import Forbidden, NotFound, Unauthenticated
+from holdfast.core.operations import Operation
 from holdfast.core.principal import ROLES, SCOPES, TIERS, Principal, Role
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.sessions.sign_in import principal_of
 from holdfast.storage.database import Tx
-from holdfast.surfaces.rest.api import Operation
 from tests.support.server import Tenant, TestServer
 
 SOON, LATE = 3_600_000, 7_200_000

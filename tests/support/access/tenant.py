@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 
 from holdfast.core.ids import new_id
+from holdfast.core.operations import Operation
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import Question
 from holdfast.features.repositories.model import NewRepository
-from holdfast.surfaces.rest.api import Operation
 from tests.support.server import TestServer
 
 # One valid body for each operation that has one, by the name of its model: a new operation needs a row here.
@@ -29,7 +29,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "BundleBody": {},
     "MemoryBody": {"content": "Foreign knowledge planted here"},
     "RecallBody": {"query": "secret"},
-    "MemoryChange": {"content": "Changed by a stranger"},
+    "MemoryChangeBody": {"content": "Changed by a stranger"},
     "RetractBody": {},
     "ArtifactBody": {"identifier": "planted", "title": "Planted", "type": "text/plain", "content": "x"},
     "ArtifactChange": {"content": "changed"},

@@ -4,6 +4,7 @@ import dataclasses
 from typing import get_args
 
 from holdfast.core.access import Access
+from holdfast.core.operations import Operation
 from holdfast.core.tools.tool import Tool
 from holdfast.doors import rest_operations
 from holdfast.features.server_tools.chat_access import CHAT_TOOLS
@@ -11,7 +12,6 @@ from holdfast.openai_door import routes
 from holdfast.surfaces.mcp.content.prompts import KnownPrompt
 from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from holdfast.surfaces.openai.surface import Route
-from holdfast.surfaces.rest.api import Operation
 from holdfast.surfaces.rest.openapi import document
 from holdfast.toolboxes import product_tools
 from tests.support.server import TestServer

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.operations import Operation
 from holdfast.core.principal import SCOPES
 from holdfast.doors import rest_operations
 from holdfast.features.identity.model import NewKey
 from holdfast.features.repositories.model import NewRepository
 from holdfast.storage.database import Database
-from holdfast.surfaces.rest.api import Operation
 from holdfast.toolboxes import product_tools
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from holdfast.core.operations import Operation
 from holdfast.doors import rest_operations
 from holdfast.storage.database import Database
-from holdfast.surfaces.rest.api import Operation
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import Credential, Expected, expected
 from tests.support.access.tenant import BODIES, filled, request_for

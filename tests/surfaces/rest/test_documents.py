@@ -53,7 +53,7 @@ async def test_a_document_is_uploaded_read_found_and_deleted(server: TestServer)
         assert text.text.startswith("Zoo\n\nThe giraffe")
         assert [(each["heading"], each["number"]) for each in chunks] == [("Zoo", 0), ("Staff", 1)]
         assert (found[0]["document_id"], found[0]["heading"]) == (made["id"], "Staff")
-        assert "document" in {each["type"] for each in everywhere["results"]}
+        assert "document" in {each["type"] for each in everywhere["items"]}
         assert (await client.delete(one)).status_code == 204
         assert (await client.get(one)).status_code == 404
 

@@ -43,7 +43,7 @@ async def test_a_memory_is_saved_read_edited_retracted_and_removed(rest: Rest) -
     edited = await rest.call("PATCH", "/memories/the-queue-is-rabbitmq", json={"content": "The queue is NATS"})
     assert (edited.status_code, edited.json()["revision"]) == (200, 2)
     history = (await rest.call("GET", "/memories/the-queue-is-rabbitmq/history")).json()
-    assert [each["content"] for each in history["revisions"]] == ["The queue is RabbitMQ"]
+    assert [each["content"] for each in history["items"]] == ["The queue is RabbitMQ"]
     gone = await rest.call("POST", "/memories/the-queue-is-rabbitmq/retract", json={"note": "replaced"})
     assert (gone.json()["status"], gone.json()["status_note"]) == ("retracted", "replaced")
     assert (await rest.call("GET", "/memories")).json() == {"items": [], "next_cursor": None}
@@ -92,15 +92,15 @@ async def test_a_wrong_field_is_named(rest: Rest, method: str, path: str, option
 async def test_recall_and_search_find_what_was_saved(rest: Rest) -> None:
     old = await rest.save("The office is in Berlin", occurred_at="2024-01-01")
     await rest.save("The office moved to Munich", occurred_at="2025-06-01", supersedes=old["slug"])
-    now = (await rest.call("POST", "/memories/recall", json={"query": "where is the office"})).json()["memories"]
+    now = (await rest.call("POST", "/memories/recall", json={"query": "where is the office"})).json()["items"]
     assert [each["content"] for each in now] == ["The office moved to Munich"]
     assert 0 <= now[0]["relevance"] <= 1
     body = {"query": "where is the office", "as_of": "2024-07-01"}
-    then = (await rest.call("POST", "/memories/recall", json=body)).json()["memories"]
+    then = (await rest.call("POST", "/memories/recall", json=body)).json()["items"]
     assert [each["content"] for each in then] == ["The office is in Berlin"]
     found = (await rest.call("GET", "/search", params={"q": "office", "types": "memory,decision", "limit": "5"})).json()
-    assert [(each["type"], each["slug"]) for each in found["results"]] == [("memory", "the-office-moved-to-munich")]
-    then = (await rest.call("GET", "/search", params={"q": "office", "as_of": "2024-07-01"})).json()["results"]
+    assert [(each["type"], each["slug"]) for each in found["items"]] == [("memory", "the-office-moved-to-munich")]
+    then = (await rest.call("GET", "/search", params={"q": "office", "as_of": "2024-07-01"})).json()["items"]
     assert [each["slug"] for each in then] == [old["slug"]]
 
 

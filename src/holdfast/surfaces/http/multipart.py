@@ -1,15 +1,15 @@
 """Owns reading a multipart upload as it arrives: its file goes on piece by piece, its fields are kept."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from email.message import Message
 from urllib.parse import unquote
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import ClientDisconnect, Request
 
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.operations import CutShort
 
 MAX_FIELD_BYTES = 10_000
 MAX_FIELDS = 20
@@ -85,16 +85,18 @@ class Form:
         self.ended = True
 
 
-async def read_upload(request: Request, write: Callable[[bytes], Awaitable[None]], file_field: str = "file") -> Form:
+async def read_upload(
+    content_type: str, body: AsyncIterator[bytes], write: Callable[[bytes], Awaitable[None]], file_field: str = "file"
+) -> Form:
     """Hand the file's bytes to `write` as they come; the form once everything was read. Invalid when it is broken."""
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary:
         raise _wrong(file_field, "send the file as multipart/form-data")
     form = Form(file_field)
     try:
         parser = form.parser(boundary)
-        async for data in request.stream():
+        async for data in body:
             parser.write(data)
             for piece in form.pieces:
                 await write(piece)
@@ -102,7 +104,7 @@ async def read_upload(request: Request, write: Callable[[bytes], Awaitable[None]
         parser.finalize()
     except FormParserError as problem:
         raise _wrong(file_field, f"the multipart body is broken ({problem})") from None
-    except ClientDisconnect:
+    except CutShort:
         raise _wrong(file_field, "the connection closed before the file was whole") from None
     if not form.ended:
         raise _wrong(file_field, "the multipart body ends before its last boundary")

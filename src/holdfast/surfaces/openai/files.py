@@ -39,7 +39,7 @@ class Files:
             raise FileTooLarge(self._documents.max_bytes)
         taking = await self._documents.upload(request.principal, await self._workspace_of(request))
         try:
-            form = await read_upload(incoming, taking.write)
+            form = await read_upload(incoming.headers.get("content-type", ""), incoming.stream(), taking.write)
             kept = await taking.finish(form.filename or "", form.media_type)
         except BaseException:
             # Shielded: a client that hangs up must not leave its bytes behind.

@@ -1,89 +1,24 @@
 """Owns the management API's one path: match → authenticate → limit → access → parse → handler → render."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
-from urllib.parse import parse_qsl
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.access import Access
 from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound
-from holdfast.core.fields import invalid
-from holdfast.core.paging import MAX_LIMIT, Page
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.principal import Principal
 from holdfast.core.redaction import redacted_path
-from holdfast.surfaces.http.asgi import header, parse_json, problem, read_body, send_bytes, send_problem
+from holdfast.surfaces.http.asgi import header, problem, read_body, send_bytes, send_problem
+from holdfast.surfaces.http.operations import HttpCall, body_of, download, query_of, render
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.http.site import MethodNotAllowed
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-
-
-class Model(BaseModel):
-    """What requests and answers are made of; a field nobody knows is refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class PageQuery(Model):
-    """Where a list begins and how long a page of it is."""
-
-    limit: int = Field(default=50, ge=1, le=MAX_LIMIT, description="How many items at most")
-    cursor: str | None = Field(default=None, max_length=1000, description="next_cursor of the page before")
-
-
-class NoQuery(Model):
-    """No query parameters."""
-
-
-_NO_QUERY = NoQuery()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request, parsed: `body` and `query` are the operation's models."""
-
-    principal: Principal
-    path: Mapping[str, str]
-    query: Any
-    body: Any
-    request: Request
-    again: Callable[[], Awaitable[Principal]]
-    """Who asks, as the store knows them now: Unauthenticated once their credential stopped working."""
-
-
-Handler = Callable[[Call], Awaitable[BaseModel | Page[Any] | Response | None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One row of the API. A list operation answers a Page and names its item's model as `answer`."""
-
-    method: str
-    path: str
-    handler: Handler
-    summary: str
-    tag: str
-    access: Access
-    """Who may call it; checked before anything is read of the request's body."""
-    body: type[BaseModel] | None = None
-    """None: the handler reads `call.request` itself (uploads), or there is no body."""
-    query: type[BaseModel] = NoQuery
-    answer: type[BaseModel] | None = None
-    paged: bool = False
-    status: int = 200
-    upload: str | None = None
-    """The media type of a body that the handler reads itself."""
-    produces: str = "application/json"
-    shows_secret: bool = False
-    """Whether the answer has a secret that is shown once: it is not kept for a repeated Idempotency-Key."""
+_NO_STORE = {"Cache-Control": "no-store"}
 
 
 class Admission(Protocol):
@@ -119,6 +54,7 @@ class Api:
         admission: Admission,
         idempotency: Idempotency,
         *,
+        public_url: str = "",
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         self.operations = tuple(operations)
@@ -127,6 +63,7 @@ class Api:
             self._routes.add(operation.method, operation.path, operation)
         self._admission = admission
         self._idempotency = idempotency
+        self._public_url = public_url
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,8 +99,9 @@ class Api:
     ) -> tuple[int, bytes, Mapping[str, str]]:
         query = query_of(operation, scope)
         raw = b"" if operation.upload else await read_body(scope, receive, self._max_body_bytes)
-        again = partial(self._admission.authenticate, scope)
-        call = Call(principal, path, query, body_of(operation, raw), Request(scope, receive), again)
+        body = body_of(operation, raw)
+        again = self._admission.authenticate
+        call = HttpCall(principal, path, query, body, self._public_url, scope, receive, again)
         key = header(scope, b"idempotency-key") if operation.status == 201 and not operation.upload else None
         if key is None:
             return await _run(operation, call, scope, receive, send)
@@ -173,7 +111,7 @@ class Api:
         if earlier is not None:
             return (*earlier, {"Idempotent-Replayed": "true"})
         try:
-            status, body, extra = await _run(operation, call, scope, receive, send)
+            status, answer, extra = await _run(operation, call, scope, receive, send)
         except BaseException:
             # Shielded: a client that hangs up must not leave its key taken.
             await asyncio.shield(self._idempotency.abandon(principal.actor, key))
@@ -181,8 +119,8 @@ class Api:
         if operation.shows_secret:
             await self._idempotency.finish(principal.actor, key, _SHOWN.status, orjson.dumps(problem(_SHOWN, "")))
         else:
-            await self._idempotency.finish(principal.actor, key, status, body)
-        return status, body, extra
+            await self._idempotency.finish(principal.actor, key, status, answer)
+        return status, answer, extra
 
 
 _SHOWN = Conflict(
@@ -205,51 +143,9 @@ async def _run(
     answer = await operation.handler(call)
     if answer is None:
         return 204, b"", {}
+    if isinstance(answer, Download):
+        answer = download(answer)
     if isinstance(answer, Response):
         await answer(scope, receive, send)
         return 0, b"", {}
-    return operation.status, render(answer), {}
-
-
-def render(answer: BaseModel | Page[Any]) -> bytes:
-    """JSON of an answer, with wire names."""
-    if isinstance(answer, Page):
-        items = b",".join(item.model_dump_json(by_alias=True).encode() for item in answer.items)
-        cursor = b"null" if answer.next_cursor is None else b'"' + answer.next_cursor.encode() + b'"'
-        return b'{"items":[' + items + b'],"next_cursor":' + cursor + b"}"
-    return answer.model_dump_json(by_alias=True).encode()
-
-
-def query_of(operation: Operation, scope: Scope) -> BaseModel:
-    """The query of a request as its operation's model; Invalid where it does not fit."""
-    raw = scope.get("query_string", b"")
-    if not raw and operation.query is NoQuery:
-        return _NO_QUERY
-    text = raw.decode("latin-1")
-    try:
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=100, errors="strict")
-    except (ValueError, UnicodeDecodeError):
-        raise Invalid("The query string could not be read; encode it as UTF-8 percent escapes.") from None
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        # A name given twice is a list; models say which names may be.
-        values[name] = (
-            [*values[name], value]
-            if isinstance(values.get(name), list)
-            else ([values[name], value] if name in values else value)
-        )
-    try:
-        return operation.query.model_validate(values)
-    except ValidationError as error:
-        raise invalid(error, "The query") from None
-
-
-def body_of(operation: Operation, raw: bytes) -> BaseModel | None:
-    """The body of a request as its operation's model; Invalid where it does not fit."""
-    if operation.body is None:
-        return None
-    value = parse_json(raw) if raw else {}
-    try:
-        return operation.body.model_validate(value)
-    except ValidationError as error:
-        raise invalid(error, "The body") from None
+    return operation.status, render(answer), _NO_STORE if operation.no_store else {}

@@ -3,10 +3,11 @@
 from typing import Literal
 
 from pydantic import Field
-from starlette.responses import Response
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, NoQuery, PageQuery
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.artifacts.model import (
@@ -18,7 +19,6 @@ from holdfast.features.artifacts.model import (
     NewArtifact,
 )
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuery
 
 _BASE = "/api/workspaces/{workspace_id}/artifacts"
 _ONE = _BASE + "/{artifact_id}"
@@ -182,16 +182,15 @@ def operations(service: ArtifactService) -> list[Operation]:
         asked: VersionQuery = call.query
         return _content_answer(await service.read(*_at(call), version=asked.version))
 
-    async def content(call: Call) -> Response:
+    async def content(call: Call) -> Download:
         asked: VersionQuery = call.query
         reading, text = await service.download(*_at(call), version=asked.version)
         # Always a download: an artifact may be a page with scripts, and must not run in our origin.
         headers = {
-            "Content-Disposition": f'attachment; filename="{reading.artifact.identifier}"',
             "Content-Security-Policy": "sandbox; default-src 'none'",
             "ETag": f'"{reading.version.sha256}"',
         }
-        return Response(text.encode(), media_type=reading.artifact.type, headers=headers)
+        return Download(text.encode(), reading.artifact.type, reading.artifact.identifier, headers)
 
     async def update(call: Call) -> ArtifactAnswer:
         given: ArtifactChange = call.body

@@ -3,15 +3,15 @@
 from typing import Annotated, Any
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
 
 from holdfast.core.access import ADMINISTER, Access
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.ids import workspace_id_of
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.paging import Page
 from holdfast.features.audit.model import AuditEvent, AuditFilter, Outcome, Problem, ProblemKind
 from holdfast.features.audit.service import Audit
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")]
 
@@ -91,11 +91,10 @@ def operations(audit: Audit) -> list[Operation]:
         found = await audit.list(call.principal, query.filter(), cursor=query.cursor, limit=query.limit)
         return found.map(view)
 
-    async def export(call: Call) -> Response:
+    async def export(call: Call) -> Download:
         query: AuditFilters = call.query
         await audit.check(call.principal)
-        lines = audit.export(call.principal, query.filter())
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+        return Download(audit.export(call.principal, query.filter()), "application/x-ndjson")
 
     async def verify(call: Call) -> VerificationView:
         found = await audit.verify(call.principal.organization_id)

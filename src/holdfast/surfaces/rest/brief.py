@@ -6,11 +6,12 @@ from pydantic import Field
 
 from holdfast.core.access import READ_INTEL
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, NoQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.features.intelligence.briefing.brief import item_json
 from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.model import SECTIONS, Analysis, Brief
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation
 
 _BRIEF = "/api/workspaces/{workspace_id}/brief"
 _ANALYZE = "/api/workspaces/{workspace_id}/analyze"

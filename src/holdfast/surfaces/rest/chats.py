@@ -3,18 +3,18 @@
 from typing import Any, Literal
 
 from pydantic import Field
-from starlette.responses import Response
 
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.jsontext import dumps
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.paging import Page
 from holdfast.features.chat.export import markdown
 from holdfast.features.chat.model import Chat, Message, Question
 from holdfast.features.chat.service import ChatService
 from holdfast.features.documents.model import Document
 from holdfast.features.documents.service import DocumentService
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 _BASE = "/api/workspaces/{workspace_id}/chats"
 _ONE = _BASE + "/{chat_id}"
@@ -201,7 +201,7 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
         )
         return page.map(_attachment)
 
-    async def export(call: Call) -> Response:
+    async def export(call: Call) -> Download:
         asked: ExportQuery = call.query
         chat, kept, questions = await service.export(call.principal, call.path["workspace_id"], call.path["chat_id"])
         if asked.format == "markdown":
@@ -303,7 +303,6 @@ def operations(service: ChatService, documents: DocumentService) -> list[Operati
     ]
 
 
-def _download(body: bytes, chat: Chat, suffix: str, media_type: str) -> Response:
+def _download(body: bytes, chat: Chat, suffix: str, media_type: str) -> Download:
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in chat.id)
-    headers = {"Content-Disposition": f'attachment; filename="chat-{name}.{suffix}"'}
-    return Response(body, media_type=media_type, headers=headers)
+    return Download(body, media_type, f"chat-{name}.{suffix}")

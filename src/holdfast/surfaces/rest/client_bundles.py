@@ -1,13 +1,13 @@
 """Owns the REST operation that hands out a client's files."""
 
 from pydantic import Field
-from starlette.responses import Response
 
 from holdfast.core.access import ADMINISTER
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.principal import Tier
 from holdfast.features.client_bundles.model import SurfaceName, Wanted
 from holdfast.features.client_bundles.service import ClientBundles, archive
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
 class BundleBody(Model):
@@ -25,7 +25,7 @@ class BundleBody(Model):
 def operations(service: ClientBundles, public_url: str | None = None) -> list[Operation]:
     """The one operation, a POST because it makes a key; `public_url` is where this server really listens."""
 
-    async def issue(call: Call) -> Response:
+    async def issue(call: Call) -> Download:
         body: BundleBody = call.body
         wanted = Wanted(
             client=call.path["client"],
@@ -37,11 +37,8 @@ def operations(service: ClientBundles, public_url: str | None = None) -> list[Op
             label=body.label,
         )
         bundle = await service.issue(call.principal, wanted)
-        headers = {
-            "Content-Disposition": f'attachment; filename="{bundle.surface.name}-{bundle.client.id}.zip"',
-            "Cache-Control": "no-store",
-        }
-        return Response(archive(bundle), media_type="application/zip", headers=headers)
+        name = f"{bundle.surface.name}-{bundle.client.id}.zip"
+        return Download(archive(bundle), "application/zip", name, {"Cache-Control": "no-store"})
 
     return [
         Operation(

@@ -6,11 +6,12 @@ from pydantic import Field
 
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.core.principal import SCOPES
 from holdfast.features.clients.documented import DOCUMENTED, DocumentedClient
 from holdfast.features.clients.model import ClientSeen
 from holdfast.features.clients.service import Clients
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
 class SeenClientView(Model):

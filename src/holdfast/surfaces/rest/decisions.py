@@ -4,10 +4,11 @@ from pydantic import Field
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, iso_or_none, parse_time
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.features.intelligence.model import Decision, DecisionEdit, DecisionFilter, Found, NewDecision, Status
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 _BASE = "/api/workspaces/{workspace_id}/decisions"
 _ONE = _BASE + "/{decision_id}"

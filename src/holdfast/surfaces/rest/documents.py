@@ -5,16 +5,15 @@ from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
 
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, NoQuery, PageQuery
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.documents.model import Document, DocumentChunk, FileTooLarge, State
 from holdfast.features.documents.service import DocumentService
-from holdfast.surfaces.http.multipart import read_upload
-from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuery
 
 _BASE = "/api/workspaces/{workspace_id}/documents"
 _ONE = _BASE + "/{document_id}"
@@ -129,12 +128,12 @@ def operations(service: DocumentService) -> list[Operation]:
     """Every operation of documents."""
 
     async def upload(call: Call) -> UploadAnswer:
-        declared = call.request.headers.get("content-length", "")
+        declared = call.header("content-length") or ""
         if declared.isdigit() and int(declared) > service.max_bytes + _FRAME_BYTES:
             raise FileTooLarge(service.max_bytes)
         taking = await service.upload(call.principal, call.path["workspace_id"])
         try:
-            form = await read_upload(call.request, taking.write)
+            form = await call.upload(taking.write)
             name = form.fields.get("filename") or form.filename or ""
             kept = await taking.finish(name, form.media_type, form.fields.get("chat_id") or None)
         except BaseException:
@@ -189,7 +188,7 @@ def operations(service: DocumentService) -> list[Operation]:
         asked: PageQuery = call.query
         return (await service.chunks(*_at(call), limit=asked.limit, cursor=asked.cursor)).map(_chunk_answer)
 
-    async def content(call: Call) -> Response:
+    async def content(call: Call) -> Download:
         found = await service.get(*_at(call))
         # Always a download: the file may be a page with scripts, and must not run in our origin.
         headers = {
@@ -198,11 +197,11 @@ def operations(service: DocumentService) -> list[Operation]:
             "Content-Security-Policy": "sandbox; default-src 'none'",
             "ETag": f'"{found.sha256}"',
         }
-        return StreamingResponse(service.content(*_at(call)), media_type=found.media_type, headers=headers)
+        return Download(service.content(*_at(call)), found.media_type, headers=headers)
 
-    async def text(call: Call) -> Response:
+    async def text(call: Call) -> Download:
         await service.get(*_at(call))
-        return StreamingResponse(_encoded(service.text(*_at(call))), media_type="text/plain")
+        return Download(_encoded(service.text(*_at(call))), "text/plain")
 
     async def delete(call: Call) -> None:
         await service.delete(*_at(call))

@@ -4,12 +4,13 @@ from pydantic import Field
 
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.endpoints.model import MAX_MODEL, MAX_UPSTREAMS, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.secrets.service import shown_name
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 _READ = Access("project", SCOPES)
 _MANAGE = Access("project", "management", role="admin")

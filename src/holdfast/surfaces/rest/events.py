@@ -17,12 +17,13 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.access import READ, READ_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.core.principal import Principal
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.surfaces.http.asgi import ClientGone, header
+from holdfast.surfaces.http.asgi import ClientGone
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 # Whoever may not read a thing is not told of it either.
 ACCESS: dict[str, Access] = {
@@ -261,7 +262,7 @@ def topics_of(principal: Principal, text: str | None) -> Sequence[str]:
 
 
 def _last_event_id(call: Call) -> int | None:
-    text = header(call.request.scope, b"last-event-id")
+    text = call.header("last-event-id")
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):

@@ -1,16 +1,16 @@
 """Owns the REST operations of relations and of the knowledge graph."""
 
 from pydantic import Field
-from starlette.responses import Response
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso, iso_or_none
+from holdfast.core.model import Model, NoQuery, PageQuery
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.core.paging import Page
 from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES, mermaid
 from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Node, Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.surfaces.rest.api import Call, Model, NoQuery, Operation, PageQuery
 
 _RELATIONS = "/api/workspaces/{workspace_id}/relations"
 _GRAPH = "/api/workspaces/{workspace_id}/graph"
@@ -126,9 +126,9 @@ def operations(service: IntelligenceService) -> list[Operation]:
     async def read(call: Call) -> GraphAnswer:
         return graph_answer(await service.graph(call.principal, call.path["workspace_id"], _wanted(call.query)))
 
-    async def draw(call: Call) -> Response:
+    async def draw(call: Call) -> Download:
         found = await service.graph(call.principal, call.path["workspace_id"], _wanted(call.query))
-        return Response(mermaid(found), media_type="text/plain")
+        return Download(mermaid(found).encode(), "text/plain")
 
     return [
         Operation(

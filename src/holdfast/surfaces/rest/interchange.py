@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator, Iterator
 from typing import IO
 
 from pydantic import Field
-from starlette.requests import ClientDisconnect
-from starlette.responses import Response, StreamingResponse
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.errors import Invalid
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Download, Operation
 from holdfast.features.interchange.model import SourceFile
 from holdfast.features.interchange.places import archive_files, archive_sink
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.surfaces.http.asgi import BodyTooLarge
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 MAX_IMPORT_BYTES = 128 * 1024 * 1024
 MAX_IMPORT_THINGS = 100_000
@@ -59,7 +58,7 @@ def operations(service: InterchangeService) -> list[Operation]:
             more_problems=report.more_problems,
         )
 
-    async def export(call: Call) -> Response:
+    async def export(call: Call) -> Download:
         body = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 – closed when it is sent
         try:
             with zipfile.ZipFile(body, "w") as archive:
@@ -69,8 +68,7 @@ def operations(service: InterchangeService) -> list[Operation]:
         except BaseException:
             body.close()
             raise
-        headers = {"Content-Disposition": 'attachment; filename="workspace.zip"', "Content-Length": str(size)}
-        return StreamingResponse(_chunks(body), media_type="application/zip", headers=headers)
+        return Download(_chunks(body), "application/zip", "workspace.zip", {"Content-Length": str(size)})
 
     return [
         Operation(
@@ -97,14 +95,11 @@ def operations(service: InterchangeService) -> list[Operation]:
 
 async def _receive(call: Call, body: IO[bytes]) -> None:
     size = 0
-    try:
-        async for chunk in call.request.stream():
-            size += len(chunk)
-            if size > MAX_IMPORT_BYTES:
-                raise BodyTooLarge(f"An import has at most {MAX_IMPORT_BYTES // 1024**2} MB; import it in parts.")
-            await asyncio.to_thread(body.write, chunk)
-    except ClientDisconnect:
-        raise Invalid("The upload ended too early; nothing was imported.") from None
+    async for chunk in call.stream():
+        size += len(chunk)
+        if size > MAX_IMPORT_BYTES:
+            raise BodyTooLarge(f"An import has at most {MAX_IMPORT_BYTES // 1024**2} MB; import it in parts.")
+        await asyncio.to_thread(body.write, chunk)
 
 
 def _files(body: IO[bytes]) -> Iterator[SourceFile]:

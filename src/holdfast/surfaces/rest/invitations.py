@@ -4,12 +4,12 @@ from pydantic import Field
 
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES, Role
 from holdfast.features.identity.model import Invitation, Invited
 from holdfast.features.identity.people.invitations import Invitations
-from holdfast.surfaces.http.authentication import session_cookie
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 _MANAGE = Access("organization", "management", role="admin", people_only=True)
 _OWN = Access("self", "management", people_only=True)
@@ -60,8 +60,9 @@ def operations(invitations: Invitations) -> list[Operation]:
 
     async def accept(call: Call) -> OwnInvitationView:
         body: Acceptance = call.body
-        cookie = session_cookie(call.request.scope) if call.principal.proof == "session" else None
-        joined = await invitations.accept(call.principal, body.token, password=body.current_password, cookie=cookie)
+        joined = await invitations.accept(
+            call.principal, body.token, password=body.current_password, cookie=call.session()
+        )
         return _own_view(joined)
 
     async def decline(call: Call) -> None:

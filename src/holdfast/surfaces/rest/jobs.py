@@ -6,10 +6,11 @@ from pydantic import Field
 
 from holdfast.core.access import ANY, Access
 from holdfast.core.clock import iso, iso_or_none
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.engines.jobs import Job, JobState
 from holdfast.features.jobs.service import JobService
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")]
 

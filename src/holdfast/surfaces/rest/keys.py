@@ -7,11 +7,12 @@ from pydantic import Field
 from holdfast.core.access import Access
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.ids import workspace_id_of
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import Scope, Tier
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 _MANAGE = Access("project", "management", role="admin")
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from holdfast import __version__
 from holdfast.core.access import Access
-from holdfast.surfaces.rest.api import NoQuery, Operation
+from holdfast.core.model import NoQuery
+from holdfast.core.operations import Operation
 
 _ERROR_REF = {"$ref": "#/components/schemas/Problem"}
 _PROBLEM = {
@@ -38,12 +39,12 @@ _PROBLEM = {
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """The whole document."""
-    models: set[type[BaseModel]] = set()
+    models: set[tuple[type[BaseModel], Literal["validation", "serialization"]]] = set()
     for operation in operations:
-        models.update(model for model in (operation.body, operation.answer) if model is not None)
-    ordered = sorted(models, key=lambda model: (model.__module__, model.__name__))
+        models |= {(operation.body, "validation")} if operation.body is not None else set()
+        models |= {(operation.answer, "serialization")} if operation.answer is not None else set()
     refs, definitions = models_json_schema(
-        [(model, mode) for model in ordered for mode in ("validation", "serialization")],
+        sorted(models, key=lambda each: (each[0].__module__, each[0].__name__, each[1])),
         ref_template="#/components/schemas/{model}",
     )
     paths: dict[str, dict[str, Any]] = {}

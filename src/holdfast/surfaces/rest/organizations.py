@@ -4,11 +4,12 @@ from pydantic import Field
 
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES
 from holdfast.features.identity.model import Organization, Project
 from holdfast.features.identity.service import Identity
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 # What a credential belongs to is about the credential: its organization's name is no secret to a project's key.
 _OWN = Access("self", SCOPES)

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.slugs import is_slug
@@ -27,7 +29,6 @@ from holdfast.features.repositories.model import (
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import shown_name
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 BASE = "/api/workspaces/{workspace_id}/repositories"
 ONE = BASE + "/{slug}"

@@ -7,13 +7,14 @@ from pydantic import Field, field_validator
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.features.ask.model import MAX_QUESTION, Answer, Citation
 from holdfast.features.ask.service import Ask
 from holdfast.features.repositories.finding.matches import FileMatch
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
-from holdfast.surfaces.rest.api import Call, Model, Operation
 from holdfast.surfaces.rest.repositories import BASE, TAG, Gate, Text
 
 MAX_MATCHES = 50
@@ -148,7 +149,7 @@ def operations(repositories: Repositories, finding: RepositoryFinding, ask: Ask,
     async def question(call: Call) -> QuestionAnswer:
         body: QuestionBody = call.body
         # A model may take its time; it has limits of its own.
-        call.request.scope.setdefault("state", {})["unhurried"] = True
+        call.unhurried()
         slugs = await _slugs(call, body.slugs)
         if not slugs:
             raise Invalid("This workspace has no repository yet; add one, and ask when it is read.")

@@ -8,9 +8,10 @@ from pydantic import Field
 from holdfast.core.access import READ
 from holdfast.core.clock import iso
 from holdfast.core.errors import NotFound
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.engines.git.model import BlameLine, Change, Commit
 from holdfast.features.repositories.history.reading import LiveFiles
-from holdfast.surfaces.rest.api import Call, Model, Operation
 from holdfast.surfaces.rest.repositories import ONE, TAG, Gate, Text
 
 _Path = Text

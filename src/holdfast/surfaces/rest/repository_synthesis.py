@@ -6,9 +6,10 @@ from pydantic import Field
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.features.synthesis.model import Citation, Finding, FindingKind, FindingState, TargetType
 from holdfast.features.synthesis.service import Synthesis
-from holdfast.surfaces.rest.api import Call, Model, Operation
 from holdfast.surfaces.rest.repositories import ONE, TAG, Gate, RepositoryAnswer, repository_answer
 
 

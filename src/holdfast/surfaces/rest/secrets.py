@@ -4,11 +4,12 @@ from pydantic import Field, SecretStr
 
 from holdfast.core.access import ADMINISTER, Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.features.secrets.hosts import MAX_HOSTS
 from holdfast.features.secrets.model import Secret
 from holdfast.features.secrets.service import Secrets
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
 class SecretView(Model):

@@ -1,16 +1,14 @@
 """Owns `/api/session`: what a signed-in page needs to know about the session that its cookie opens."""
 
-from starlette.responses import Response
-
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
 from holdfast.core.errors import Unauthenticated
+from holdfast.core.model import Model
+from holdfast.core.operations import Call, Operation
 from holdfast.core.principal import SCOPES, Role
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.features.identity.sessions.store import WebSession
-from holdfast.surfaces.http.authentication import session_cookie
-from holdfast.surfaces.rest.api import Call, Model, Operation
 
 
 class SessionUser(Model):
@@ -43,19 +41,19 @@ class SwitchedTo(Model):
 def operations(identity: Identity, sign_in: SignIn) -> list[Operation]:
     """Everything served here."""
 
-    async def get(call: Call) -> Response:
+    async def get(call: Call) -> SessionView:
         return await _answer(await sign_in.session(_cookie(call)))
 
-    async def switch(call: Call) -> Response:
+    async def switch(call: Call) -> SessionView:
         return await _answer(await sign_in.switch(call.principal, _cookie(call), call.body.organization_id))
 
-    async def _answer(session: WebSession) -> Response:
+    async def _answer(session: WebSession) -> SessionView:
         belongs = [
             SessionOrganization(id=organization.id, name=organization.name, role=role)
             for organization, role in await identity.organizations_of(session.user_id)
         ]
         (present,) = (each for each in belongs if each.id == session.organization_id)
-        shown = SessionView(
+        return SessionView(
             user=SessionUser(id=session.user_id, email=session.email, name=session.name),
             organization=present,
             organizations=belongs,
@@ -63,8 +61,6 @@ def operations(identity: Identity, sign_in: SignIn) -> list[Operation]:
             csrf_token=session.csrf,
             expires_at=iso(session.expires_at),
         )
-        # The token lets a page act for the person: no cache keeps it.
-        return Response(shown.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})
 
     path = "/api/session"
     return [
@@ -75,6 +71,7 @@ def operations(identity: Identity, sign_in: SignIn) -> list[Operation]:
             tag="identity",
             access=Access("self", SCOPES, people_only=True),
             answer=SessionView,
+            no_store=True,
             summary="The signed-in person's session, with the token that requests from pages need",
         ),
         Operation(
@@ -85,14 +82,14 @@ def operations(identity: Identity, sign_in: SignIn) -> list[Operation]:
             access=Access("self", "management", people_only=True),
             body=SwitchedTo,
             answer=SessionView,
+            no_store=True,
             summary="Be in another of one's organizations",
         ),
     ]
 
 
 def _cookie(call: Call) -> str:
-    cookie = session_cookie(call.request.scope)
-    # A JWT has no session, whatever cookie comes along with it.
-    if call.principal.proof != "session" or cookie is None:
+    cookie = call.session()
+    if cookie is None:
         raise Unauthenticated
     return cookie

@@ -7,11 +7,12 @@ from pydantic import Field
 from holdfast.core.access import Access
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.ids import workspace_id_of
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES
 from holdfast.features.usage.model import UsageEntry, UsageFilter, UsageKind, UsageRow
 from holdfast.features.usage.service import DEFAULT_GROUPING, Usage
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 Text = Annotated[str, Field(max_length=400, pattern=r"^[^\x00]*$")]
 

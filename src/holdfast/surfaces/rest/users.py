@@ -4,6 +4,8 @@ from pydantic import Field
 
 from holdfast.core.access import Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.core.principal import Role
 from holdfast.features.identity.keys.api_keys import Keys
@@ -11,8 +13,6 @@ from holdfast.features.identity.model import User
 from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
-from holdfast.surfaces.http.authentication import session_cookie
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 from holdfast.surfaces.rest.invitations import InvitedView, invited_view
 from holdfast.surfaces.rest.keys import KeyView, view
 
@@ -96,7 +96,7 @@ def operations(
             call.path["user_id"],
             body.password,
             current=body.current_password,
-            cookie=session_cookie(call.request.scope) if call.principal.proof == "session" else None,
+            cookie=call.session(),
         )
 
     async def link(call: Call) -> LinkView:

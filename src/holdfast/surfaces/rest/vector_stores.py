@@ -5,6 +5,8 @@ from typing import Literal, Self
 from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
+from holdfast.core.model import Model, NoQuery
+from holdfast.core.operations import Call, Handler, Operation
 from holdfast.core.principal import Principal
 from holdfast.engines.extract.chunk import MAX_TOKENS
 from holdfast.features.documents.filters import Filter
@@ -17,7 +19,6 @@ from holdfast.features.documents.vector_store_model import (
     VectorStoreFile,
 )
 from holdfast.features.documents.vector_stores import FoundPassage, VectorStoreService
-from holdfast.surfaces.rest.api import Call, Handler, Model, NoQuery, Operation
 
 _BASE = "/api/workspaces/{workspace_id}/vector_stores"
 _ONE = _BASE + "/{vector_store_id}"

@@ -4,10 +4,11 @@ from pydantic import Field
 
 from holdfast.core.access import ADMINISTER, ANY, Access
 from holdfast.core.clock import iso
+from holdfast.core.model import Model, PageQuery
+from holdfast.core.operations import Call, Operation
 from holdfast.core.paging import Page
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.surfaces.rest.api import Call, Model, Operation, PageQuery
 
 _CHANGE_ADMINS = Access("workspace", "management", role="admin", people_only=True)
 
