@@ -11,8 +11,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.operations import Operation
 from holdfast.core.settings import Settings
+from holdfast.features.artifacts import operations as artifacts
+from holdfast.features.audit import operations as audit
+from holdfast.features.endpoints import operations as endpoints
+from holdfast.features.jobs import operations as jobs
 from holdfast.features.memory import operations as memory
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
+from holdfast.features.secrets import operations as secrets
+from holdfast.features.usage import operations as usage
+from holdfast.features.workspaces import operations as workspaces
 from holdfast.services import Services
 from holdfast.storage.database import StartFailed, Tx
 from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
@@ -30,20 +37,16 @@ from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.rest import (
-    artifacts,
-    audit,
     brief,
     chats,
     client_bundles,
     clients,
     decisions,
     documents,
-    endpoints,
     events,
     graph,
     interchange,
     invitations,
-    jobs,
     keys,
     milestones,
     organizations,
@@ -51,12 +54,9 @@ from holdfast.surfaces.rest import (
     repository_answers,
     repository_files,
     repository_synthesis,
-    secrets,
     sessions,
-    usage,
     users,
     vector_stores,
-    workspaces,
 )
 from holdfast.surfaces.rest.api import Api
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
@@ -93,19 +93,19 @@ def rest_operations(
     repository_gate = repositories.Gate(services.repositories, services.workspaces)
     return [
         *organizations.operations(services.identity),
-        *workspaces.operations(services.workspaces),
+        *workspaces.api.bind(parts),
         *users.operations(services.identity, services.invitations, services.sign_in, services.keys, public_url or ""),
         *invitations.operations(services.invitations),
         *sessions.operations(services.identity, services.sign_in),
         *keys.operations(services.keys),
-        *audit.operations(services.audit),
-        *usage.operations(services.usage),
-        *jobs.operations(services.workspace_jobs),
+        *audit.api.bind(parts),
+        *usage.api.bind(parts),
+        *jobs.api.bind(parts),
         *events.operations(streams or events.EventStreams(services.events, services.workspaces)),
-        *secrets.operations(services.secrets),
-        *endpoints.operations(services.endpoints),
+        *secrets.api.bind(parts),
+        *endpoints.api.bind(parts),
         *memory.api.bind(parts),
-        *artifacts.operations(services.artifacts),
+        *artifacts.api.bind(parts),
         *documents.operations(services.documents),
         *vector_stores.operations(services.vector_stores),
         *chats.operations(services.chats, services.documents),

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from holdfast.core.clock import iso, parse_time
+from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Model(BaseModel):
 class Answer(Model):
     """What an answer shows of a domain object: the attributes of the same names, read off it."""
 
-    model_config = ConfigDict(from_attributes=True)
+    # What an answer shows by default it always shows.
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
     @classmethod
     def of(cls, thing: object, **more: Any) -> Self:
@@ -101,6 +103,12 @@ Sorted = Annotated[list[str], BeforeValidator(sorted)]
 
 OrNull = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 """Text that the domain keeps empty where there is none; null on the wire."""
+
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""Text that both stores take."""
+
+WorkspaceId = Annotated[Text, AfterValidator(lambda value: workspace_id_of(value) or value)]
+"""A workspace in either spelling; the service gets its id."""
 
 Words = Annotated[list[str], BeforeValidator(_split)]
 """Words in a query, repeated or separated by commas."""

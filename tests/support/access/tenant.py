@@ -16,10 +16,10 @@ from tests.support.server import TestServer
 # One valid body for each operation that has one, by the name of its model: a new operation needs a row here.
 BODIES: dict[str, dict[str, Any]] = {
     "Named": {"name": "Stolen"},
-    "NewWorkspace": {"name": "Planted", "project_id": "{project_id}"},
+    "WorkspaceBody": {"name": "Planted", "project_id": "{project_id}"},
     "NewUser": {"email": "planted@example.com", "name": "Planted"},
     "NewKeyBody": {"name": "planted", "project_id": "{project_id}", "scopes": ["management"], "tier": "core"},
-    "Renamed": {"name": "Stolen"},
+    "WorkspaceChangeBody": {"name": "Stolen"},
     "ChangedUser": {"role": "admin"},
     "NewPassword": {"password": "a long enough password"},
     "Acceptance": {"token": "invented"},
@@ -32,7 +32,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "MemoryChangeBody": {"content": "Changed by a stranger"},
     "RetractBody": {},
     "ArtifactBody": {"identifier": "planted", "title": "Planted", "type": "text/plain", "content": "x"},
-    "ArtifactChange": {"content": "changed"},
+    "ArtifactChangeBody": {"content": "changed"},
     "VectorStoreBody": {"name": "planted"},
     "VectorStoreChangeBody": {"name": "changed"},
     "SearchBody": {"query": "secret"},
