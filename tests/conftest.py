@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from hypothesis import HealthCheck
 from hypothesis import settings as properties
 
+from holdfast.features.identity.sessions import passwords
 from holdfast.storage.database import Database
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
+from tests.support.properties import number
 from tests.support.scratch import use_for_tests
 from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
 
@@ -28,6 +31,7 @@ use_for_tests()
 # Properties are tried on the same examples everywhere, and a busy machine fails none of them for being slow.
 properties.register_profile(
     "steady",
+    max_examples=number(),
     deadline=None,
     derandomize=True,
     database=None,
@@ -47,6 +51,14 @@ async def _migrated(database: Database) -> None:
         await migrate(database)
     finally:
         await database.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """Passwords that are hashed in a moment. tests/features/identity/test_passwords.py looks at the real cost."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "HASHER", PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+        yield
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
@@ -53,8 +54,11 @@ def _text(function: ast.AST) -> str:
     return " ".join(strings)
 
 
+@cache
 def _modules() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    # Only these can write one of the tables, or use a store that does; reading the others takes seconds.
+    texts = {path: path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+    return {path: ast.parse(text) for path, text in texts.items() if re.search(rf"{_TABLES}|store\b", text)}
 
 
 def _writers(modules: dict[Path, ast.Module]) -> set[str]:
@@ -83,6 +87,8 @@ def _reached(modules: dict[Path, ast.Module], guarded: set[str]) -> dict[str, bo
     reached = {}
     for path, tree in modules.items():
         stores = _store_names(path, tree)
+        if not stores:
+            continue
         for name, function in _functions(tree):
             nodes = list(ast.walk(function))
             used = {

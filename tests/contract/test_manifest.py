@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ _ROW = re.compile(r"^\| ((?:XM|XS|KS|ZE|XA)-T?\d+) \|", re.MULTILINE)
 def _marked_ids(path: Path) -> list[str]:
     """The ids given to `pytest.mark.contract` anywhere in a file, read without running it."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    text = path.read_text()
+    if "contract" not in text:
+        return []
+    for node in ast.walk(ast.parse(text, str(path))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contract":
             found += [
                 word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)
@@ -26,6 +30,7 @@ def _marked_ids(path: Path) -> list[str]:
     return found
 
 
+@cache
 def _proofs() -> dict[str, set[str]]:
     proofs: dict[str, set[str]] = defaultdict(set)
     folders = [folder for folder in TESTS.iterdir() if folder.is_dir() and folder.name != "node"]

@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.access import Access, Level, NeededTier
 from holdfast.core.authority import Authority, authority_of, check_hands_out, person_authority
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import ROLES, SCOPES, TIERS, Principal, Role
+from tests.support.properties import examples
 
 KEY = Principal(
     "org_1",
@@ -98,7 +99,7 @@ def test_whoever_holds_something_may_hand_out_the_same(giver: Principal) -> None
     assert not authority_of(giver).lacks(authority_of(giver))
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(anybody, anybody, anybody)
 def test_no_chain_of_givers_reaches_what_the_first_could_not_give(a: Principal, b: Principal, c: Principal) -> None:
     first, second, third = authority_of(a), authority_of(b), authority_of(c)
@@ -106,7 +107,7 @@ def test_no_chain_of_givers_reaches_what_the_first_could_not_give(a: Principal, 
         assert not first.lacks(third)
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(
     anybody,
     keys,

@@ -4,11 +4,12 @@ from base64 import urlsafe_b64encode
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.ids import new_id, new_uuid
 from holdfast.core.redaction import MASK, redacted, redacted_path
+from tests.support.properties import examples
 
 KEY = "xero_0197aaaabbbbccccddddeeeeffff0000_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nP2r"
 TOKEN = "e-H2G0PO_HagDv1o0Vbe8lHPEYLr0mNrSKF9SsNLcTA"
@@ -120,7 +121,7 @@ def test_ids_of_ours_are_never_taken_for_tokens() -> None:
         assert redacted_path(path) == path
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.text(max_size=100))
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redacted(text)

@@ -6,10 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engines.calculator import MAX_CHARACTERS, Answer, BadExpression, evaluate
+from tests.support.properties import examples
 
 
 @pytest.mark.contract("XS-T5")
@@ -141,7 +142,7 @@ _expression = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_expression)
 def test_it_agrees_with_pythons_exact_arithmetic(case: tuple[str, Fraction | None]) -> None:
     text, value = case
@@ -153,7 +154,7 @@ def test_it_agrees_with_pythons_exact_arithmetic(case: tuple[str, Fraction | Non
         assert answer.exact == str(value) if answer.exact else answer.result == float(value)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(-(10**9), 10**9).map(lambda n: n / 1000), st.integers(-8, 8))
 def test_powers_and_functions_agree_with_pythons(base: float, exponent: int) -> None:
     written = f"({base!r})"
@@ -164,7 +165,7 @@ def test_powers_and_functions_agree_with_pythons(base: float, exponent: int) -> 
     assert evaluate(f"floor({written})").result == math.floor(Fraction(repr(base)))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.text("0123456789.eE+-*/^(), pisqrtlogmaxn!", max_size=200))
 def test_any_text_has_a_finite_value_or_a_position(text: str) -> None:
     try:

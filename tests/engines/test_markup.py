@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as properties
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree
 
 from holdfast.engines import markup
 from holdfast.engines.extract.html import html_to_markdown
+from tests.support.properties import examples
 
 _NAMES = (
     *("a", "b", "i", "p", "div", "span", "ul", "ol", "li", "dl", "dt", "dd", "table", "tbody", "tr", "td", "th"),
@@ -53,7 +53,7 @@ def depth(node: Any) -> int:
 @example(page="<svg>" + "<input>" * 400)
 @example(page="<table>" + "<b>x<p>" * 300)
 @example(page="".join(f"<font x={n}>" for n in range(300)) + "<p>" * 300)
-@properties(max_examples=400)
+@examples(400)
 def test_no_page_nests_deeper_than_it_may_or_grows(page: str) -> None:
     written = markup.bounded(page)
     tree = HTMLTree.parse(written)
@@ -69,7 +69,7 @@ def test_no_page_nests_deeper_than_it_may_or_grows(page: str) -> None:
     closed=st.booleans(),
     times=st.integers(1, 300),
 )
-@properties(max_examples=150)
+@examples(150)
 def test_no_word_is_lost_and_no_two_run_into_one(words: list[str], tag: str, closed: bool, times: int) -> None:
     end = f"</{tag}>" if closed else ""
     page = "".join(f"<{tag}>" * times + f" {word} " + end * times for word in words)
@@ -95,7 +95,7 @@ _blocks = st.recursive(
 
 
 @given(body=_blocks)
-@properties(max_examples=150)
+@examples(150)
 def test_a_well_formed_page_reads_as_before(body: str) -> None:
     page = (
         f"<!DOCTYPE html><html lang=en><head><title>T</title><style>p > b {{}}</style></head><body>{body}</body></html>"

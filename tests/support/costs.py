@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 import pytest
 
-FAST_SECONDS = 0.5
+FAST_SECONDS = 1.0
 """The processor time that a fast test may take, with the processes that it starts."""
 _COST = "cpu_seconds"
 _BEGAN = pytest.StashKey[float]()
@@ -63,7 +63,7 @@ class _Costs:
             f"The tests took {self._seconds:.0f} s of processor time, PostgreSQL's not counted."
         )
         if self._dear:
-            terminalreporter.write_line(f"More than {FAST_SECONDS} s of it each; make them cheaper or mark them slow:")
+            terminalreporter.write_line(f"More than {FAST_SECONDS:.0f} s each; make these cheaper or mark them slow:")
         for name, cost in sorted(self._dear.items(), key=lambda found: -found[1]):
             terminalreporter.write_line(f"  {cost:.1f} s  {name}")
 

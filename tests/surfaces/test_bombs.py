@@ -104,6 +104,7 @@ async def test_a_relayed_answer_is_passed_on_and_never_gathered(server: TestServ
         assert before < taken + 2 * SOCKETS
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_http_backend(), reason="git's http-backend is not installed")
 async def test_a_delta_bomb_is_refused_leaves_nothing_and_others_go_on(
     sqlite_database: SqliteDatabase, tmp_path: Path

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
@@ -22,6 +22,7 @@ from tests.fakes.code_hosts.github_history import at, problem
 from tests.fakes.code_hosts.gitlab import PROJECT, FakeGitLab
 from tests.fakes.web import content, site
 from tests.support.access.credentials import credential
+from tests.support.properties import examples
 
 YEAR = 1_767_225_600_000
 
@@ -442,7 +443,7 @@ async def test_gitlab_releases_limits_and_faults(lab: FakeGitLab, on_lab: GitLab
     changes=st.lists(st.tuples(st.integers(0, 24), st.booleans()), max_size=25),
     page_size=st.integers(1, 7),
 )
-@settings(max_examples=50)
+@examples(50)
 async def test_whatever_changes_while_paging_the_last_state_of_each_is_read(
     moments: list[int],
     changes: list[tuple[int, bool]],

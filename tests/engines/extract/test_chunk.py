@@ -2,11 +2,12 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engines.extract.chunk import MAX_TOKENS, chunk_markdown, chunk_text, count_tokens
 from holdfast.engines.extract.code import chunk_code
+from tests.support.properties import examples
 
 _ANY_TEXT = st.text(st.sampled_from("ab é.!?\n\t#-=`~漢 "), max_size=600)
 
@@ -53,7 +54,7 @@ def test_hostile_lines_take_no_more_than_linear_time() -> None:
         list(chunk_markdown(line))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(_ANY_TEXT)
 def test_plain_text_loses_no_letter_and_stays_small(text: str) -> None:
     chunks = [chunk.text for chunk in chunk_text(text)]
@@ -61,7 +62,7 @@ def test_plain_text_loses_no_letter_and_stays_small(text: str) -> None:
     assert all(count_tokens(chunk) <= MAX_TOKENS for chunk in chunks)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(_ANY_TEXT)
 def test_markdown_loses_no_letter_outside_its_headings(text: str) -> None:
     chunks = list(chunk_markdown(text))
@@ -70,7 +71,7 @@ def test_markdown_loses_no_letter_outside_its_headings(text: str) -> None:
     assert all(count_tokens(chunk.text) <= MAX_TOKENS for chunk in chunks)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.text(st.sampled_from("ab(){}:\n\t \"'#=,."), max_size=1500))
 def test_code_loses_no_letter_however_broken_it_is(text: str) -> None:
     chunks = [chunk.text for chunk in chunk_code(text, "python")]

@@ -1,13 +1,14 @@
 """Owns the proof that a passage names the lines it stands on, and that what code defines is found in each language."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engines.extract.chunk import chunk_markdown, chunk_text
 from holdfast.engines.extract.code import chunk_code, parse
 from holdfast.engines.extract.lines import Numbered, number, number_markdown
 from holdfast.engines.extract.symbols import definitions
+from tests.support.properties import examples
 
 _ANY_TEXT = st.text(st.sampled_from("ab é.!?\n\t#-=`~漢 "), max_size=600)
 
@@ -23,7 +24,7 @@ def _stand(text: str, passages: list[Numbered]) -> None:
         assert "".join(passage.text.split()) in covered
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(_ANY_TEXT)
 def test_passages_of_any_text_stand_on_their_lines(text: str) -> None:
     _stand(text, list(number(text, chunk_text(text))))
@@ -31,7 +32,7 @@ def test_passages_of_any_text_stand_on_their_lines(text: str) -> None:
     _stand(text, list(number(text, chunk_code(text, "python"))))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(_ANY_TEXT)
 def test_markdown_is_cut_the_same_with_lines_and_without(text: str) -> None:
     passages = list(number_markdown(text))

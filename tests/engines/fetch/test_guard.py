@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, Invalid
@@ -23,6 +23,7 @@ from holdfast.engines.fetch.network.connect import Blocked, SystemResolver
 from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Request
 from holdfast.engines.fetch.network.url import BadUrl, parse_url
 from tests.fakes.web import Names, Site, content, html, redirect, site
+from tests.support.properties import examples
 
 ATTACKS = [
     "http://127.0.0.1:{port}/",
@@ -365,7 +366,7 @@ def test_what_is_no_url_is_refused(text: str) -> None:
         parse_url(text)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.text("ab1.:/@[]%#?\\-_ \t\nüⅫ。０", max_size=30))
 def test_whatever_is_read_as_a_url_reads_the_same_again(rest: str) -> None:
     for text in (f"http://{rest}", f"https://host.test{rest}"):

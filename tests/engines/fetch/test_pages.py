@@ -151,6 +151,7 @@ async def test_a_site_whose_robots_txt_is_broken_is_left_alone(web: Site, reader
         await reader.read(web.url("/a"))
 
 
+@pytest.mark.slow
 async def test_a_page_nested_without_end_is_read_like_any_other() -> None:
     workers = Workers(JOBS, size=1)
     for tag in (b"<div>", b"<ul><li>", b"<b><p>", b"<table><tr><td>", b"<svg><g>"):

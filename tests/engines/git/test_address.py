@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engines.git.transport.address import BadLocation, is_path, parse_location, split_credentials
 from tests.support.access.credentials import credential
+from tests.support.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ _WORDS = (
 _PIECES = st.sampled_from([*_WORDS.split(), "[::1]", "r.git", "@", "C:", "\\", "\n", "\0", " "])
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.one_of(st.lists(_PIECES, max_size=8).map("".join), st.text(max_size=60)))
 def test_any_text_is_refused_or_understood_for_good(text: str) -> None:
     try:

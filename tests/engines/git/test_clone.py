@@ -28,7 +28,11 @@ from tests.support.attacks.delta_bombs import delta_bomb, sending
 from tests.support.code.git import GitRepo, environment
 from tests.support.code.git_server import GitServer, git_server, has_http_backend
 
-pytestmark = pytest.mark.skipif(not has_http_backend(), reason="this machine has no git http-backend")
+# Each test starts processes that read repositories.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_http_backend(), reason="this machine has no git http-backend"),
+]
 
 
 @pytest.fixture

@@ -9,7 +9,11 @@ from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, history, walked
 from tests.support.code.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
 
-pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
+# Each test starts processes that read repositories.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with"),
+]
 
 
 async def test_a_commit_says_who_when_what_and_which_files(tmp_path: Path) -> None:

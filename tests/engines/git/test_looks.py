@@ -15,7 +15,11 @@ from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine
 from tests.support.code.git import BEGAN, GitRepo, has_git
 
-pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
+# Each test starts processes that read repositories.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with"),
+]
 
 
 @pytest.fixture

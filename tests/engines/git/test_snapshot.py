@@ -10,7 +10,11 @@ from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, files_of, snapshot, walked
 from tests.support.code.git import GitRepo, has_git
 
-pytestmark = pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with")
+# Each test starts processes that read repositories.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_git(), reason="this machine has no git to make repositories with"),
+]
 
 _PYTHON = '''"""A module."""
 

@@ -7,7 +7,6 @@ from itertools import count
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as properties
 from hypothesis import strategies as st
 
 from holdfast.engines.events import EventBus
@@ -15,6 +14,7 @@ from holdfast.engines.jobs import JobEngine, JobRun, store, turns
 from holdfast.engines.jobs.model import Claim
 from holdfast.storage.database import Database, Tx
 from tests.engines.jobs.test_jobs import running
+from tests.support.properties import examples
 
 _LEASE_MILLIS = 3_600_000
 _kinds = count()
@@ -138,7 +138,7 @@ _events = st.lists(
 
 
 @given(events=_events)
-@properties(max_examples=40)
+@examples(40)
 async def test_between_two_jobs_of_one_workspace_nobody_waits_for_a_slot_twice(
     database: Database, events: list[tuple[str, int, int]]
 ) -> None:

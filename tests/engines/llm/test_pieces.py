@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import UpstreamFailed
@@ -17,12 +17,13 @@ from holdfast.engines.llm.remote.names import Names, needs_rewriting
 from holdfast.engines.llm.remote.sse import Events, LineTooLong
 from tests.engines.llm.turns import client_tool
 from tests.fakes.llm.model import Turn, calls
+from tests.support.properties import examples
 
 STREAM = b': hello\r\ndata: {"a": 1}\r\n\r\ndata:one\ndata: two\n\nevent: x\nid: 3\n\n\ndata: [DONE]\n\ndata: last'
 EXPECTED = [b'{"a": 1}', b"one\ntwo", b"[DONE]"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
     events, found, at = Events(), list[bytes](), 0
@@ -45,7 +46,7 @@ def assembled(turn: Turn) -> Assembly:
     return made
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 40), st.text(max_size=60))
 def test_calls_are_the_same_however_their_arguments_are_cut(pieces: int, text: str) -> None:
     wanted = (("one", {"text": text}), ("two", {"text": text * 2}))
@@ -110,7 +111,7 @@ def test_usage_adds_up_by_field() -> None:
     }
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.text(min_size=1, max_size=100), max_size=8))
 def test_every_name_goes_out_strict_and_distinct_and_comes_back(names: list[str]) -> None:
     made = Names(names)
@@ -149,6 +150,7 @@ def test_an_answer_of_ever_more_parts_is_broken_off(chunk: Callable[[int], Json]
             made.add(chunk(number))
 
 
+@pytest.mark.slow
 def test_an_event_that_never_ends_is_refused() -> None:
     events = Events()
     with pytest.raises(LineTooLong):

@@ -2,13 +2,14 @@
 
 from itertools import count
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engines.search import Entry, Query
 from holdfast.storage.database import Database
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
 from tests.support.clock import MovableClock
+from tests.support.properties import examples
 
 _names = count()
 _words = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "snake_case", "東京"]), min_size=1, max_size=5)
@@ -45,7 +46,7 @@ def _entries(draw: st.DrawFn) -> list[tuple[int, dict[str, object]]]:
     kind=st.none() | st.sampled_from(["x", "y"]),
     collections=st.none() | st.frozensets(_collections, max_size=2),
 )
-@settings(max_examples=25)
+@examples(25)
 async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
     database: Database,
     clock: MovableClock,

@@ -5,10 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.features.artifacts.diff import MAX_CHANGES, find_edits, unified_diff
+from tests.support.properties import examples
 
 _TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "long line"]), max_size=30).map("\n".join)
 
@@ -37,7 +38,7 @@ def _applied(old: str, diff: str) -> str:
     return "".join(made + lines[at:])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(_TEXTS, _TEXTS)
 def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
     diff, added, removed = unified_diff(old, new, "a", "b")

@@ -19,6 +19,9 @@ from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import RepositoryWorld, repository_world
 
+# Each test starts processes that read repositories.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def world(

@@ -21,6 +21,9 @@ from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import RepositoryWorld, repository_world
 
+# Each test starts processes that read repositories.
+pytestmark = pytest.mark.slow
+
 QUESTION = "Why are sessions kept in PostgreSQL?"
 REASON = "Redis lost every session on restart because it ran without a disk"
 SUBJECT = "Keep sessions in PostgreSQL instead of Redis"

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.features.audit import chain
 from holdfast.storage.database import Database, Tx
 from tests.features.audit.test_audit import OTHER, OWNER, write
 from tests.support.features.audit import audit_trail
+from tests.support.properties import examples
 
 Rows = list[dict[str, Any]]
 State = dict[str, Rows]
@@ -289,7 +290,7 @@ _prepared: dict[Path, Prepared] = {}
 @given(tamperings=st.lists(_tamperings, max_size=2), chained=st.booleans())
 @example(tamperings=[], chained=False)
 @example(tamperings=[], chained=True)
-@settings(max_examples=120)
+@examples(120)
 async def test_whatever_one_or_two_things_somebody_does_is_found(
     database: Database, tmp_path: Path, tamperings: list[Tampering], chained: bool
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
@@ -16,6 +16,7 @@ from holdfast.features.client_bundles.blocks import marks, merge_block, merge_ig
 from holdfast.features.client_bundles.folder import NotWritten, diff, plan, write
 from holdfast.features.client_bundles.model import BundleFile, Unmergeable
 from holdfast.features.client_bundles.values import Exactly, merged
+from tests.support.properties import examples
 
 BEGIN, END = marks("xerotier")
 OURS: dict[str, Any] = {
@@ -155,7 +156,7 @@ def comments(text: str) -> list[str]:
     return [found for found in outside_strings if found]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(documents())
 def test_whatever_is_in_the_file_stays_and_a_second_run_changes_nothing(text: str) -> None:
     before = jsonc.parse(text)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from holdfast.engines.extract.model import Limits
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
@@ -19,6 +21,7 @@ async def test_a_file_that_cannot_be_read_fails_its_job_with_the_reason_at_the_f
     assert (job.state, job.attempts, job.error) == ("failed", 1, document.reason)
 
 
+@pytest.mark.slow
 async def test_hostile_pages_of_one_workspace_are_read_and_anothers_file_with_them(
     database: Database, clock: MovableClock
 ) -> None:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound, UpstreamFailed
@@ -15,6 +15,7 @@ from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock
 from tests.support.features.intelligence import Stage, stage
+from tests.support.properties import examples
 
 
 def _citations(markdown: str) -> set[int]:
@@ -130,7 +131,7 @@ _sources = st.lists(
 
 
 @given(_texts, _sources, st.integers(MIN_BUDGET, 2_000))
-@settings(max_examples=60)
+@examples(60)
 def test_no_extract_exceeds_its_budget_and_every_source_is_cited(
     topic: str, sources: list[Source], budget: int
 ) -> None:
@@ -141,7 +142,7 @@ def test_no_extract_exceeds_its_budget_and_every_source_is_cited(
 
 
 @given(st.text(max_size=3_000), _sources, st.integers(MIN_BUDGET, 2_000))
-@settings(max_examples=60)
+@examples(60)
 def test_whatever_a_model_writes_the_answer_keeps_to_the_budget(
     written: str, sources: list[Source], budget: int
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid, NotFound
@@ -25,6 +25,7 @@ from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock
 from tests.support.features.intelligence import Stage, decision_ref, stage
+from tests.support.properties import examples
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ _materials = st.builds(
 
 
 @given(_materials, _texts, st.integers(MIN_BUDGET, 3_000))
-@settings(max_examples=60)
+@examples(60)
 def test_no_brief_exceeds_its_budget(material: Material, name: str, budget: int) -> None:
     brief = write_brief("ws", name, material, budget, START)
     assert brief.tokens == tokens_of(brief.markdown) <= budget

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Conflict, Invalid, NotFound
@@ -13,6 +13,7 @@ from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
 from tests.support.features.intelligence import Stage, decision_ref, milestone_ref, stage
+from tests.support.properties import examples
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ _tellings = st.lists(
 
 
 @given(_tellings)
-@settings(max_examples=15)
+@examples(15)
 async def test_whatever_is_told_each_fact_is_kept_once(
     sqlite_database: SqliteDatabase, tellings: list[tuple[int, str, int]]
 ) -> None:

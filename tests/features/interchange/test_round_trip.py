@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
@@ -15,6 +15,7 @@ from holdfast.features.memory.model import Change, NewMemory
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.interchange import InterchangeWorld, interchange_world
+from tests.support.properties import examples
 
 ODD = st.text(
     st.characters(codec="utf-8", exclude_characters="\x00") | st.sampled_from("\n\t\"'\\#-:é\u2028\x85"),
@@ -72,7 +73,7 @@ async def _live(world: InterchangeWorld, workspace_id: str, steps: list[tuple[in
         await world.intelligence.relations.relate(person, workspace_id, NewRelation(first, second, "informs", "note"))
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(steps=STEPS)
 async def test_an_export_brought_into_an_empty_workspace_exports_the_same_again(
     database: Database, steps: list[tuple[int, str, int]]
@@ -91,7 +92,7 @@ async def test_an_export_brought_into_an_empty_workspace_exports_the_same_again(
     assert await world.export(first) == exported
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     front=st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), ODD | st.integers() | st.lists(ODD)), body=ODD
 )
@@ -101,7 +102,7 @@ def test_any_front_matter_and_body_are_read_back_as_written(front: dict[str, obj
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@examples(100)
 @given(front=st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), ODD | st.lists(ODD)), body=ODD)
 def test_yaml_reads_our_front_matter_as_we_do(front: dict[str, object], body: str) -> None:
     """Whoever edits an export by hand leaves it to YAML: it must mean the same there."""

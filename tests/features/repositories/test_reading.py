@@ -18,6 +18,9 @@ from tests.support.code.git import GitRepo
 from tests.support.code.git_server import GitServer, git_server, has_http_backend
 from tests.support.code.repositories import RepositoryWorld, repository_world
 
+# Each test starts processes that read repositories.
+pytestmark = pytest.mark.slow
+
 LAMP = "".join(f"Line {number} of the lamp.\n" for number in range(1, 11))
 
 

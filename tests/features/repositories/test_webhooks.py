@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid
@@ -19,6 +19,7 @@ from holdfast.features.repositories.model import Repository
 from holdfast.storage.database import Database
 from tests.features.repositories.hosted import Hosted, hosted
 from tests.support.clock import MovableClock
+from tests.support.properties import examples
 
 SECRET = "a secret with ümlaut"
 HUB = "https://github.com/octo/tides.git"
@@ -208,7 +209,7 @@ _VALUES = st.one_of(
 
 
 @given(headers=st.dictionaries(_NAMES, _VALUES), body=st.binary(max_size=400))
-@settings(max_examples=120)
+@examples(120)
 async def test_no_headers_get_in_without_the_secret(
     headers: dict[str, str], body: bytes, on_sqlite: Hosted, hooks: tuple[Repository, Webhooks]
 ) -> None:
@@ -219,7 +220,7 @@ async def test_no_headers_get_in_without_the_secret(
 
 
 @given(body=st.binary(max_size=400), event=st.text(max_size=30), delivery=st.text(max_size=300))
-@settings(max_examples=120)
+@examples(120)
 async def test_a_signed_delivery_of_anything_is_answered(
     body: bytes, event: str, delivery: str, hooks: tuple[Repository, Webhooks]
 ) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.credential import Place
@@ -13,6 +13,7 @@ from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.llm.remote.connection import parse_base_url, request_head
 from holdfast.features.secrets.hosts import checked_hosts
 from holdfast.features.secrets.model import why_kept
+from tests.support.properties import examples
 
 GOOD = "good.example"
 _PIECES = st.sampled_from(
@@ -31,7 +32,7 @@ _TEXTS = st.one_of(
 BOUND = (GOOD,)
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(_TEXTS)
 def test_an_upstream_gets_a_secret_only_where_its_connection_goes_to_the_secrets_host(text: str) -> None:
     try:
@@ -45,7 +46,7 @@ def test_an_upstream_gets_a_secret_only_where_its_connection_goes_to_the_secrets
         assert f"\r\nhost: {GOOD}\r\n".encode() in head
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(_TEXTS)
 def test_a_git_server_gets_a_token_only_where_its_clone_goes_to_the_secrets_host(text: str) -> None:
     try:
@@ -63,7 +64,7 @@ def test_a_git_server_gets_a_token_only_where_its_clone_goes_to_the_secrets_host
             assert (again.scheme, again.host, again.port) == ("https", GOOD, 443)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.one_of(st.lists(_PIECES, max_size=5).map("".join), st.text(max_size=30)))
 def test_a_host_that_is_kept_reads_the_same_again_and_covers_one_place(text: str) -> None:
     try:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.features.synthesis.sources.codeowners import matches, parse_code_owners
+from tests.support.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ NAME = st.sampled_from(["a", "b", "ab", "abb", "c.c", "a.c", "x"])
     st.booleans(),
     st.lists(NAME, min_size=1, max_size=5),
 )
-@settings(max_examples=400)
+@examples(400)
 def test_globs_agree_with_a_matcher_of_another_kind(
     parts: list[str], leading: bool, trailing: bool, names: list[str]
 ) -> None:

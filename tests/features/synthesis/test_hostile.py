@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.features.synthesis.sources import cues
@@ -16,13 +17,14 @@ from tests.features.synthesis.shop import findings, last_job, synthesised
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import repository_world
+from tests.support.properties import examples
 
 TEXT = st.text(st.sampled_from("ab Z.#*`-_|<>![](){}\"'\n\t:=@$%\\/é\u200b0"), max_size=400)
 TOKEN = "ghp_" + "a1B2" * 10
 
 
 @given(TEXT, st.sampled_from(sorted(LANGUAGES)))
-@settings(max_examples=150)
+@examples(150)
 def test_any_text_is_read_somehow(text: str, language: str) -> None:
     lines = text.split("\n")
     for block in blocks(lines):
@@ -48,6 +50,7 @@ def test_patterns_and_texts_made_to_stall_do_not() -> None:
     outline("python", ["from " + "." * 900] * 400)
 
 
+@pytest.mark.slow
 async def test_a_repository_made_to_break_it_is_summed_up(
     sqlite_database: Database, clock: MovableClock, tmp_path: Path
 ) -> None:

@@ -15,6 +15,9 @@ from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import RepositoryWorld, repository_world
 
+# Each test starts processes that read repositories.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def here(database: Database, clock: MovableClock, tmp_path: Path) -> AsyncIterator[RepositoryWorld]:

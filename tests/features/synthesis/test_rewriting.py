@@ -13,6 +13,9 @@ from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import RepositoryWorld, repository_world
 
+# Each test starts processes that read repositories.
+pytestmark = pytest.mark.slow
+
 GOOD = (
     'Shop "sells tea to restaurants" [1 "sells tea to restaurants"] and was written by aliens [99].\n\n'
     "It is run on the moon and cites nothing.\n\n"

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from holdfast.core.clock import SystemClock
@@ -25,6 +24,7 @@ from tests.support.access.escalation import (
     sign_in_again,
     take,
 )
+from tests.support.properties import examples
 from tests.support.server import TestServer, serving
 
 
@@ -98,7 +98,7 @@ async def attack(
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@examples(30)
 @drawn(start=_people, steps=_sequences(OPERATIONS))
 async def test_no_person_gets_more_than_they_were_given(
     at: TestServer, http: httpx.AsyncClient, start: str, steps: list[Step]
@@ -107,7 +107,7 @@ async def test_no_person_gets_more_than_they_were_given(
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@examples(30)
 @drawn(start=_starting_keys, steps=_sequences((*_of_keys, *_of_keys, *OPERATIONS)))
 async def test_no_key_gets_more_than_it_was_given(
     at: TestServer, http: httpx.AsyncClient, start: dict[str, Any], steps: list[Step]

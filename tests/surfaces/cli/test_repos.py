@@ -84,6 +84,7 @@ def test_a_second_sync_of_an_unchanged_repository_reads_nothing(holdfast: Cli, s
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("KS-3")
 def test_a_repository_is_searched_and_asked(holdfast: Cli, shop: GitRepo) -> None:
     holdfast.json("repos", "add", shop.path, "--wait")
@@ -104,6 +105,7 @@ def test_a_repository_is_searched_and_asked(holdfast: Cli, shop: GitRepo) -> Non
     assert "floating point" in markdown.stdout and "shop@" in markdown.stdout
 
 
+@pytest.mark.slow
 def test_a_repository_is_summed_up(holdfast: Cli, shop: GitRepo) -> None:
     shop.tag("v1.0", "The first release")
     holdfast.json("repos", "add", shop.path, "--wait")
@@ -120,6 +122,7 @@ def test_a_repository_is_summed_up(holdfast: Cli, shop: GitRepo) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_a_repository_says_does_not_command_the_terminal(holdfast: Cli, shop: GitRepo) -> None:
     shop.commit("Paint \x1b[31mred\x1b]0;title\x07 the okapi fence")
     holdfast.json("repos", "add", shop.path, "--wait")
@@ -129,6 +132,7 @@ def test_what_a_repository_says_does_not_command_the_terminal(holdfast: Cli, sho
         assert "\x1b" not in output and "\x07" not in output
 
 
+@pytest.mark.slow
 def test_a_repository_that_cannot_be_read_fails_the_command(holdfast: Cli, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     refused = holdfast.run("repos", "add", tmp_path / "plain", "--json")
@@ -156,6 +160,7 @@ def test_without_waiting_a_repository_is_only_queued(holdfast: Cli, shop: GitRep
     assert holdfast.json("repos", "status", "my-shop")["work"] == []
 
 
+@pytest.mark.slow
 def test_a_repository_is_forgotten(holdfast: Cli, shop: GitRepo) -> None:
     holdfast.json("repos", "add", shop.path, "--wait")
     assert holdfast.json("repos", "remove", "shop", "--yes") == {"slug": "shop", "removed": True}

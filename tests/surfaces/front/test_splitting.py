@@ -2,12 +2,13 @@
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError
 from holdfast.surfaces.http.protocol.chunks import Chunks
 from holdfast.surfaces.http.protocol.heads import HeadReader
+from tests.support.properties import examples
 
 HEAD = st.builds(
     lambda method, target, fields, early: (
@@ -59,7 +60,7 @@ def body(parts: list[bytes]) -> tuple[bytes, bytes, bool] | str:
     return held, left, chunks.done
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(HEAD, min_size=1, max_size=3), st.lists(st.integers(0, 2000), max_size=12))
 def test_heads_are_the_same_however_they_are_cut(requests: list[bytes], cuts: list[int]) -> None:
     raw = b"".join(requests)
@@ -69,7 +70,7 @@ def test_heads_are_the_same_however_they_are_cut(requests: list[bytes], cuts: li
     assert heads([raw[at : at + 1] for at in range(len(raw))]) == whole
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(HEAD, NOISE, st.integers(0, 300), st.lists(st.integers(0, 2000), max_size=12))
 def test_spoilt_heads_are_refused_or_taken_however_they_are_cut(
     request: bytes, noise: bytes, where: int, cuts: list[int]
@@ -87,7 +88,7 @@ CHUNK = st.builds(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.lists(CHUNK, max_size=8),
     st.sampled_from((b"", b"X-A: b\r\n")),
@@ -104,7 +105,7 @@ def test_chunks_are_the_same_however_they_are_cut(
     assert body([raw[at : at + 1] for at in range(len(raw))]) == whole
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(CHUNK, max_size=4), NOISE, st.integers(0, 300), st.lists(st.integers(0, 2000), max_size=12))
 def test_spoilt_chunks_are_refused_or_taken_however_they_are_cut(
     chunks: list[bytes], noise: bytes, where: int, cuts: list[int]

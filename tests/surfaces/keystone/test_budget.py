@@ -17,7 +17,11 @@ from tests.support.clock import MovableClock
 from tests.surfaces.keystone.harness import Keystone, serve_keystone
 from tests.surfaces.keystone.ingested import WHY, ingest, small_repository
 
-pytestmark = pytest.mark.contract("KS-6")
+# Each test starts processes that read repositories.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.contract("KS-6"),
+]
 
 SUNDAY = parse_time("2026-11-15T23:59:59.999Z", "t")
 MONDAY = parse_time("2026-11-16T00:00:00Z", "t")

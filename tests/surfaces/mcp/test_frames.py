@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.surfaces.mcp.transport.wire import Message, WireError, parse
+from tests.support.properties import examples
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
 values = st.recursive(
@@ -33,7 +34,7 @@ frames = st.fixed_dictionaries(
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=150)
+@examples(150)
 def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
     try:
         assert isinstance(parse(raw), Message)
@@ -42,7 +43,7 @@ def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
 
 
 @given(frames)
-@settings(max_examples=150)
+@examples(150)
 def test_any_frame_is_a_message_with_sound_parts_or_a_wire_error(frame: dict[str, Any]) -> None:
     try:
         message = parse(json.dumps(frame).encode())

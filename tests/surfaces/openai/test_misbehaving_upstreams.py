@@ -360,6 +360,7 @@ ODD_CHOICES: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 async def test_chunks_of_any_shape_end_in_a_stream_or_in_an_error(
     sqlite_server: TestServer, upstream: FakeModel, url: str, streamed: bool
 ) -> None:

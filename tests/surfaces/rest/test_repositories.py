@@ -166,6 +166,7 @@ async def test_repositories_are_searched_and_asked(server: TestServer, project: 
         assert unknown.status_code == 422 and unknown.json()["error"]["fields"][0]["field"] == "types"
 
 
+@pytest.mark.slow
 async def test_another_workspaces_repositories_are_neither_searched_nor_asked(
     sqlite_server: TestServer, project: GitRepo
 ) -> None:
@@ -220,6 +221,7 @@ async def test_a_location_that_is_no_git_url_is_refused(sqlite_server: TestServe
     assert answer.json()["error"]["fields"][0]["field"] == "location"
 
 
+@pytest.mark.slow
 async def test_names_of_operations_are_no_slugs(sqlite_server: TestServer, project: GitRepo) -> None:
     async with sqlite_server.client() as client:
         taken = await client.post(_base(sqlite_server), json={"location": str(project.path), "slug": "search"})
@@ -244,6 +246,7 @@ async def test_what_waits_for_a_repository_can_be_stopped(sqlite_server: TestSer
     assert again["work"][0]["job_id"] != waiting["work"][0]["job_id"]
 
 
+@pytest.mark.slow
 async def test_webhooks_are_signed_with_a_secret_of_the_workspace(sqlite_server: TestServer, project: GitRepo) -> None:
     server = sqlite_server
     async with server.client() as client:
@@ -257,6 +260,7 @@ async def test_webhooks_are_signed_with_a_secret_of_the_workspace(sqlite_server:
     assert none.json()["secret"] is None
 
 
+@pytest.mark.slow
 async def test_a_repository_is_not_found_by_another_workspaces_path(
     sqlite_server: TestServer, project: GitRepo
 ) -> None:
@@ -270,6 +274,7 @@ async def test_a_repository_is_not_found_by_another_workspaces_path(
         assert (await client.get(f"{_base(server)}/shop")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_reader_may_look_but_not_change(sqlite_server: TestServer, project: GitRepo) -> None:
     server = sqlite_server
     reader = await server.mint("read", name="reader")
