@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from bench.report import Figure, finish, options
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import LoopRequest, LoopTool, Outcome
+from holdfast.engines.llm.model import LoopRequest, LoopTool
 from tests.fakes.llm.model import Turn, calls, says
 
 Json = dict[str, Any]

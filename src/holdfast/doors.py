@@ -227,9 +227,8 @@ def _answers(tx: Tx) -> None:
 
 def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -> "McpSurface":
     from holdfast.mcp_door import build_mcp
-    from holdfast.toolboxes import build_toolbox, product_tools
 
-    return build_mcp(settings, services, authenticator, build_toolbox(services, product_tools(services)))
+    return build_mcp(settings, services, authenticator, services.gateway)
 
 
 def _keystone(settings: Settings, services: Services, authenticator: Authenticator) -> "KeystoneSurface":

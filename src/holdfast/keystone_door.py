@@ -2,13 +2,11 @@
 
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.settings import Settings
-from holdfast.features.repositories import tools as repository_tools
 from holdfast.features.usage.window import Windows
 from holdfast.services import Services
 from holdfast.surfaces.http.admission import LimitedGate
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
-from holdfast.toolboxes import build_toolbox
 
 
 def build_keystone(
@@ -16,10 +14,9 @@ def build_keystone(
 ) -> KeystoneSurface:
     """The endpoint for agents that ask about repositories."""
     windows = Windows(services.database, clock or SystemClock())
-    tools = repository_tools.tools(services.repositories, services.repository_finding, services.ask)
     return KeystoneSurface(
         gate=LimitedGate(authenticator, windows, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
-        gateway=build_toolbox(services, tools),
+        gateway=services.gateway,
         clients=services.clients,
         settings=KeystoneSettings(
             enabled=settings.mcp_enabled,

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.jobs.engine import JobEngine
@@ -35,6 +36,7 @@ from holdfast.features.repositories.hosts.webhooks import Webhooks
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.responses.service import ResponseService
 from holdfast.features.secrets.service import Secrets
+from holdfast.features.server_tools.budget import ResearchBudget
 from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
@@ -82,6 +84,8 @@ class Services:
     models: EndpointModels
     client_bundles: ClientBundles
     web: WebAccess
+    research_budget: ResearchBudget
+    gateway: Gateway
     chats: ChatService
     chat_turns: ChatTurns
     responses: ResponseService

@@ -68,8 +68,7 @@ from holdfast.features.repositories.overview import overview
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.responses import service as responses
 from holdfast.features.secrets.service import Secrets
-from holdfast.features.server_tools.chat_gate import ResearchGate
-from holdfast.features.server_tools.chat_research import ResearchTools
+from holdfast.features.server_tools.budget import ResearchBudget
 from holdfast.features.synthesis.service import CONCURRENCY as SYNTHESES_AT_ONCE
 from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.usage.limiter import Limiter
@@ -78,6 +77,7 @@ from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.services import Services
 from holdfast.storage.database import Database, Tx
+from holdfast.toolboxes import build_gateway, product_catalog
 
 
 def build_services(settings: Settings, database: Database, clock: Clock, embedder: Embedder | None = None) -> Services:
@@ -219,11 +219,12 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
     jobs.handle(POLL_KIND, polling.run, concurrency=1, every_seconds=polling.turn_seconds)
     vector_stores = VectorStoreService(database, audit, workspaces, documents, clock)
     chats = ChatService(database, audit, workspaces, search, events, clock)
-    research_gate = ResearchGate(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
+    research_budget = ResearchBudget(database, limiter, clock, calls_per_minute=settings.research_calls_per_minute)
     loop = Loop()
+    gateway = build_gateway(lambda: product_catalog(services), audit, artifacts, usage)
     chat_turns = ChatTurns(
         TurnRecord(database, chats, workspaces, search, clock),
-        ChatTools(ResearchTools(web, research_gate), memory, artifacts, documents, vector_stores),
+        ChatTools(gateway, documents, vector_stores),
         Reminders(memory),
         workspaces,
         usage,
@@ -269,6 +270,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             models,
             usage,
             loop,
+            gateway,
             weekly_tokens=settings.weekly_token_limit,
         ),
         git=git,
@@ -284,6 +286,8 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
             max_sessions_each=settings.mcp_max_sessions_each,
         ),
         web=web,
+        research_budget=research_budget,
+        gateway=gateway,
         chats=chats,
         chat_turns=chat_turns,
         responses=responses.ResponseService(database, audit, workspaces, jobs, clock),

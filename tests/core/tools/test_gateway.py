@@ -1,5 +1,7 @@
 """How a tool is run for whoever asks: who sees it, how wrong input is told, what becomes of large results."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -10,7 +12,10 @@ from holdfast.core.access import Access, NeededTier
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid
 from holdfast.core.principal import Principal, Tier
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tools.gateway import Gateway, Spilled, ToolRefused, ToolUnknown, shortened
+from holdfast.core.tools.deadline import TookTooLong
+from holdfast.core.tools.gateway import Catalog, Gateway, ToolRefused, ToolUnknown
+from holdfast.core.tools.outcome import Spilled
+from holdfast.core.tools.shortening import shortened
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
 
@@ -52,16 +57,20 @@ def _tool(name: str, handler: Any = _count, tier: NeededTier = "core") -> AnyToo
     return Tool(name, name, name, Given, Answer, handler, Annotations(read_only=True), access)
 
 
+def _gateway(tools: list[AnyTool], **hooks: Any) -> Gateway:
+    return Gateway(lambda: Catalog(tools), **hooks)
+
+
 def _principal(tier: Tier = "all") -> Principal:
     return Principal("org_1", "key_1", "key", False, frozenset({"inference"}), tier=tier)
 
 
 def _call(tier: Tier = "all", workspace_id: str | None = "ws_1") -> ToolCall:
-    return ToolCall(_principal(tier), workspace_id)
+    return ToolCall(_principal(tier), workspace_id, "mcp")
 
 
 async def test_a_call_gives_text_and_the_same_as_data() -> None:
-    outcome = await Gateway([_tool("a")]).call(_call(), "a", {"count": 1})
+    outcome = await _gateway([_tool("a")]).call(_call(), "a", {"count": 1})
     assert outcome.data == {"items": ["x" * 100], "note": None, "inner": None}
     assert "xxx" in outcome.text
 
@@ -77,7 +86,7 @@ async def test_a_call_gives_text_and_the_same_as_data() -> None:
 )
 async def test_wrong_arguments_are_named(given: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
-        await Gateway([_tool("a")]).call(_call(), "a", given)
+        await _gateway([_tool("a")]).call(_call(), "a", given)
     assert [wrong.field for wrong in caught.value.fields] == [field]
 
 
@@ -87,8 +96,8 @@ async def test_tools_above_the_tier_are_neither_seen_nor_run_and_the_denial_is_t
     async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
         told.append((name, error.code))
 
-    gateway = Gateway([_tool("a"), _tool("b", tier="intel"), _tool("c", _refuse)], denied=denied)
-    assert [tool.name for tool in gateway.visible(_principal("core"))] == ["a", "c"]
+    gateway = _gateway([_tool("a"), _tool("b", tier="intel"), _tool("c", _refuse)], denied=denied)
+    assert [tool.name for tool in gateway.visible(_principal("core"), "mcp")] == ["a", "c"]
     with pytest.raises(ToolRefused):
         await gateway.call(_call("core"), "b", {"count": 1})
     with pytest.raises(Forbidden):
@@ -100,12 +109,12 @@ async def test_tools_above_the_tier_are_neither_seen_nor_run_and_the_denial_is_t
 
 async def test_a_tool_that_answers_another_model_is_our_mistake() -> None:
     with pytest.raises(TypeError):
-        await Gateway([_tool("a", _wrong)]).call(_call(), "a", {"count": 1})
+        await _gateway([_tool("a", _wrong)]).call(_call(), "a", {"count": 1})
 
 
 async def test_every_ending_is_observed() -> None:
     seen: list[tuple[str, str]] = []
-    gateway = Gateway(
+    gateway = _gateway(
         [_tool("a"), _tool("c", _refuse)], observe=lambda call, name, ending, seconds: seen.append((name, ending))
     )
     await gateway.call(_call(), "a", {"count": 1})
@@ -122,7 +131,7 @@ async def test_a_large_result_is_set_aside_and_what_stays_follows_the_schema() -
         kept.append(text)
         return Spilled("art_1", "xerotier://artifact/art_1", len(text))
 
-    gateway = Gateway([_tool("a")], spill=spill, max_result_bytes=10_000)
+    gateway = _gateway([_tool("a")], spill=spill, max_result_bytes=10_000)
     small = await gateway.call(_call(), "a", {"count": 5})
     assert small.spilled is None
     large = await gateway.call(_call(), "a", {"count": 500})
@@ -140,7 +149,7 @@ def test_shortening_ends_below_the_cap_whatever_the_shape() -> None:
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two tools"):
-        Gateway([_tool("a"), _tool("a")])
+        _gateway([_tool("a"), _tool("a")]).listed("mcp")
 
 
 def test_the_schema_of_arguments_has_no_references_nulls_or_titles() -> None:
@@ -172,3 +181,60 @@ def test_the_schema_of_results_accepts_every_result() -> None:
         jsonschema.validate(answer.model_dump(mode="json"), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"note": 1}, schema)
+
+
+@pytest.mark.contract("XS-4")
+async def test_a_tool_that_takes_too_long_is_cancelled_and_told() -> None:
+    cancelled = asyncio.Event()
+
+    async def hang(call: ToolCall, given: Given) -> Answer:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    with pytest.raises(TookTooLong) as caught:
+        await _gateway([_tool("a", hang)]).call(replace(_call(), seconds=0.05), "a", {"count": 1})
+    await asyncio.wait_for(cancelled.wait(), 30)
+    assert caught.value.message == "a did not finish within 0.05 seconds."
+
+
+async def test_a_tool_that_ignores_its_cancellation_does_not_hold_the_answer() -> None:
+    release = asyncio.Event()
+
+    async def stubborn(call: ToolCall, given: Given) -> Answer:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return Answer(items=[])
+
+    with pytest.raises(TookTooLong):
+        await _gateway([_tool("a", stubborn)]).call(replace(_call(), seconds=0.05), "a", {"count": 1})
+    release.set()
+
+
+async def test_whoever_is_cancelled_cancels_the_tool() -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hang(call: ToolCall, given: Given) -> Answer:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    for seconds in (None, 60.0):
+        started.clear()
+        cancelled.clear()
+        running = asyncio.create_task(
+            _gateway([_tool("a", hang)]).call(replace(_call(), seconds=seconds), "a", {"count": 1})
+        )
+        await asyncio.wait_for(started.wait(), 30)
+        running.cancel()
+        await asyncio.wait_for(cancelled.wait(), 30)
+        with pytest.raises(asyncio.CancelledError):
+            await running

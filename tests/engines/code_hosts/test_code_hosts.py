@@ -1,14 +1,14 @@
 """GitHub and GitLab: the three modes against strict fakes, limits, renames, and names that mean something else."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from holdfast.core.errors import Invalid, NotFound, RateLimited, UpstreamFailed
-from holdfast.engines.code_hosts.engine import CodeRequest, CodeSearch
+from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
-from holdfast.engines.code_hosts.model import CHARACTERS, Hits, Overview
+from holdfast.engines.code_hosts.model import CHARACTERS
 from holdfast.engines.fetch.network.guard import Guard
 from tests.fakes.code_hosts import github as fake_github
 from tests.fakes.code_hosts import gitlab as fake_gitlab
@@ -49,8 +49,7 @@ def on_gitlab(lab: FakeGitLab, token: str | None = fake_gitlab.TOKEN) -> CodeSea
 
 @pytest.mark.contract("XS-T3")
 async def test_github_search_gives_snippets_and_the_first_three_files_whole(hub: FakeGitHub) -> None:
-    found = await on_github(hub).run(CodeRequest(query="tide", language="python", max_results=4))
-    assert isinstance(found, Hits)
+    found = await on_github(hub).search("tide", language="python", max_results=4)
     assert found.total == 4
     assert [hit.content is not None for hit in found.results] == [True, True, True, False]
     assert (found.results[0].path, found.results[0].content) == ("src/tides.py", "def rise():\n    return 'tide'\n")
@@ -61,8 +60,7 @@ async def test_github_search_gives_snippets_and_the_first_three_files_whole(hub:
 
 @pytest.mark.contract("XS-T3")
 async def test_github_review_gives_a_repository_at_a_glance(hub: FakeGitHub) -> None:
-    found = await on_github(hub, token=None).run(CodeRequest(repository="octo/tides"))
-    assert isinstance(found, Overview)
+    found = await on_github(hub, token=None).overview("octo/tides")
     assert (found.repository, found.stars, found.license) == ("octo/tides", 321, "Apache-2.0")
     assert found.languages == {"Python": 75.0, "Shell": 25.0}
     assert found.readme.startswith("# Tides")
@@ -76,8 +74,7 @@ async def test_github_review_gives_a_repository_at_a_glance(hub: FakeGitHub) -> 
 async def test_github_browse_reads_files_and_lists_directories_in_order(hub: FakeGitHub) -> None:
     hub.files["big.txt"] = b"x" * 1_200_000
     paths = ("src/tides.py", "/src/", "docs/a b.md", "logo.png", "absent", "big.txt")
-    found = await on_github(hub).run(CodeRequest(repository="octo/tides", paths=paths))
-    assert isinstance(found, list)
+    found = await on_github(hub).read("octo/tides", paths)
     assert [read.kind for read in found] == ["file", "directory", "file", "error", "error", "file"]
     assert [entry.path for entry in found[1].entries] == ["src/deep", "src/moon.py", "src/tides.py"]
     assert "binary" in found[3].content
@@ -128,8 +125,7 @@ async def test_a_hit_survives_a_limit_on_reading_its_file(hub: FakeGitHub) -> No
 
 @pytest.mark.contract("XS-T4")
 async def test_gitlab_search_gives_snippets_and_the_first_three_files_whole(lab: FakeGitLab) -> None:
-    found = await on_gitlab(lab).run(CodeRequest(query="tide", language="python"))
-    assert isinstance(found, Hits)
+    found = await on_gitlab(lab).search("tide", language="python")
     assert [hit.path for hit in found.results] == ["src/tides.py", "src/moon.py", "src/deep/er/sun.py"]
     assert all(hit.content for hit in found.results)
     assert found.results[0].url == f"{lab.url}/{PROJECT}/-/blob/main/src/tides.py#L3"
@@ -138,8 +134,7 @@ async def test_gitlab_search_gives_snippets_and_the_first_three_files_whole(lab:
 @pytest.mark.contract("XS-T4")
 async def test_gitlab_review_pages_through_the_tree(lab: FakeGitLab) -> None:
     lab.files |= {f"many/{number:03}.txt": b"x" for number in range(250)}
-    found = await on_gitlab(lab, token=None).run(CodeRequest(repository=f"{lab.url}/{PROJECT}/-/tree/main"))
-    assert isinstance(found, Overview)
+    found = await on_gitlab(lab, token=None).overview(f"{lab.url}/{PROJECT}/-/tree/main")
     assert (found.repository, found.license, found.languages["Python"]) == (PROJECT, "mit", 75.0)
     assert found.readme.startswith("# Tides")
     assert len(found.tree) == len(lab.files) + 5
@@ -149,8 +144,7 @@ async def test_gitlab_review_pages_through_the_tree(lab: FakeGitLab) -> None:
 
 @pytest.mark.contract("XS-T4")
 async def test_gitlab_browse_reads_files_and_lists_directories(lab: FakeGitLab) -> None:
-    found = await on_gitlab(lab).run(CodeRequest(repository=PROJECT, path="src", paths=("docs/a b.md", "absent", "")))
-    assert isinstance(found, list)
+    found = await on_gitlab(lab).read(PROJECT, ("src", "docs/a b.md", "absent", ""))
     assert [read.kind for read in found] == ["directory", "file", "error", "directory"]
     assert [entry.path for entry in found[0].entries] == ["src/deep", "src/moon.py", "src/tides.py"]
     assert found[1].content == "tide in docs"
@@ -169,25 +163,23 @@ async def test_gitlabs_limits_and_refusals_are_told(lab: FakeGitLab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "field"),
+    ("ask", "field"),
     [
-        (CodeRequest(), "query"),
-        (CodeRequest(query="x", repository="a/b"), "query"),
-        (CodeRequest(query="x" * 257), "query"),
-        (CodeRequest(query="x", max_results=31), "max_results"),
-        (CodeRequest(query="x", language="a b"), "language"),
-        (CodeRequest(repository="a/b/c"), "repository"),
-        (CodeRequest(repository="../secrets"), "repository"),
-        (CodeRequest(repository="a/b?x=1"), "repository"),
-        (CodeRequest(repository="https://gitlab.com/a/b"), "repository"),
-        (CodeRequest(repository="a/b", paths=tuple(str(number) for number in range(11))), "paths"),
-        (CodeRequest(repository="a/b", path="../../user"), "path"),
+        (lambda code: code.search("x" * 257), "query"),
+        (lambda code: code.search("x", max_results=31), "max_results"),
+        (lambda code: code.search("x", language="a b"), "language"),
+        (lambda code: code.overview("a/b/c"), "repository"),
+        (lambda code: code.overview("../secrets"), "repository"),
+        (lambda code: code.overview("a/b?x=1"), "repository"),
+        (lambda code: code.overview("https://gitlab.com/a/b"), "repository"),
+        (lambda code: code.read("a/b", tuple(str(number) for number in range(11))), "paths"),
+        (lambda code: code.read("a/b", ("../../user",)), "path"),
     ],
 )
 async def test_a_request_that_makes_no_sense_is_refused_before_anything_is_sent(
-    request_: CodeRequest, field: str, hub: FakeGitHub
+    ask: Callable[[CodeSearch], Awaitable[object]], field: str, hub: FakeGitHub
 ) -> None:
     with pytest.raises(Invalid) as caught:
-        await on_github(hub).run(request_)
+        await ask(on_github(hub))
     assert caught.value.fields[0].field == field
     assert hub.asked == []

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.citations import CitationCheck, Source, Sources, bibliography
-from holdfast.engines.llm.model import CallEvent, Outcome
+from holdfast.engines.llm.model import CallEvent
 
 HERONS = Source(1, "Herons", "https://birds.test/herons", "Grey herons nest in April.\nThey eat “small” fish – mostly.")
 TIDES = Source(2, "Tides", "https://sea.test/", "The tide turns twice a day, and the moon *drives* it.")

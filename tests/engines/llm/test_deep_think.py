@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import HoldfastError, Invalid
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.budget import Budgeted
 from holdfast.engines.llm.extractive.embedded import HINT, Extractive
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import LoopRequest, LoopTool, Model, Outcome
+from holdfast.engines.llm.model import LoopRequest, LoopTool, Model
 from holdfast.engines.llm.research.deep_think import SUBTASK_TOKENS, DeepThink, Kept
 from holdfast.engines.llm.research.planning import plain_plan, read_plan, targets
 from tests.engines.llm.turns import Heard, tool, upstream

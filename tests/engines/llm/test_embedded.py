@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.calculator import evaluate
 from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, Extractive
 from holdfast.engines.llm.extractive.extracts import Passage
 from holdfast.engines.llm.extractive.rules import find_sum, wanted_calls
-from holdfast.engines.llm.model import LoopTool, Outcome
+from holdfast.engines.llm.model import LoopTool
 from tests.engines.llm.turns import client_tool, hear
 
 Json = dict[str, Any]

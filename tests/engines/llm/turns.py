@@ -5,18 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import (
-    CallEvent,
-    ChunkEvent,
-    Done,
-    LoopEvent,
-    LoopRequest,
-    LoopTool,
-    Model,
-    Outcome,
-    SideEvent,
-)
+from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, LoopEvent, LoopRequest, LoopTool, Model, SideEvent
 from holdfast.engines.llm.remote.connection import Connections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 from tests.fakes.llm.model import KEY, FakeModel, Turn, model

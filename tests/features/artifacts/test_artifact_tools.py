@@ -21,7 +21,7 @@ async def here(sqlite_database: SqliteDatabase, clock: MovableClock) -> Library:
 
 async def _call(here: Library, name: str, **given: Any) -> dict[str, Any]:
     tool = next(tool for tool in tools(here.artifacts) if tool.name == f"xerotier.artifact.{name}")
-    answer = await tool.handler(ToolCall(here.principal, here.workspace_id), tool.input.model_validate(given))
+    answer = await tool.handler(ToolCall(here.principal, here.workspace_id, "mcp"), tool.input.model_validate(given))
     assert isinstance(answer, tool.output)
     dumped: dict[str, Any] = answer.model_dump(mode="json")
     return dumped
@@ -77,4 +77,4 @@ async def test_an_update_names_one_artifact(here: Library) -> None:
 async def test_without_a_workspace_the_remedy_is_told(here: Library) -> None:
     tool = next(tool for tool in tools(here.artifacts) if tool.name.endswith("list"))
     with pytest.raises(Invalid, match="No workspace is bound"):
-        await tool.handler(ToolCall(here.principal, None), tool.input.model_validate({}))
+        await tool.handler(ToolCall(here.principal, None, "mcp"), tool.input.model_validate({}))

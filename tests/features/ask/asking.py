@@ -97,6 +97,7 @@ def asking(world: RepositoryWorld, *, weekly_tokens: int = WEEKLY, model_seconds
         services.models,
         services.usage,
         Loop(),
+        services.gateway,
         weekly_tokens=weekly_tokens,
         model_seconds=model_seconds,
     )

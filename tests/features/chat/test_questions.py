@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import Invalid
+from holdfast.core.principal import Principal
+from holdfast.core.tools.gateway import Catalog, Gateway
+from holdfast.core.tools.tool import ToolCall
+from holdfast.engines.llm.offered import Offer, loop_tool
+from holdfast.features.chat import questions
 from holdfast.features.chat.answers import answer_text, checked_answer
-from holdfast.features.server_tools.chat_ask import ask_user_tool
 from holdfast.services import Services
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
@@ -26,7 +30,10 @@ CHOICE = {"options": ["Python", "Go"], "allow_free_text": False}
 
 @pytest.mark.contract("XS-T7")
 async def test_each_style_is_asked_with_its_fields() -> None:
-    tool = ask_user_tool()
+    gateway = Gateway(lambda: Catalog(questions.tools(), questions.aliases()))
+    principal = Principal("org_1", "usr_1", "session", True, frozenset({"inference"}))
+    (alias,) = gateway.aliases("chat")
+    tool = loop_tool(gateway, ToolCall(principal, "ws_1", "chat"), Offer(alias, {}))
     assert set(tool.parameters["properties"]) == {
         "question",
         "options",

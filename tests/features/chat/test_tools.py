@@ -7,20 +7,24 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.principal import Principal
+from holdfast.core.tools.gateway import Catalog, Gateway
+from holdfast.core.tools.outcome import Outcome
+from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
 from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
-from holdfast.engines.llm.model import LoopTool, Outcome
+from holdfast.engines.llm.model import LoopTool
+from holdfast.engines.llm.offered import Offer, loop_tool
 from holdfast.engines.site.inspector import SiteInspector
 from holdfast.engines.web import WebAccess
 from holdfast.engines.web_search.engine import WebSearch
 from holdfast.engines.web_search.searxng import SearXNG
-from holdfast.features.server_tools.chat_gate import ResearchGate
-from holdfast.features.server_tools.chat_research import ResearchTools
-from holdfast.features.server_tools.chat_selection import RESEARCH
+from holdfast.features.server_tools import aliases, calc, code, research
+from holdfast.features.server_tools.budget import ResearchBudget
 from holdfast.features.usage.limiter import Limiter
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
@@ -42,9 +46,19 @@ class Bench:
 
     def use(self, database: Database, clock: MovableClock, project_id: str, calls_per_minute: int = 45) -> None:
         limiter = Limiter(database, clock, steady=lambda: clock.now() / 1000)
-        gate = ResearchGate(database, limiter, clock, calls_per_minute=calls_per_minute)
-        made = ResearchTools(self.access, gate).tools(project_id, RESEARCH)
-        self.tools = {tool.name: tool for tool in made}
+        budget = ResearchBudget(database, limiter, clock, calls_per_minute=calls_per_minute)
+        web = self.access
+        tools = [
+            *calc.tools(),
+            *research.tools(web.search, web.fetcher, web.inspector),
+            *code.tools(web.github, web.gitlab),
+        ]
+        gateway = Gateway(lambda: Catalog(tools, aliases.aliases(budget)))
+        principal = Principal("org_1", "key_1", "key", False, frozenset({"inference"}))
+        call = ToolCall(principal, "ws_1", "chat", project_id=project_id)
+        made = gateway.visible_aliases(principal, "chat").values()
+        fixed = {"web_search": {"max_results": 8}}
+        self.tools = {alias.name: loop_tool(gateway, call, Offer(alias, fixed.get(alias.name, {}))) for alias in made}
 
     async def run(self, name: str, **arguments: Any) -> Outcome:
         return await self.tools[name].run(arguments)

@@ -9,12 +9,13 @@ import pytest
 
 from holdfast.core.errors import RateLimited
 from holdfast.core.settings import Settings
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.llm.extractive.embedded import Extractive
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import LoopRequest, LoopTool, Outcome
+from holdfast.engines.llm.model import LoopRequest, LoopTool
 from holdfast.engines.llm.research.deep_think import DeepThink
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.artifacts.model import ArtifactReference
@@ -149,7 +150,7 @@ async def test_citations_are_checked_against_pages_as_they_were_fetched(world: W
         think = DeepThinkService(
             services.database, services.workspaces, services.artifacts, DeepThink(Loop()), world.clock
         )
-        taken = Taken([event async for event in think(place, model, LoopRequest(body, [fetch], tool_seconds=60))])
+        taken = Taken([event async for event in think(place, model, LoopRequest(body, [fetch]))])
         found = taken.side("x_deep_think.discovery_completed")
         assert found["pages_fetched"] == 2
         assert "/food" in found["site_map"]

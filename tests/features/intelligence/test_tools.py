@@ -7,7 +7,8 @@ import pytest
 
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tools.gateway import Gateway, Outcome
+from holdfast.core.tools.gateway import Catalog, Gateway
+from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import ToolCall
 from holdfast.features.intelligence.tools import tools
 from holdfast.storage.sqlite import SqliteDatabase
@@ -23,8 +24,8 @@ async def at(sqlite_database: SqliteDatabase, clock: MovableClock) -> Stage:
 
 
 async def _outcome(at: Stage, name: str, **arguments: Any) -> Outcome:
-    box = Gateway(tools(at.service))
-    return await box.call(ToolCall(at.principal, at.workspace), f"xerotier.intelligence.{name}", arguments)
+    box = Gateway(lambda: Catalog(tools(at.service)))
+    return await box.call(ToolCall(at.principal, at.workspace, "mcp"), f"xerotier.intelligence.{name}", arguments)
 
 
 async def _call(at: Stage, name: str, **arguments: Any) -> dict[str, Any]:

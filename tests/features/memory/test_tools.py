@@ -20,7 +20,7 @@ async def world(sqlite_database: SqliteDatabase, clock: MovableClock) -> MemoryW
 
 async def _call(world: MemoryWorld, name: str, arguments: dict[str, Any], **circumstances: Any) -> dict[str, Any]:
     tool: AnyTool = {each.name: each for each in tools(world.memory)}[name]
-    call = ToolCall(world.agent, world.ws, **circumstances)
+    call = ToolCall(world.agent, world.ws, "mcp", **circumstances)
     output = await tool.handler(call, tool.input.model_validate(arguments))
     answer: dict[str, Any] = output.model_dump(mode="json")
     jsonschema.validate(answer, tool.output.model_json_schema())
@@ -76,7 +76,7 @@ async def test_a_contradiction_names_what_to_supersede(world: MemoryWorld) -> No
 async def test_without_a_workspace_the_remedy_is_named(world: MemoryWorld) -> None:
     tool = tools(world.memory)[0]
     with pytest.raises(Invalid, match="No workspace"):
-        await tool.handler(ToolCall(world.agent, None), tool.input.model_validate({"query": "anything"}))
+        await tool.handler(ToolCall(world.agent, None, "mcp"), tool.input.model_validate({"query": "anything"}))
 
 
 def test_every_memory_tool_is_in_the_core_tier(world: MemoryWorld) -> None:

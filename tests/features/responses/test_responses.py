@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import Invalid, UpstreamFailed
-from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, LoopEvent, Outcome, SideEvent, Tally
+from holdfast.core.tools.outcome import Outcome
+from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, LoopEvent, SideEvent, Tally
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import Called, input_items, translate
 

@@ -8,10 +8,12 @@ import pytest
 
 from holdfast.core.errors import HoldfastError, Invalid, NotFound, UpstreamFailed
 from holdfast.core.principal import Principal, Tier
-from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused
+from holdfast.core.tools.gateway import Catalog, Gateway, ToolRefused
+from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
+from holdfast.engines.code_hosts.gitlab import GitLab
 from holdfast.engines.fetch.network.guard import Guard, Limits
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
@@ -29,11 +31,11 @@ class Bench:
 
     def __init__(self, web: Site, engine: FakeSearXNG, hub: FakeGitHub, tools: list[AnyTool]) -> None:
         self.web, self.engine, self.hub = web, engine, hub
-        self.gateway = Gateway(tools)
+        self.gateway = Gateway(lambda: Catalog(tools))
 
     async def call(self, name: str, tier: Tier = "all", **arguments: Any) -> Outcome:
         principal = Principal("org_1", "key_1", "key", False, frozenset({"inference"}), tier=tier)
-        outcome = await self.gateway.call(ToolCall(principal, None), f"xerotier.{name}", arguments)
+        outcome = await self.gateway.call(ToolCall(principal, None, "mcp"), f"xerotier.{name}", arguments)
         schema = self.gateway.output_schema(f"xerotier.{name}")
         jsonschema.validate(outcome.data, schema or {})
         return outcome
@@ -52,7 +54,7 @@ async def bench() -> AsyncIterator[Bench]:
             *research.tools(
                 WebSearch(SearXNG(guard, engine.url), reader, page_seconds=60), Fetcher(reader, seconds=90), inspector
             ),
-            *code.tools(CodeSearch(GitHub(guard, token=TOKEN, base_url=hub.url))),
+            *code.tools(CodeSearch(GitHub(guard, token=TOKEN, base_url=hub.url)), CodeSearch(GitLab(guard))),
         ]
         yield Bench(web, engine, hub, found)
         await inspector.aclose()
@@ -67,13 +69,13 @@ def all_tools() -> list[AnyTool]:
     return [
         *calc.tools(),
         *research.tools(search, Fetcher(reader), SiteInspector(reader)),
-        *code.tools(CodeSearch(GitHub(guard))),
+        *code.tools(CodeSearch(GitHub(guard)), CodeSearch(GitLab(guard))),
     ]
 
 
 @pytest.mark.contract("XM-8")
 async def test_the_seven_tools_have_their_names_tiers_and_annotations() -> None:
-    tools = {tool.name: tool for tool in all_tools()}
+    tools = {tool.name: tool for tool in all_tools() if tool.consumer == "mcp"}
     assert {name: tool.tier for name, tool in tools.items()} == {
         "xerotier.calc.evaluate": "core",
         "xerotier.research.web_search": "core",

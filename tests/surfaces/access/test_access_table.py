@@ -7,13 +7,11 @@ from holdfast.core.access import Access
 from holdfast.core.operations import Operation
 from holdfast.core.tools.tool import Tool
 from holdfast.doors import rest_operations
-from holdfast.features.server_tools.chat_access import CHAT_TOOLS
 from holdfast.openai_door import routes
 from holdfast.surfaces.mcp.content.prompts import KnownPrompt
 from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from holdfast.surfaces.openai.surface import Route
 from holdfast.surfaces.rest.openapi import document
-from holdfast.toolboxes import product_tools
 from tests.support.server import TestServer
 
 # Paths that change who people are or what they may do: keys have no business there.
@@ -105,26 +103,29 @@ def test_every_kind_of_resource_is_declared() -> None:
     assert set(ACCESS) == set(get_args(Kind))
 
 
-async def test_every_tool_of_chats_is_declared_like_its_twin(sqlite_server: TestServer) -> None:
-    twins = {
-        "web_search": "xerotier.research.web_search",
-        "fetch_url": "xerotier.research.fetch_url",
-        "code_search": "xerotier.code.search",
-        "gitlab_code_search": "xerotier.code.search",
-        "calculator": "xerotier.calc.evaluate",
-        "create_artifact": "xerotier.artifact.create",
-        "update_artifact": "xerotier.artifact.update",
-        "save_memory": "xerotier.memory.save",
-        "recall_memory": "xerotier.memory.recall",
+async def test_every_alias_stands_for_tools_that_ask_the_same(sqlite_server: TestServer) -> None:
+    gateway = sqlite_server.services.gateway
+    stands_for = {
+        "web_search": {"xerotier.research.web_search"},
+        "fetch_url": {"xerotier.research.fetch_url"},
+        "code_search": {"xerotier.code.search", "xerotier.code.repo_overview", "xerotier.code.repo_read"},
+        "gitlab_code_search": {"gitlab.search", "gitlab.repo_overview", "gitlab.repo_read"},
+        "calculator": {"xerotier.calc.evaluate"},
+        "create_artifact": {"xerotier.artifact.create"},
+        "update_artifact": {"xerotier.artifact.update"},
+        "save_memory": {"xerotier.memory.save"},
+        "recall_memory": {"xerotier.memory.recall"},
+        "ask_user": {"ask_user"},
+        "file_search": {"file_search"},
     }
-    tools = {tool.name: tool for tool in product_tools(sqlite_server.services)}
-    for name, twin in twins.items():
-        assert CHAT_TOOLS[name] == tools[twin].access, name
-    assert set(CHAT_TOOLS) == {*twins, "ask_user", "file_search"}
+    assert {alias.name: set(alias.tools) for alias in gateway.aliases("chat")} == stands_for
+    for alias in (*gateway.aliases("chat"), *gateway.aliases("ask")):
+        asked = {tool.access for name in alias.tools if (tool := gateway.get(name)) is not None}
+        assert len(asked) == 1, alias.name
 
 
 async def test_the_tiers_have_as_many_tools_as_they_promise(sqlite_server: TestServer) -> None:
-    tools = product_tools(sqlite_server.services)
+    tools = sqlite_server.services.gateway.listed("mcp")
     assert [sum(tool.within(tier) for tool in tools) for tier in ("core", "intel")] == [10, 25]
 
 

@@ -16,7 +16,6 @@ from holdfast.doors import rest_operations
 from holdfast.features.identity.model import NewKey
 from holdfast.features.repositories.model import NewRepository
 from holdfast.storage.database import Database
-from holdfast.toolboxes import product_tools
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground
 from tests.support.access.tenant import body_for, filled, query_for
@@ -81,7 +80,7 @@ async def test_every_field_that_looks_like_an_id_is_known(sqlite_server: TestSer
     models = [
         (f"{each.method} {each.path}", model) for each in rest_operations(services) for model in (each.body, each.query)
     ]
-    models += [(tool.name, tool.input) for tool in product_tools(services)]
+    models += [(tool.name, tool.input) for tool in services.gateway.listed("mcp")]
     unknown = [
         f"{where}: {field}"
         for where, model in models

@@ -16,7 +16,6 @@ from holdfast.features.repositories import tools as repository_tools
 from holdfast.storage.database import Database
 from holdfast.surfaces.mcp.content.prompts import PROMPTS
 from holdfast.surfaces.mcp.content.resources import ACCESS, ARTIFACT, BRIEF, DECISIONS, MEMORY, Kind
-from holdfast.toolboxes import product_tools
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import Credential, Expected, expected
@@ -106,7 +105,7 @@ async def test_tools_prompts_and_resources_let_in_exactly_whom_they_declare(data
             "memory": MEMORY + here.ids["memory"],
             "artifact": ARTIFACT + here.ids["artifact_id"],
         }
-        tools = {tool.name: tool.access for tool in product_tools(here.server.services)}
+        tools = {tool.name: tool.access for tool in here.server.services.gateway.listed("mcp")}
         prompts = {name: known.access for name, known in PROMPTS.items()}
         workspace = {"X-Xerotier-Workspace": here.server.start.workspace_id}
         for credential in here.credentials:
@@ -207,7 +206,7 @@ async def test_the_catalog_completion_and_subscriptions_keep_to_the_tier(sqlite_
     path = f"/{server.start.project_id}/v1/mcp"
     finder = Caller(here, path, holder, HANDSHAKE, **workspace)
     await finder.begin()
-    tools = product_tools(server.services)
+    tools = server.services.gateway.listed("mcp")
     allowed = {tool.name for tool in tools if of(tool.access, holder).status == "ok"}
     found: set[str] = set()
     for tool in tools:
@@ -260,7 +259,7 @@ async def test_another_tenants_ids_are_not_found_in_the_arguments_of_tools(datab
         workspace = {"X-Xerotier-Workspace": other.workspace_id}
         caller = Caller(here, f"/{other.project_id}/v1/mcp", thief, MODERN, **workspace)
         database_now = here.server.services.database
-        for tool in product_tools(here.server.services):
+        for tool in here.server.services.gateway.listed("mcp"):
             for field in fields_of(tool.input):
                 if field not in REFERENCES:
                     continue

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from holdfast.core.access import RUN
-from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.gateway import Catalog, Gateway
 from holdfast.core.tools.tool import Annotations, Tool
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.sqlite import SqliteDatabase
@@ -33,12 +33,12 @@ async def waiting(database: SqliteDatabase) -> AsyncIterator[tuple[Slow, httpx2.
     world = await new_world(database, MovableClock())
     services, slow = world.services, Slow()
     notes = Annotations(read_only=True)
-    tool = Tool("slow", "Slow", "Takes its time", AddInput, AddOutput, slow.handler, notes, RUN)
+    tool = Tool("slow", "Slow", "Takes its time", AddInput, AddOutput, slow.handler, notes, RUN, consumer="keystone")
     authenticator = Authenticator(
         services.keys, services.sign_in, services.tokens, services.limiter, services.audit, 6000
     )
     gate = LimitedGate(authenticator, services.limiter, 6000, "mcp")
-    surface = KeystoneSurface(gate, Gateway([tool]), services.clients, KeystoneSettings())
+    surface = KeystoneSurface(gate, Gateway(lambda: Catalog([tool])), services.clients, KeystoneSettings())
     impatient = Gate(
         surface,
         metrics=Metrics(),

@@ -18,6 +18,7 @@ from holdfast.core.access import RUN, RUN_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
+from holdfast.core.tools.gateway import Catalog
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
@@ -29,7 +30,7 @@ from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
-from holdfast.toolboxes import build_toolbox, product_tools
+from holdfast.toolboxes import build_gateway, product_catalog
 from holdfast.wiring import build_services
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 
@@ -285,7 +286,9 @@ async def serve_site(
             _tool("test.stuck", AddInput, AddOutput, _stuck),
             _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
-        gateway = build_toolbox(services, [*(product_tools(services) if tools is None else tools), *own])
+        product = product_catalog(services).tools if tools is None else tools
+        catalog = Catalog([*product, *own])
+        gateway = build_gateway(lambda: catalog, services.audit, services.artifacts, services.usage)
         authenticator = Authenticator(
             services.keys,
             services.sign_in,

@@ -12,7 +12,6 @@ from mcp.client.streamable_http import streamable_http_client
 from holdfast.core.principal import Tier
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.cli.mcp import tools_page
-from holdfast.toolboxes import product_tools
 from tests.support.server import TestServer, serving
 from tests.surfaces.mcp.harness import ERAS
 
@@ -109,7 +108,7 @@ async def test_a_stopping_server_ends_open_streams(sqlite_database: SqliteDataba
 
 async def test_the_page_of_tools_is_what_the_tools_say(sqlite_server: TestServer) -> None:
     written = (ROOT / "docs" / "tools.md").read_text()
-    assert tools_page(product_tools(sqlite_server.services)) == written, (
+    assert tools_page(sqlite_server.services.gateway.listed("mcp")) == written, (
         "run: holdfast mcp tools --markdown > docs/tools.md"
     )
 

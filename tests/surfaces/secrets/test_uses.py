@@ -14,7 +14,6 @@ from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.service import local_principal
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.storage.database import Database, Tx
-from holdfast.toolboxes import product_tools
 from tests.fakes.eavesdropper import Eavesdropper, eavesdropper
 from tests.support.server import TestServer, serving
 
@@ -123,7 +122,7 @@ async def test_the_matrix_has_every_field_that_names_a_secret(server: TestServer
 
 async def test_no_tool_of_an_agent_names_a_secret(server: TestServer) -> None:
     """Agents act with whatever key they have: naming a secret is for people and for what manages."""
-    for tool in product_tools(server.services):
+    for tool in server.services.gateway.listed("mcp"):
         schema = tool.input.model_json_schema(ref_template="#/components/schemas/{model}")
         document = {"components": {"schemas": schema.get("$defs", {})}}
         assert not [field for field in _fields(document, schema) if NAMED.search(field.rpartition(".")[2])], tool.name

@@ -1,19 +1,24 @@
-"""Owns how a Tool is run for whoever asks: who sees it, arguments and results checked, large results set aside."""
+"""Owns how a tool is run, whoever calls it: see, validate, decide, run, check, shorten, audit, count."""
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from holdfast.core import jsontext
-from holdfast.core.errors import Forbidden, HoldfastError, NotFound
+from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.principal import Principal
 from holdfast.core.schema import input_schema, output_schema
-from holdfast.core.tools.tool import AnyTool, ToolCall
+from holdfast.core.tools.alias import AnyAlias, Target
+from holdfast.core.tools.deadline import within
+from holdfast.core.tools.outcome import Outcome, Spilled
+from holdfast.core.tools.shortening import shortened
+from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
 
 Ending = Literal["ok", "refused", "invalid", "failed"]
 
@@ -39,26 +44,31 @@ class ToolRefused(Forbidden):
 
 
 @dataclass(frozen=True, slots=True)
-class Spilled:
-    """Where the whole of a large result was put."""
+class Catalog:
+    """Everything that models can call here."""
 
-    artifact_id: str
-    uri: str
-    bytes: int
+    tools: Sequence[AnyTool]
+    aliases: Sequence[AnyAlias] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a call gave: text to read, and the same as JSON; `spilled` where both had to be shortened."""
+class Intent:
+    """A call that is about to run: who, through which consumer, which tool, with which arguments."""
 
-    text: str
-    data: dict[str, Any]
-    spilled: Spilled | None = None
+    call: ToolCall
+    tool: AnyTool
+    arguments: Mapping[str, Any]
 
 
+Decide = Callable[[Intent], Awaitable[None]]
+"""Whether a call may run: raises the error that refuses it."""
 Denied = Callable[[ToolCall, str, HoldfastError], Awaitable[None]]
 Spill = Callable[[ToolCall, str, str], Awaitable[Spilled]]
 Observe = Callable[[ToolCall, str, Ending, float], None]
+
+
+async def allow(intent: Intent) -> None:
+    """Every call that its tool's access lets through."""
 
 
 async def _nobody_told(call: ToolCall, name: str, error: HoldfastError) -> None:
@@ -69,108 +79,212 @@ def _unobserved(call: ToolCall, name: str, ending: Ending, seconds: float) -> No
     """Nobody measures."""
 
 
+@dataclass(slots=True)
+class _Trace:
+    """How far a call got."""
+
+    known: str = "unknown"
+    ending: Ending = "failed"
+
+
 class Gateway:
-    """The tools of a server, shared by every surface that serves them."""
+    """The one way to run a tool. MCP, the loop of chats and `ask` list their tools here and call them here."""
 
     def __init__(
         self,
-        tools: Iterable[AnyTool],
+        catalog: Callable[[], Catalog],
         *,
+        decide: Decide = allow,
         denied: Denied = _nobody_told,
         spill: Spill | None = None,
         max_result_bytes: int = MAX_RESULT_BYTES,
-        whole: frozenset[str] = frozenset(),
         observe: Observe = _unobserved,
     ) -> None:
-        self._tools: dict[str, AnyTool] = {}
-        for tool in tools:
-            if tool.name in self._tools:
-                raise ValueError(f"two tools are named {tool.name}")
-            self._tools[tool.name] = tool
+        """`catalog` is asked at the first use: tools need services, and some services call tools."""
+        self._make_catalog = catalog
+        self._decide = decide
         self._denied = denied
         self._spill = spill
         self._max_result_bytes = max_result_bytes
-        self._whole = whole
         self._observe = observe
         self._visible: dict[tuple[object, ...], tuple[AnyTool, ...]] = {}
-        self._inputs = {name: input_schema(tool.input) for name, tool in self._tools.items()}
-        self._outputs = {name: output_schema(tool.output) for name, tool in self._tools.items()}
 
-    @property
-    def tools(self) -> tuple[AnyTool, ...]:
-        """All of them, in the order given."""
-        return tuple(self._tools.values())
+    # Listing.
 
-    def visible(self, principal: Principal) -> tuple[AnyTool, ...]:
-        """The tools that this principal may call."""
-        key = seen_as(principal)
+    def listed(self, consumer: Consumer) -> tuple[AnyTool, ...]:
+        """The tools that a consumer lists under their own names, in the order given."""
+        return tuple(tool for tool in self._tools.values() if tool.consumer == consumer)
+
+    def visible(self, principal: Principal, consumer: Consumer) -> tuple[AnyTool, ...]:
+        """Of those, the ones that this principal may call."""
+        key = (consumer, *seen_as(principal))
         found = self._visible.get(key)
         if found is None:
             found = self._visible[key] = tuple(
-                tool for tool in self._tools.values() if tool.access.missing(principal) is None
+                tool for tool in self.listed(consumer) if tool.access.missing(principal) is None
             )
         return found
 
+    def aliases(self, consumer: Consumer) -> tuple[AnyAlias, ...]:
+        """The aliases that a consumer lists, in the order given."""
+        return tuple(alias for (of, _), alias in self._aliases.items() if of == consumer)
+
+    def visible_aliases(self, principal: Principal, consumer: Consumer) -> dict[str, AnyAlias]:
+        """Of those, the ones that this principal may call."""
+        return {
+            alias.name: alias
+            for alias in self.aliases(consumer)
+            if _missing(principal, [self._tools[name] for name in alias.tools]) is None
+        }
+
     def get(self, name: str) -> AnyTool | None:
-        """A tool by name, whoever asks."""
+        """A tool by its own name, whoever asks."""
         return self._tools.get(name)
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """What a tool takes, as JSON Schema."""
-        return self._inputs.get(name)
+        tool = self._tools.get(name)
+        return None if tool is None else input_schema(tool.input)
 
     def output_schema(self, name: str) -> dict[str, Any] | None:
         """What a tool gives, as JSON Schema."""
-        return self._outputs.get(name)
+        tool = self._tools.get(name)
+        return None if tool is None else output_schema(tool.output)
+
+    # Calling.
 
     async def call(self, call: ToolCall, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Run a tool: ToolUnknown, ToolRefused, Invalid naming the field, or whatever the tool raises."""
         started = time.perf_counter()
-        ending: Ending = "failed"
-        known = name
+        trace = _Trace()
         try:
-            tool = self._tools.get(name)
-            if tool is None:
-                known, ending = "unknown", "refused"
-                raise ToolUnknown(name)
-            refusal = self._refusal(call.principal, tool)
-            if refusal is not None:
-                ending = "refused"
-                await self._denied(call, name, refusal)
-                raise refusal
-            try:
-                given = tool.input.model_validate(arguments)
-            except ValidationError as error:
-                ending = "invalid"
-                raise invalid(error, f"The input of {name}") from None
-            result = await tool.handler(call, given)
-            if not isinstance(result, tool.output):
-                raise TypeError(f"{name} answered {type(result).__name__}, not {tool.output.__name__}")
-            outcome = await self._outcome(call, tool, result)
-            ending = "ok"
+            outcome = await self._run(call, name, arguments, trace)
+            trace.ending = "ok"
             return outcome
+        except ToolUnknown:
+            trace.ending = "refused"
+            raise
         except Forbidden as error:
-            if ending != "refused":
-                ending = "refused"
+            if trace.ending != "refused":
+                trace.ending = "refused"
                 await self._denied(call, name, error)
             raise
         finally:
-            self._observe(call, known, ending, time.perf_counter() - started)
+            self._observe(call, trace.known, trace.ending, time.perf_counter() - started)
 
-    @staticmethod
-    def _refusal(principal: Principal, tool: AnyTool) -> ToolRefused | None:
-        missing = tool.access.missing(principal)
-        return None if missing is None else ToolRefused(f"The tool {tool.name} is not for this credential. {missing}")
+    async def turn_away(self, call: ToolCall, name: str) -> None:
+        """A model called what its turn does not offer: nothing runs, and it is told and counted like any refusal."""
+        tools = self._of(call.consumer, name)
+        missing = _missing(call.principal, tools)
+        if missing is not None:
+            await self._denied(call, name, _refusal(name, missing))
+        self._observe(call, name if tools else "unknown", "refused", 0.0)
 
-    async def _outcome(self, call: ToolCall, tool: AnyTool, result: Any) -> Outcome:
+    async def _run(self, call: ToolCall, name: str, arguments: Mapping[str, Any], trace: _Trace) -> Outcome:
+        tools = self._of(call.consumer, name)
+        if not tools:
+            raise ToolUnknown(name)
+        trace.known = name
+        missing = _missing(call.principal, tools)
+        if missing is not None:
+            raise _refusal(name, missing)
+        alias = self._aliases.get((call.consumer, name))
+        said: BaseModel | None = None
+        try:
+            target = Target(name, arguments)
+            if alias is not None:
+                said = alias.input.model_validate(_without_nulls(arguments))
+                target = alias.target(said)
+            tool = self._tools[target.tool]
+            given = tool.input.model_validate(target.arguments)
+        except ValidationError as error:
+            trace.ending = "invalid"
+            raise invalid(error, f"The input of {name}") from None
+        except Invalid:
+            trace.ending = "invalid"
+            raise
+        await self._decided(Intent(call, tool, target.arguments), name, trace)
+
+        async def work() -> Outcome:
+            result = await tool.handler(call, given)
+            if not isinstance(result, tool.output):
+                raise TypeError(f"{name} answered {type(result).__name__}, not {tool.output.__name__}")
+            if alias is None:
+                return await self._outcome(call, tool, result)
+            return await self._shown(call, tool, result, alias.show(said, result))
+
+        around = None if alias is None else alias.around
+        return await within(work() if around is None else around(call, name, target, work), name, call.seconds)
+
+    async def _decided(self, intent: Intent, name: str, trace: _Trace) -> None:
+        try:
+            await self._decide(intent)
+        except HoldfastError as error:
+            trace.ending = "refused"
+            await self._denied(intent.call, name, error)
+            raise
+
+    async def _outcome(self, call: ToolCall, tool: AnyTool, result: BaseModel) -> Outcome:
         data: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
         raw = jsontext.dumps(data)
         text = tool.text(result) if tool.text is not None else raw.decode()
-        large = max(len(raw), len(text)) > self._max_result_bytes
-        if not large or self._spill is None or call.workspace_id is None or tool.name in self._whole:
+        spilled = await self._set_aside(call, tool, data, max(len(raw), len(text)))
+        if spilled is None:
             return Outcome(text, data)
-        spilled = await self._spill(call, tool.name, json.dumps(data, indent=2, ensure_ascii=False))
         return Outcome(text[:PREVIEW_CHARACTERS], shortened(data, self._max_result_bytes // 4), spilled)
+
+    async def _shown(self, call: ToolCall, tool: AnyTool, result: BaseModel, outcome: Outcome) -> Outcome:
+        """What an alias shows; its models read text only, so a large one ends by saying where the whole is."""
+        size = len(outcome.text)
+        if size <= self._max_result_bytes:
+            return outcome
+        spilled = await self._set_aside(call, tool, result.model_dump(mode="json", by_alias=True), size)
+        return outcome if spilled is None else replace(outcome, text=preview(outcome.text, spilled), spilled=spilled)
+
+    async def _set_aside(self, call: ToolCall, tool: AnyTool, data: dict[str, Any], size: int) -> Spilled | None:
+        if size <= self._max_result_bytes or self._spill is None or call.workspace_id is None or tool.whole:
+            return None
+        return await self._spill(call, tool.name, json.dumps(data, indent=2, ensure_ascii=False))
+
+    # What there is.
+
+    def _of(self, consumer: Consumer, name: str) -> list[AnyTool]:
+        """The tools behind a name that a consumer lists; none for a name that it does not."""
+        alias = self._aliases.get((consumer, name))
+        if alias is not None:
+            return [self._tools[each] for each in alias.tools]
+        tool = self._tools.get(name)
+        return [tool] if tool is not None and tool.consumer == consumer else []
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return self._make_catalog()
+
+    @cached_property
+    def _tools(self) -> dict[str, AnyTool]:
+        tools: dict[str, AnyTool] = {}
+        for tool in self._catalog.tools:
+            if tool.name in tools:
+                raise ValueError(f"two tools are named {tool.name}")
+            tools[tool.name] = tool
+        return tools
+
+    @cached_property
+    def _aliases(self) -> dict[tuple[Consumer, str], AnyAlias]:
+        aliases: dict[tuple[Consumer, str], AnyAlias] = {}
+        for alias in self._catalog.aliases:
+            if (alias.consumer, alias.name) in aliases:
+                raise ValueError(f"two tools of {alias.consumer} are named {alias.name}")
+            unknown = [name for name in alias.tools if name not in self._tools]
+            if unknown or not alias.tools:
+                raise ValueError(f"{alias.name} stands for what does not exist: {unknown}")
+            aliases[alias.consumer, alias.name] = alias
+        return aliases
+
+
+def preview(text: str, spilled: Spilled) -> str:
+    """The beginning of a text that was set aside, and where the whole is."""
+    return f"{text[:PREVIEW_CHARACTERS]}\n\n[Shortened. The whole result, {spilled.bytes} bytes, is at {spilled.uri}]"
 
 
 def seen_as(principal: Principal) -> tuple[object, ...]:
@@ -179,21 +293,14 @@ def seen_as(principal: Principal) -> tuple[object, ...]:
     return (principal.is_person, principal.role, principal.tier, principal.scopes, *confined)
 
 
-def shortened(data: dict[str, Any], max_bytes: int) -> dict[str, Any]:
-    """The same shape with long texts and lists cut, so that it fits and still follows its schema."""
-    characters, items = 2_000, 50
-    cut = _cut(data, characters, items)
-    while len(jsontext.dumps(cut)) > max_bytes and characters > 16:
-        characters, items = characters // 2, max(1, items // 2)
-        cut = _cut(data, characters, items)
-    return dict(cut)
+def _missing(principal: Principal, tools: Sequence[AnyTool]) -> str | None:
+    return next((lack for tool in tools if (lack := tool.access.missing(principal)) is not None), None)
 
 
-def _cut(value: Any, characters: int, items: int) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= characters else value[: characters - 1] + "…"
-    if isinstance(value, list):
-        return [_cut(item, characters, items) for item in value[:items]]
-    if isinstance(value, dict):
-        return {key: _cut(item, characters, items) for key, item in value.items()}
-    return value
+def _refusal(name: str, missing: str) -> ToolRefused:
+    return ToolRefused(f"The tool {name} is not for this credential. {missing}")
+
+
+def _without_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    # A null stands for an argument that was left out: strict schemas make models write them all.
+    return {key: value for key, value in arguments.items() if value is not None}

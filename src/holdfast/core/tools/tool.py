@@ -1,8 +1,8 @@
-"""Owns the Tool: one definition that MCP, the chat loop and the documentation are generated from."""
+"""Owns the Tool: one definition of what a model can call, and the circumstances of a call."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,6 +12,10 @@ from holdfast.core.principal import Principal, Tier
 
 _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
+_Turn = TypeVar("_Turn")
+
+Consumer = Literal["mcp", "keystone", "chat", "ask"]
+"""Who lists and calls tools: MCP on its two mounts, the loop of chats, and `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,29 @@ class ToolCall:
 
     principal: Principal
     workspace_id: str | None
+    consumer: Consumer
+    project_id: str | None = None
     session_id: str | None = None
     chat_id: str | None = None
+    seconds: float | None = None
+    """How long it may take; None where the tool's own limits are enough."""
+    turn: object = None
+    """What belongs to the consumer's turn, such as the sources that `ask` numbers. Only its own tools look."""
     progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
     ask: Asks = _nobody_to_ask
     bind: Callable[[str], Awaitable[None]] | None = None
     """Binds the session to a workspace, where the surface has sessions."""
+
+    @property
+    def source(self) -> str:
+        """The way it came, as usage is counted."""
+        return "mcp" if self.consumer == "keystone" else self.consumer
+
+    def during(self, kind: type[_Turn]) -> _Turn:
+        """What the turn has; a tool that needs it is listed only where it is brought."""
+        if not isinstance(self.turn, kind):
+            raise AssertionError(f"the call brings no {kind.__name__}")
+        return self.turn
 
     def workspace(self) -> str:
         """The bound workspace; Invalid with the remedy when there is none."""
@@ -76,6 +97,10 @@ class Tool(Generic[_In, _Out]):
     """Who may call it, on whichever surface."""
     text: Callable[[_Out], str] | None = field(default=None)
     """Renders the result for reading; the JSON of the output where absent."""
+    consumer: Consumer | None = "mcp"
+    """Who lists it under this name; None for a tool that is only called by aliases."""
+    whole: bool = False
+    """Whether a large result is the point of calling it, and is not set aside."""
 
     @property
     def tier(self) -> NeededTier:

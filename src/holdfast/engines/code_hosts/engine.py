@@ -1,7 +1,5 @@
 """Owns the three ways to use a code host: search its code, review a repository, browse its files."""
 
-from dataclasses import dataclass
-
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.code_hosts.model import MAX_PATHS, CodeHost, Hits, Overview, Read
 
@@ -9,36 +7,11 @@ RESULTS = 5
 MAX_QUERY = 256
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRequest:
-    """What an agent asks: a query, or a repository with or without paths."""
-
-    query: str | None = None
-    repository: str | None = None
-    path: str | None = None
-    paths: tuple[str, ...] = ()
-    language: str | None = None
-    max_results: int = RESULTS
-    ref: str | None = None
-
-
 class CodeSearch:
     """One code host behind the three modes."""
 
     def __init__(self, host: CodeHost) -> None:
         self.host = host
-
-    async def run(self, request: CodeRequest) -> Hits | Overview | list[Read]:
-        """Search by `query`, review by `repository` alone, browse by `repository` and paths."""
-        if bool(request.query) == bool(request.repository):
-            raise _invalid("query", "give either a query or a repository")
-        if request.query:
-            return await self.search(request.query, language=request.language, max_results=request.max_results)
-        repository = request.repository or ""
-        paths = tuple(dict.fromkeys([*([request.path] if request.path is not None else []), *request.paths]))
-        if not paths:
-            return await self.host.overview(repository)
-        return await self.read(repository, paths, ref=request.ref)
 
     async def search(self, query: str, *, language: str | None = None, max_results: int = RESULTS) -> Hits:
         """Files that match, with the whole content of the first three."""

@@ -1,4 +1,4 @@
-"""Owns running the tool calls of a round: in parallel, each within its time, every failure as text for the model."""
+"""Owns running the tool calls of a round: in parallel, every failure as text for the model."""
 
 import asyncio
 import logging
@@ -10,8 +10,9 @@ import orjson
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.jsontext import dumps
+from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.assembly import Asked
-from holdfast.engines.llm.model import Json, LoopTool, Outcome
+from holdfast.engines.llm.model import Json, LoopRequest, LoopTool
 
 MAX_CALLS = 16
 DEFERRED = (
@@ -20,8 +21,6 @@ DEFERRED = (
 )
 
 _log = logging.getLogger(__name__)
-# Calls that ignore their cancellation are let go, but not forgotten: the event loop keeps only weak references.
-_abandoned: set["asyncio.Task[Outcome]"] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +63,10 @@ class Marker:
 
 
 async def run_calls(
-    tools: Mapping[str, LoopTool], calls: Sequence[Asked], seconds: float
+    request: LoopRequest, tools: Mapping[str, LoopTool], calls: Sequence[Asked]
 ) -> AsyncGenerator[Finished, None]:
     """Run calls at once and give each as it finishes. Closing the iterator cancels those that still run."""
-    running = {asyncio.create_task(_run(tools, call, number, seconds)): call for number, call in enumerate(calls)}
+    running = {asyncio.create_task(_run(request, tools, call, number)): call for number, call in enumerate(calls)}
     waiting = set(running)
     try:
         while waiting:
@@ -79,9 +78,10 @@ async def run_calls(
             task.cancel()
 
 
-async def _run(tools: Mapping[str, LoopTool], call: Asked, number: int, seconds: float) -> Finished:
+async def _run(request: LoopRequest, tools: Mapping[str, LoopTool], call: Asked, number: int) -> Finished:
     tool = tools.get(call.name)
     if tool is None:
+        await request.turn_away(call.name)
         known = ", ".join(sorted(tools)) or "none"
         return Finished(call, failure(f"No tool {call.name[:100]!r} exists. Tools that do: {known}."), True)
     if number >= MAX_CALLS:
@@ -90,39 +90,10 @@ async def _run(tools: Mapping[str, LoopTool], call: Asked, number: int, seconds:
     if isinstance(arguments, str):
         return Finished(call, failure(arguments), True)
     try:
-        return Finished(call, await _within(tool, arguments, seconds), False)
-    except TimeoutError:
-        return Finished(call, failure(f"{tool.name} did not finish within {seconds:g} seconds."), True)
+        return Finished(call, await tool.run(arguments), False)
     except HoldfastError as problem:
         told = [problem.message, *(f"{each.field}: {each.message}" for each in problem.fields)]
         return Finished(call, failure(" ".join(told)), True)
     except Exception:
         _log.exception("The tool %s failed.", tool.name)
         return Finished(call, failure(f"{tool.name} failed unexpectedly."), True)
-
-
-async def _within(tool: LoopTool, arguments: Json, seconds: float) -> Outcome:
-    task = asyncio.ensure_future(tool.run(arguments))
-    try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:
-        _abandon(task)
-        raise
-    if not done:
-        _abandon(task)
-        raise TimeoutError
-    return task.result()
-
-
-def _abandon(task: "asyncio.Future[Outcome]") -> None:
-    # Not awaited: a tool that is slow to give up must not hold the answer.
-    task.cancel()
-    assert isinstance(task, asyncio.Task)
-    _abandoned.add(task)
-    task.add_done_callback(_ended)
-
-
-def _ended(task: "asyncio.Task[Outcome]") -> None:
-    _abandoned.discard(task)
-    if not task.cancelled() and task.exception() is not None:
-        _log.debug("A cancelled tool failed afterwards.", exc_info=task.exception())

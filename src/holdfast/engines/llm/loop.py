@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
+from holdfast.core.tools.alias import TOOL_CALL
 from holdfast.engines.llm.assembly import Asked, Assembly, add_usage, tally_of
 from holdfast.engines.llm.calls import DEFERRED, Finished, Marker, failure, parse_arguments, run_calls
 from holdfast.engines.llm.model import (
@@ -26,7 +27,6 @@ from holdfast.engines.llm.voice import Voice
 HELD_CHARACTERS = 120
 LAST_ROUND = "[No more tool calls are possible in this turn. Answer now with what you have.]"
 NO_ANSWER = "The model asked for more tool calls than this turn allows and gave no answer."
-TOOL_CALL = "x_research.tool_call"
 
 
 class Loop:
@@ -178,7 +178,7 @@ class _Turn:
             if begin is not None:
                 yield SideEvent(begin)
         texts = {call.id: DEFERRED for call in calls if call.name in self._their_names}
-        async with aclosing(run_calls(self._ours, mine, self._request.tool_seconds)) as running:
+        async with aclosing(run_calls(self._request, self._ours, mine)) as running:
             async for finished in running:
                 call, outcome = finished.call, finished.outcome
                 if outcome.pause is not None and pauses:

@@ -1,13 +1,16 @@
-"""Owns the words that the loop, the models and their callers share: requests, tools, outcomes and events."""
+"""Owns the words that the loop, the models and their callers share: requests, tools and events."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from holdfast.core.tools.outcome import Outcome, Pause
+
 Json = dict[str, Any]
 
 ROUNDS = 5
 TOOL_SECONDS = 15.0
+"""How long a call may take in a turn."""
 
 
 class Model(Protocol):
@@ -23,26 +26,6 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """A tool that waits for a person: the question, which ends this turn and is answered later."""
-
-    correlation_id: str
-    question: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a tool call gave: text for the model, events for whoever watches, and how many sources it read."""
-
-    text: str
-    events: Sequence[Json] = ()
-    sources: int = 0
-    untrusted: bool = False
-    """Whether the text came from the web, a repository or a document: data, never instructions."""
-    pause: Pause | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LoopTool:
     """A tool that runs here, as a model sees it."""
 
@@ -53,7 +36,11 @@ class LoopTool:
     event: str | None = None
     """The type of the event that says a call begins, such as `x_research.searching`."""
     research: bool = False
-    """Whether it counts against the tool limit, is cached, and tells `x_research.result`."""
+    """Whether it counts as research, and tells `x_research.result`."""
+
+
+async def _nobody(name: str) -> None:
+    """Nobody is told of calls of what is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,8 @@ class LoopRequest:
     body: Json
     tools: Sequence[LoopTool]
     max_rounds: int = ROUNDS
-    tool_seconds: float = TOOL_SECONDS
+    turn_away: Callable[[str], Awaitable[None]] = _nobody
+    """Told the name when the model calls a tool that is not among these."""
 
 
 @dataclass(slots=True)

@@ -201,6 +201,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             handler=read,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ_INTEL,
+            whole=True,
         ),
         Tool(
             name="xerotier.artifact.list",

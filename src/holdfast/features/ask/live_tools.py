@@ -1,14 +1,22 @@
 """Owns the five looks into repositories that a model may take while it answers, and numbers what they show."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import BaseModel, Field
+
+from holdfast.core.access import RUN
 from holdfast.core.clock import iso
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
+from holdfast.core.tools.alias import AliasInput, AnyAlias, under_its_name
+from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.outcome import Json, Outcome
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.git.model import Commit, TreeEntry
-from holdfast.engines.llm.model import Json, LoopTool, Outcome
+from holdfast.engines.llm.model import TOOL_SECONDS, LoopTool
+from holdfast.engines.llm.offered import Offer, loop_tool
 from holdfast.features.ask.sources import DIRECTORY, Evidence, Ledger, blame_evidence, commit_evidence, file_evidence
 from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import Repository, RepositoryNotFound
@@ -21,182 +29,249 @@ PATCH_CHARACTERS = 12_000
 BODY_CHARACTERS = 400
 MOST_PATH = 1_000
 
-_PROJECT = {"type": "string", "description": "The slug of the repository"}
-_PATH = {"type": "string", "description": "A path from the repository's root, such as src/app.py"}
-_LINE = {"type": "integer", "minimum": 1}
+_PATH = "A path from the repository's root, such as src/app.py"
+
+
+class LookInput(AliasInput):
+    project: str | None = Field(None, description="The slug of the repository")
+
+
+class TreeInput(LookInput):
+    path: str = Field("", description=_PATH)
+    recursive: bool = Field(False, description="Also what is in subdirectories")
+
+
+class LinesInput(LookInput):
+    path: str = Field(description=_PATH)
+    start_line: int | None = Field(None, ge=1)
+    end_line: int | None = Field(None, ge=1)
+
+    def span(self, most: int) -> tuple[int, int]:
+        """The first and the last line to show."""
+        start = min(self.start_line or 1, 10_000_000)
+        last = start + most - 1
+        return start, min(self.end_line or last, last)
+
+
+class LogInput(LookInput):
+    path: str = Field("", description=_PATH)
+    limit: int = Field(MOST_COMMITS, ge=1, description=f"How many, at most {MOST_COMMITS}")
+
+
+class ShowInput(LookInput):
+    commit: str = Field(description="The commit's hash, or at least its first 7 digits")
+
+
+class LookOutput(BaseModel):
+    text: str
+    sources: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """A call: where, and with which arguments."""
+class Looking:
+    """One question's repositories, which its looks reach and no other, and the numbers of what they showed."""
 
-    repository: Repository
-    arguments: Mapping[str, Any]
+    repositories: Mapping[str, Repository]
+    ledger: Ledger
 
-    def path(self, *, needed: bool = True) -> str:
-        """The path that was asked for, from the root down and nowhere else."""
-        given = self.arguments.get("path", "")
-        if not isinstance(given, str):
-            raise _wrong("path", "must be a text")
-        path = given.removeprefix("./").strip("/")
-        parts = path.split("/")
-        if len(path) > MOST_PATH or ".." in parts or "." in parts[:-1] or not path.isprintable():
-            raise _wrong("path", "must lead from the repository's root to something in it")
-        if path == ".":
-            path = ""
-        if needed and not path:
-            raise _wrong("path", "is needed")
-        return path
-
-    def number(self, name: str, otherwise: int, most: int) -> int:
-        """A whole number from 1 on."""
-        given = self.arguments.get(name)
-        if given is None:
-            return otherwise
-        if isinstance(given, str) and given.isdecimal():
-            given = int(given[:9])
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise _wrong(name, "must be a whole number from 1 on")
-        return min(given, most)
-
-
-class LiveTools:
-    """The tools for one question: they reach the repositories that it names and no other."""
-
-    def __init__(
-        self, principal: Principal, repositories: Sequence[Repository], files: LiveFiles, ledger: Ledger
-    ) -> None:
-        self._principal = principal
-        self._repositories = {repository.slug: repository for repository in repositories}
-        self._files = files
-        self._ledger = ledger
-
-    def all(self) -> list[LoopTool]:
-        """list_tree, read_file, git_log, git_blame and show_commit."""
-        lines = {"start_line": _LINE, "end_line": _LINE}
-        return [
-            self._tool(
-                "list_tree",
-                "List the files and directories below a path of a repository, at its newest commit.",
-                {"path": _PATH, "recursive": {"type": "boolean", "description": "Also what is in subdirectories"}},
-                (),
-                self._tree,
-            ),
-            self._tool(
-                "read_file",
-                f"Read up to {MOST_LINES} lines of a file at the newest commit.",
-                {"path": _PATH, **lines},
-                ("path",),
-                self._read,
-            ),
-            self._tool(
-                "git_log",
-                "List the commits that changed a path, newest first, also before a rename; without a path, of all.",
-                {"path": _PATH, "limit": {**_LINE, "maximum": MOST_COMMITS}},
-                (),
-                self._log,
-            ),
-            self._tool(
-                "git_blame",
-                "Tell who last changed the lines of a file, when, and in which commit.",
-                {"path": _PATH, **lines},
-                ("path",),
-                self._blame,
-            ),
-            self._tool(
-                "show_commit",
-                "Show a commit with its message and its patch.",
-                {"commit": {"type": "string", "description": "The commit's hash, or at least its first 7 digits"}},
-                ("commit",),
-                self._show,
-            ),
-        ]
-
-    def _tool(
-        self,
-        name: str,
-        description: str,
-        properties: Json,
-        required: Sequence[str],
-        look: Callable[[_Look], Awaitable[Outcome]],
-    ) -> LoopTool:
-        async def run(arguments: Json) -> Outcome:
-            return await look(_Look(self._repository(arguments), arguments))
-
-        parameters = {
-            "type": "object",
-            "properties": {"project": {**_PROJECT, "enum": list(self._repositories)}, **properties},
-            "required": ["project", *required],
-        }
-        return LoopTool(name, description, parameters, run)
-
-    def _repository(self, arguments: Json) -> Repository:
-        slug = arguments.get("project")
-        if slug is None and len(self._repositories) == 1:
-            return next(iter(self._repositories.values()))
-        found = self._repositories.get(slug) if isinstance(slug, str) else None
+    def repository(self, slug: str | None) -> Repository:
+        """The repository of that name among these; the only one where none is named."""
+        if slug is None and len(self.repositories) == 1:
+            return next(iter(self.repositories.values()))
+        found = self.repositories.get(slug) if slug is not None else None
         if found is None:
             # Whether somebody else has a repository of that name is not told.
             raise RepositoryNotFound(str(slug)[:80])
         return found
 
-    async def _tree(self, look: _Look) -> Outcome:
-        path, recursive = look.path(needed=False), look.arguments.get("recursive") is True
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A tool before it is given files."""
+
+    name: str
+    title: str
+    description: str
+    input: type[LookInput]
+
+
+_KINDS = (
+    _Kind(
+        "list_tree",
+        "List files",
+        "List the files and directories below a path of a repository, at its newest commit.",
+        TreeInput,
+    ),
+    _Kind("read_file", "Read a file", f"Read up to {MOST_LINES} lines of a file at the newest commit.", LinesInput),
+    _Kind(
+        "git_log",
+        "List commits",
+        "List the commits that changed a path, newest first, also before a rename; without a path, of all.",
+        LogInput,
+    ),
+    _Kind(
+        "git_blame", "Blame lines", "Tell who last changed the lines of a file, when, and in which commit.", LinesInput
+    ),
+    _Kind("show_commit", "Show a commit", "Show a commit with its message and its patch.", ShowInput),
+)
+
+
+def tools(files: LiveFiles) -> list[AnyTool]:
+    """list_tree, read_file, git_log, git_blame and show_commit."""
+    looks = _Looks(files)
+    handlers: dict[str, Callable[[ToolCall, Any], Awaitable[LookOutput]]] = {
+        "list_tree": looks.tree,
+        "read_file": looks.read,
+        "git_log": looks.log,
+        "git_blame": looks.blame,
+        "show_commit": looks.show,
+    }
+    return [
+        Tool(
+            name=kind.name,
+            title=kind.title,
+            description=kind.description,
+            input=kind.input,
+            output=LookOutput,
+            handler=handlers[kind.name],
+            annotations=Annotations(read_only=True, idempotent=True),
+            access=RUN,
+            text=lambda output: output.text,
+            consumer=None,
+        )
+        for kind in _KINDS
+    ]
+
+
+def aliases() -> list[AnyAlias]:
+    """Only `ask` has a question to look for and numbers to give."""
+    return [under_its_name(kind.name, "ask", kind.description, kind.input, _shown) for kind in _KINDS]
+
+
+def live_call(principal: Principal, repositories: Sequence[Repository], ledger: Ledger) -> ToolCall:
+    """The circumstances of every look for one question."""
+    first = repositories[0]
+    looking = Looking({repository.slug: repository for repository in repositories}, ledger)
+    return ToolCall(
+        principal, first.workspace_id, "ask", project_id=first.project_id, seconds=TOOL_SECONDS, turn=looking
+    )
+
+
+def live_tools(gateway: Gateway, call: ToolCall) -> list[LoopTool]:
+    """The tools for one question, with the names of its repositories."""
+    slugs = list(call.during(Looking).repositories)
+    offered = gateway.visible_aliases(call.principal, "ask").values()
+    made = [loop_tool(gateway, call, Offer(alias, {})) for alias in offered]
+    return [replace(tool, parameters=_naming(slugs, tool.parameters)) for tool in made]
+
+
+def _naming(slugs: Sequence[str], parameters: Json) -> Json:
+    project = {**parameters["properties"]["project"], "enum": list(slugs)}
+    return {
+        **parameters,
+        "properties": {**parameters["properties"], "project": project},
+        "required": ["project", *parameters.get("required", ())],
+    }
+
+
+def _shown(output: LookOutput) -> Outcome:
+    return Outcome(output.text, sources=output.sources, untrusted=True)
+
+
+class _Looks:
+    """The handlers: what is read is numbered in the question's ledger."""
+
+    def __init__(self, files: LiveFiles) -> None:
+        self._files = files
+
+    async def tree(self, call: ToolCall, given: TreeInput) -> LookOutput:
+        """What is below a path."""
+        looking, repository = _where(call, given)
+        path = _path(given.path)
         found = await self._files.tree(
-            self._principal, look.repository.slug, path, recursive=recursive, limit=MOST_NAMES
+            call.principal, repository.slug, path, recursive=given.recursive, limit=MOST_NAMES
         )
         listed = "\n".join(map(_named, found)) or "(empty)"
-        number = self._ledger.add(Evidence(look.repository, DIRECTORY, path, path or "/", listed, is_read=True))
-        return self._told([number], f"{_mark(number)}{look.repository.slug}:{path}/\n{listed}")
+        number = looking.ledger.add(Evidence(repository, DIRECTORY, path, path or "/", listed, is_read=True))
+        return _told([number], f"{_mark(number)}{repository.slug}:{path}/\n{listed}")
 
-    async def _read(self, look: _Look) -> Outcome:
-        path, start = look.path(), look.number("start_line", 1, 10_000_000)
-        end = look.number("end_line", start + MOST_LINES - 1, start + MOST_LINES - 1)
+    async def read(self, call: ToolCall, given: LinesInput) -> LookOutput:
+        """Lines of a file."""
+        looking, repository = _where(call, given)
+        path = _needed(given.path)
+        start, end = given.span(MOST_LINES)
         if end < start:
             raise _wrong("end_line", "must not be before start_line")
-        excerpt = await self._files.read(self._principal, look.repository.slug, path, start, end)
+        excerpt = await self._files.read(call.principal, repository.slug, path, start, end)
         evidence = file_evidence(
-            look.repository, excerpt.path, excerpt.text, excerpt.start_line, excerpt.end_line, is_read=True
+            repository, excerpt.path, excerpt.text, excerpt.start_line, excerpt.end_line, is_read=True
         )
-        number = self._ledger.add(evidence)
+        number = looking.ledger.add(evidence)
         lines = [f"{at}| {line}" for at, line in enumerate(excerpt.text.splitlines(), excerpt.start_line)]
         shown = "\n".join(lines)
-        return self._told([number], f"{_mark(number)}{evidence.address} of {excerpt.total_lines} lines\n{shown}")
+        return _told([number], f"{_mark(number)}{evidence.address} of {excerpt.total_lines} lines\n{shown}")
 
-    async def _log(self, look: _Look) -> Outcome:
-        limit = look.number("limit", MOST_COMMITS, MOST_COMMITS)
-        commits = await self._files.log(self._principal, look.repository.slug, look.path(needed=False), limit=limit)
+    async def log(self, call: ToolCall, given: LogInput) -> LookOutput:
+        """Commits that changed a path."""
+        looking, repository = _where(call, given)
+        limit = min(given.limit, MOST_COMMITS)
+        commits = await self._files.log(call.principal, repository.slug, _path(given.path), limit=limit)
         numbers, lines = list[int](), list[str]()
         for commit in commits:
-            numbers.append(self._ledger.add(commit_evidence(look.repository, commit)))
+            numbers.append(looking.ledger.add(commit_evidence(repository, commit)))
             lines.append(f"{_mark(numbers[-1])}{_summary(commit)}")
-        return self._told(numbers, "\n".join(lines) or "No commit changed it.")
+        return _told(numbers, "\n".join(lines) or "No commit changed it.")
 
-    async def _blame(self, look: _Look) -> Outcome:
-        path, start = look.path(), look.number("start_line", 1, 10_000_000)
-        end = look.number("end_line", start + MOST_BLAMED - 1, start + MOST_BLAMED - 1)
-        found = await self._files.blame(self._principal, look.repository.slug, path, start, end)
+    async def blame(self, call: ToolCall, given: LinesInput) -> LookOutput:
+        """Who changed lines last."""
+        looking, repository = _where(call, given)
+        path = _needed(given.path)
+        start, end = given.span(MOST_BLAMED)
+        found = await self._files.blame(call.principal, repository.slug, path, start, end)
         numbers, lines = list[int](), list[str]()
         for run in found:
-            numbers.append(self._ledger.add(blame_evidence(look.repository, path, run)))
+            numbers.append(looking.ledger.add(blame_evidence(repository, path, run)))
             said = f"{run.sha[:7]} {iso(run.committed_at)[:10]} {run.author}: {run.subject}"
             lines.append(f"L{run.start_line}-L{run.end_line} {_mark(numbers[-1])}{said}")
-        return self._told(numbers, f"{path}\n" + "\n".join(lines))
+        return _told(numbers, f"{path}\n" + "\n".join(lines))
 
-    async def _show(self, look: _Look) -> Outcome:
-        given = look.arguments.get("commit")
-        prefix = given.strip().lower() if isinstance(given, str) else ""
+    async def show(self, call: ToolCall, given: ShowInput) -> LookOutput:
+        """A commit with its patch."""
+        looking, repository = _where(call, given)
+        prefix = given.commit.strip().lower()
         if not 7 <= len(prefix) <= 40 or set(prefix) - set("0123456789abcdef"):
             raise _wrong("commit", "must be 7 to 40 hexadecimal digits")
-        shown = await self._files.show(self._principal, look.repository.slug, prefix)
+        shown = await self._files.show(call.principal, repository.slug, prefix)
         patch = shown.patch[:PATCH_CHARACTERS]
-        number = self._ledger.add(commit_evidence(look.repository, shown.commit, patch))
+        number = looking.ledger.add(commit_evidence(repository, shown.commit, patch))
         cut = "\n(the patch goes on)" if shown.truncated or len(shown.patch) > len(patch) else ""
         text = f"{_mark(number)}{_summary(shown.commit, len(shown.commit.body))}\n\n{patch}{cut}"
-        return self._told([number], text)
+        return _told([number], text)
 
-    def _told(self, numbers: Sequence[int], text: str) -> Outcome:
-        return Outcome(text, sources=len({number for number in numbers if number}), untrusted=True)
+
+def _where(call: ToolCall, given: LookInput) -> tuple[Looking, Repository]:
+    looking = call.during(Looking)
+    return looking, looking.repository(given.project)
+
+
+def _path(given: str) -> str:
+    """The path that was asked for, from the root down and nowhere else."""
+    path = given.removeprefix("./").strip("/")
+    parts = path.split("/")
+    if len(path) > MOST_PATH or ".." in parts or "." in parts[:-1] or not path.isprintable():
+        raise _wrong("path", "must lead from the repository's root to something in it")
+    return "" if path == "." else path
+
+
+def _needed(given: str) -> str:
+    path = _path(given)
+    if not path:
+        raise _wrong("path", "is needed")
+    return path
+
+
+def _told(numbers: Sequence[int], text: str) -> LookOutput:
+    return LookOutput(text=text, sources=len({number for number in numbers if number}))
 
 
 def _summary(commit: Commit, characters: int = BODY_CHARACTERS) -> str:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 
 from holdfast.core.errors import RateLimited, Unavailable, UpstreamFailed
 from holdfast.core.principal import Principal
+from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.llm.extractive.embedded import HINT
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
+from holdfast.engines.llm.offered import turning_away
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation
 from holdfast.features.ask.extracting import MOST_PASSAGES, extract
-from holdfast.features.ask.live_tools import LiveTools
+from holdfast.features.ask.live_tools import live_call, live_tools
 from holdfast.features.ask.markdown import cited_in, tidied, without_html
 from holdfast.features.ask.metering import Metered
 from holdfast.features.ask.model import OPERATION, Answer, checked_question
@@ -38,7 +40,6 @@ SECONDS = 90.0
 MODEL_SECONDS = 70.0
 """How long a model may take over all its rounds; what is left is enough to quote."""
 MAX_ROUNDS = 6
-TOOL_SECONDS = 15.0
 FOUND_EACH = 12
 PREFERRED_EACH = 6
 SHOWN_SOURCES = 20
@@ -78,6 +79,7 @@ class Ask:
         models: EndpointModels,
         usage: Usage,
         loop: Loop,
+        gateway: Gateway,
         *,
         weekly_tokens: int,
         model_seconds: float = MODEL_SECONDS,
@@ -89,6 +91,7 @@ class Ask:
         self._models = models
         self._usage = usage
         self._loop = loop
+        self._gateway = gateway
         self._confirmation = Confirmation(database, files)
         self._weekly_tokens = weekly_tokens
         self._model_seconds = model_seconds
@@ -177,9 +180,10 @@ class Ask:
     async def _written(self, inquiry: _Inquiry, model: Metered, ledger: Ledger) -> str:
         """What the model says in the end."""
         hints = await self._hints(inquiry, ledger)
-        tools = LiveTools(inquiry.principal, inquiry.repositories, self._files, ledger).all()
+        call = live_call(inquiry.principal, inquiry.repositories, ledger)
+        tools = live_tools(self._gateway, call)
         body = asked(inquiry.question, inquiry.repositories, ledger, hints)
-        request = LoopRequest(body, tools, max_rounds=MAX_ROUNDS, tool_seconds=TOOL_SECONDS)
+        request = LoopRequest(body, tools, MAX_ROUNDS, turning_away(self._gateway, call))
         async with aclosing(self._loop.run(model, request)) as events:
             async for event in events:
                 if isinstance(event, Done):

@@ -1,19 +1,22 @@
 """Owns which tools a turn offers its model: research that was asked for, and in a chat what always belongs to it."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.core.principal import Principal
-from holdfast.engines.llm.model import LoopTool
-from holdfast.features.artifacts.service import ArtifactService
+from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.tool import ToolCall
+from holdfast.engines.llm.model import TOOL_SECONDS, LoopTool
+from holdfast.engines.llm.offered import Offer, loop_tool, turning_away
+from holdfast.features.chat.selection import SELECTABLE, ContextSize, ToolOptions, selected
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
-from holdfast.features.memory.service import MemoryService
-from holdfast.features.server_tools.chat_access import open_to
-from holdfast.features.server_tools.chat_artifacts import artifact_tools
-from holdfast.features.server_tools.chat_ask import ask_user_tool
-from holdfast.features.server_tools.chat_knowledge import chat_file_search, memory_tools, store_file_search
-from holdfast.features.server_tools.chat_research import ResearchTools
-from holdfast.features.server_tools.chat_selection import SELECTABLE, ToolOptions, selected
+
+IN_CHATS = ("create_artifact", "update_artifact", "save_memory", "recall_memory", "ask_user")
+"""What every chat offers; outside of one there is nothing that these belong to."""
+
+_HITS: dict[ContextSize, int] = {"low": 5, "medium": 8, "high": 12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,52 +29,57 @@ class Place:
     chat_id: str | None
 
 
-class ChatTools:
-    """The eleven tools of chats, over the services that their MCP twins use."""
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The tools of one turn, and who is told of calls of others."""
 
-    def __init__(
-        self,
-        research: ResearchTools,
-        memory: MemoryService,
-        artifacts: ArtifactService,
-        documents: DocumentService,
-        vector_stores: VectorStoreService,
-    ) -> None:
-        self._research = research
-        self._memory = memory
-        self._artifacts = artifacts
+    tools: Sequence[LoopTool]
+    turn_away: Callable[[str], Awaitable[None]]
+
+
+class ChatTools:
+    """Chooses among the tools of the gateway that chats list."""
+
+    def __init__(self, gateway: Gateway, documents: DocumentService, vector_stores: VectorStoreService) -> None:
+        self._gateway = gateway
         self._documents = documents
         self._vector_stores = vector_stores
 
-    async def choose(self, place: Place, options: ToolOptions, disabled: frozenset[str]) -> list[LoopTool]:
+    async def choose(self, place: Place, options: ToolOptions, disabled: frozenset[str]) -> Offered:
         """The tools of one turn."""
-        principal, workspace_id, chat_id = place.principal, place.workspace_id, place.chat_id
-        allowed = open_to(principal)
-        available = (SELECTABLE - disabled) & allowed
-        files = await self._file_search(place, options) if "file_search" in available else None
-        if files is None:
-            available -= {"file_search"}
-        tools: list[LoopTool] = []
-        if options.research:
-            names = [name for name in selected(options.names, available) if name in available]
-            tools += self._research.tools(place.project_id, names, context_size=options.context_size)
-        if chat_id is not None:
-            tools += artifact_tools(self._artifacts, principal, workspace_id, chat_id)
-            tools += memory_tools(self._memory, principal, workspace_id, chat_id)
-            tools.append(ask_user_tool())
-        if files is not None:
-            tools.append(files)
+        call = ToolCall(
+            place.principal,
+            place.workspace_id,
+            "chat",
+            project_id=place.project_id,
+            chat_id=place.chat_id,
+            seconds=TOOL_SECONDS,
+        )
         # What is not here does not exist for the model, and a call of it runs nothing.
-        return [tool for tool in tools if tool.name in allowed]
+        allowed = self._gateway.visible_aliases(place.principal, "chat")
+        available = (SELECTABLE - disabled) & allowed.keys()
+        has_files = "file_search" in available and await self._has_files(place, options)
+        if not has_files:
+            available -= {"file_search"}
+        names: list[str] = []
+        if options.research:
+            names += [name for name in selected(options.names, available) if name in available - {"file_search"}]
+        if place.chat_id is not None:
+            names += IN_CHATS
+        if has_files:
+            names.append("file_search")
+        fixed: dict[str, dict[str, Any]] = {
+            "web_search": {"max_results": _HITS[options.context_size]},
+            "file_search": {"vector_store_ids": list(options.vector_store_ids)},
+        }
+        offers = [Offer(allowed[name], fixed.get(name, {})) for name in names if name in allowed]
+        tools = [loop_tool(self._gateway, call, offer) for offer in offers]
+        return Offered(tools, turning_away(self._gateway, call))
 
-    async def _file_search(self, place: Place, options: ToolOptions) -> LoopTool | None:
+    async def _has_files(self, place: Place, options: ToolOptions) -> bool:
         principal, workspace_id, chat_id = place.principal, place.workspace_id, place.chat_id
-        if options.vector_store_ids:
-            for id in options.vector_store_ids:
-                await self._vector_stores.get(principal, workspace_id, id)
-            return store_file_search(self._vector_stores, principal, workspace_id, options.vector_store_ids)
-        if chat_id is not None and await self._documents.has_documents(principal, workspace_id, chat_id):
-            return chat_file_search(self._documents, principal, workspace_id, chat_id)
-        if options.file_search:
-            return chat_file_search(self._documents, principal, workspace_id, chat_id)
-        return None
+        for id in options.vector_store_ids:
+            await self._vector_stores.get(principal, workspace_id, id)
+        if options.vector_store_ids or options.file_search:
+            return True
+        return chat_id is not None and await self._documents.has_documents(principal, workspace_id, chat_id)

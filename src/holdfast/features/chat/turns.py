@@ -23,10 +23,9 @@ from holdfast.engines.llm.model import (
 from holdfast.features.chat.model import Answered, Opened, Served
 from holdfast.features.chat.record import TurnRecord
 from holdfast.features.chat.reminders import Reminders, with_reminders
+from holdfast.features.chat.selection import DEEP_THINK, MAX_ROUNDS, ToolOptions, tool_options, upstream_body
 from holdfast.features.chat.tools import ChatTools, Place
 from holdfast.features.chat.trail import conversation
-from holdfast.features.server_tools.chat_access import DEEP_THINK
-from holdfast.features.server_tools.chat_selection import MAX_ROUNDS, ToolOptions, tool_options, upstream_body
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 
@@ -99,9 +98,11 @@ class ChatTurns:
                 fields=[FieldError("web_search_options.x_deep_think", problem)],
             )
         place = Place(principal, project_id, await self._workspace(principal, project_id, workspace_id), chat_id)
-        tools = await self._tools.choose(place, options, endpoint.disabled_tools)
+        offered = await self._tools.choose(place, options, endpoint.disabled_tools)
         opened, memories, messages = await self._open(place, endpoint, body)
-        request = LoopRequest({**upstream_body(body), "messages": messages}, tools, max_rounds=options.max_rounds)
+        request = LoopRequest(
+            {**upstream_body(body), "messages": messages}, offered.tools, options.max_rounds, offered.turn_away
+        )
         heard = _Heard()
         ended = False
         try:
@@ -113,7 +114,7 @@ class ChatTurns:
                         closing = self._close(place, endpoint, opened, heard, memories, messages)
                         # Shielded, here and below: whoever hangs up must not take along what was said.
                         metadata = await asyncio.shield(closing)
-                        if opened is not None or tools:
+                        if opened is not None or offered.tools:
                             yield SideEvent(metadata)
                     yield event
         except (GeneratorExit, asyncio.CancelledError):
@@ -172,7 +173,7 @@ class ChatTurns:
         tally = done.tally if done else Tally()
         cost = endpoint.cost(tally)
         if done is not None:
-            self._count(place, endpoint, tally, cost, len(heard.calls))
+            self._log(place, endpoint, tally, cost)
         metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
         if opened is None:
             return metadata
@@ -196,19 +197,18 @@ class ChatTurns:
             "memories": list(memories),
         }
 
-    def _count(self, place: Place, endpoint: Served, tally: Tally, cost: float, calls: int) -> None:
-        where = {"source": "chat", "workspace_id": place.workspace_id, "project_id": place.project_id}
+    def _log(self, place: Place, endpoint: Served, tally: Tally, cost: float) -> None:
         self._usage.log(
             place.principal,
+            source="chat",
             operation="chat.completions",
             model=endpoint.model.name,
             tokens_in=tally.input_tokens,
             tokens_out=tally.output_tokens,
             cost=cost,
-            **where,
+            workspace_id=place.workspace_id,
+            project_id=place.project_id,
         )
-        if calls:
-            self._usage.count(place.principal, "tool_calls", calls, **where)
 
 
 def _hear(heard: _Heard, event: LoopEvent) -> None:

@@ -56,6 +56,8 @@ class SaveOutput(BaseModel):
     category: str | None
     title: str | None = None
     reason: str | None = Field(None, description="Why it was rejected, or what it repeats.")
+    content: str | None = Field(None, exclude=True)
+    """What is remembered now, for those who did not just write it: a repetition gives the memory that exists."""
     contradicts: list[ContradictionOutput] = Field(
         default_factory=list, description="Memories that this one seems to change: candidates for supersedes."
     )
@@ -129,6 +131,7 @@ def save_output(saved: Saved) -> SaveOutput:
         category=memory.category if memory else None,
         title=memory.title if memory else None,
         reason=saved.reason,
+        content=memory.content if memory else None,
         contradicts=[
             ContradictionOutput(
                 memory_id=each.memory.id,
@@ -197,6 +200,8 @@ def tools(service: MemoryService) -> list[AnyTool]:
             supersedes=given.supersedes,
             session_id=call.session_id,
             chat_id=call.chat_id,
+            # In a chat it is a model's word, whoever's key the chat is under.
+            trust="agent" if call.consumer == "chat" else None,
         )
         return save_output(await service.save(call.principal, call.workspace(), new))
 

@@ -186,6 +186,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             _READ,
             READ,
             text=lambda found: _text(found.projects),
+            consumer="keystone",
         ),
         Tool(
             "ask",
@@ -200,6 +201,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             Annotations(read_only=True),
             RUN,
             text=lambda found: found.answer,
+            consumer="keystone",
         ),
         Tool(
             "search_memory",
@@ -213,6 +215,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             _READ,
             READ,
             text=lambda found: _text(found.matches),
+            consumer="keystone",
         ),
         Tool(
             "get_project_status",
@@ -224,6 +227,7 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
             get_project_status,
             _READ,
             READ,
+            consumer="keystone",
         ),
     ]
 

@@ -14,13 +14,12 @@ from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.features.audit.service import Audit
+from holdfast.features.chat.selection import DEEP_THINK, tool_options
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
 from holdfast.features.responses.model import OPEN, Asked, ResponseNotFound, Stored, check, fresh_id, wrong
-from holdfast.features.server_tools.chat_access import DEEP_THINK
-from holdfast.features.server_tools.chat_selection import tool_options
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 

@@ -1,6 +1,6 @@
-"""Owns the tools `xerotier.code.search`, `repo_overview` and `repo_read`."""
+"""Owns the tools that read code elsewhere: `xerotier.code.search`, `repo_overview` and `repo_read`, and GitLab's."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,12 +50,31 @@ class ReadInput(_Input):
     )
 
 
-def tools(code: CodeSearch) -> list[AnyTool]:
-    """The code tools over one code host."""
-    return [_search_tool(code), _overview_tool(code), _read_tool(code)]
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A code host, and how its three tools are called."""
+
+    name: str
+    search: str
+    overview: str
+    read: str
 
 
-def _search_tool(code: CodeSearch) -> AnyTool:
+GITHUB = Host("GitHub", "xerotier.code.search", "xerotier.code.repo_overview", "xerotier.code.repo_read")
+GITLAB = Host("GitLab", "gitlab.search", "gitlab.repo_overview", "gitlab.repo_read")
+
+
+def tools(github: CodeSearch, gitlab: CodeSearch) -> list[AnyTool]:
+    """The code tools over two hosts. GitLab's have no names of their own outside: chats call them by an alias."""
+    others = [replace(tool, consumer=None) for tool in _tools(GITLAB, gitlab)]
+    return [*_tools(GITHUB, github), *others]
+
+
+def _tools(host: Host, code: CodeSearch) -> list[AnyTool]:
+    return [_search_tool(host, code), _overview_tool(host, code), _read_tool(host, code)]
+
+
+def _search_tool(host: Host, code: CodeSearch) -> AnyTool:
     async def search(call: ToolCall, given: SearchInput) -> CodeSearchOutput:
         found = await code.search(given.query, language=given.language, max_results=given.max_results)
         return CodeSearchOutput(
@@ -63,8 +82,8 @@ def _search_tool(code: CodeSearch) -> AnyTool:
         )
 
     return Tool(
-        name="xerotier.code.search",
-        title="Search code on GitHub",
+        name=host.search,
+        title=f"Search code on {host.name}",
         description=(
             "Find how others use an API or solved a problem in public code. Returns matching files with fragments, the "
             'first three whole. Example: {"query": "def retry repo:encode/httpx", "language": "python"}.'
@@ -78,13 +97,13 @@ def _search_tool(code: CodeSearch) -> AnyTool:
     )
 
 
-def _overview_tool(code: CodeSearch) -> AnyTool:
+def _overview_tool(host: Host, code: CodeSearch) -> AnyTool:
     async def overview(call: ToolCall, given: OverviewInput) -> OverviewOutput:
         return OverviewOutput.model_validate(asdict(await code.overview(given.repository)))
 
     return Tool(
-        name="xerotier.code.repo_overview",
-        title="Look over a GitHub repository",
+        name=host.overview,
+        title=f"Look over a {host.name} repository",
         description=(
             "Get to know a repository before reading it: description, licence, languages, README, file tree and recent "
             'commits in one call. Then read files with repo_read. Example: {"repository": "pallets/click"}.'
@@ -98,7 +117,7 @@ def _overview_tool(code: CodeSearch) -> AnyTool:
     )
 
 
-def _read_tool(code: CodeSearch) -> AnyTool:
+def _read_tool(host: Host, code: CodeSearch) -> AnyTool:
     async def read(call: ToolCall, given: ReadInput) -> ReadOutput:
         paths = tuple(dict.fromkeys([*([given.path] if given.path is not None else []), *(given.paths or [])]))
         if given.ref is not None and not given.ref.strip():
@@ -109,8 +128,8 @@ def _read_tool(code: CodeSearch) -> AnyTool:
         )
 
     return Tool(
-        name="xerotier.code.repo_read",
-        title="Read files of a GitHub repository",
+        name=host.read,
+        title=f"Read files of a {host.name} repository",
         description=(
             "Read up to ten files of a repository, or list its directories. A missing path fails alone. "
             'Example: {"repository": "pallets/click", "paths": ["src/click/core.py", "docs"]}.'

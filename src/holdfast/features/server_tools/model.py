@@ -23,6 +23,8 @@ class WebSearchOutput(BaseModel):
     abstract: str
     results: list[WebResult]
     fetched_pages: list[WebPage]
+    whole_pages: list[WebPage] = Field(default_factory=list, exclude=True)
+    """The same pages before they were cut to their shares: they need not be fetched again."""
 
 
 class LinkOutput(BaseModel):

@@ -61,6 +61,7 @@ def _search_tool(web_search: WebSearch) -> AnyTool:
             abstract=found.abstract,
             results=[WebResult(title=hit.title, url=hit.url, snippet=hit.snippet) for hit in found.results],
             fetched_pages=[WebPage(url=page.url, content=page.content) for page in found.fetched_pages],
+            whole_pages=[WebPage(url=page.url, content=page.content) for page in found.whole_pages],
         )
 
     return Tool(

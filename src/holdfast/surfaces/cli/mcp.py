@@ -1,6 +1,7 @@
 """Owns `holdfast mcp tools`: the tools that agents get."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
@@ -10,7 +11,6 @@ from holdfast.core.principal import Tier
 from holdfast.core.schema import input_schema, output_schema
 from holdfast.core.tools.tool import AnyTool
 from holdfast.services import Services
-from holdfast.toolboxes import product_tools
 
 mcp = Commands("mcp", help="The tools that agents get.")
 
@@ -24,7 +24,7 @@ class Wanted(Given):
 
 @mcp.command("tools", help="List the tools that agents get.")
 async def tools(session: Session, services: Services, given: Wanted) -> None:
-    found = [tool for tool in product_tools(services) if tool.within(given.tier)]
+    found = [tool for tool in services.gateway.listed("mcp") if tool.within(given.tier)]
     if given.markdown:
         session.out.write(tools_page(found))
         return
@@ -43,7 +43,7 @@ def _row(tool: AnyTool) -> dict[str, Any]:
     }
 
 
-def tools_page(found: list[AnyTool]) -> str:
+def tools_page(found: Sequence[AnyTool]) -> str:
     """docs/tools.md: every tool as its definition has it."""
     lines = [
         "# Tools",

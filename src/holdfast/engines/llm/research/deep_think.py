@@ -202,7 +202,7 @@ class _Research:
         if tool.event is not None:
             yield SideEvent({"type": tool.event, "name": call.name, "arguments": arguments})
         pages = 0
-        async with aclosing(run_calls({tool.name: tool}, [call], self._request.tool_seconds)) as running:
+        async with aclosing(run_calls(self._request, {tool.name: tool}, [call])) as running:
             async for finished in running:
                 outcome = finished.outcome
                 if tool.research:
@@ -256,7 +256,7 @@ class _Research:
         body = material.subtask(self._request.body, plan, task, self._question, self._state.site)
         model = Budgeted(self._model, SUBTASK_TOKENS)
         rounds = min(self._request.max_rounds, SUBTASK_ROUNDS)
-        request = LoopRequest(body, self._tools, rounds, self._request.tool_seconds)
+        request = LoopRequest(body, self._tools, rounds, self._request.turn_away)
         numbers: list[int] = []
         async with aclosing(self._loop.run(model, request)) as events:
             async for event in events:

@@ -137,7 +137,7 @@ class PromptHandlers:
         return await self._form(principal, workspace_id, argument)
 
     async def _session(self, principal: Principal, workspace_id: str) -> str:
-        tools = "\n".join(f"- {tool.name}: {tool.title}" for tool in self._gateway.visible(principal))
+        tools = "\n".join(f"- {tool.name}: {tool.title}" for tool in self._gateway.visible(principal, "mcp"))
         head = (
             f"You are connected to Holdfast, workspace {workspace_id}. It remembers this project for every agent and "
             "person on the team. Look things up there before you ask, and save what the next one will need."

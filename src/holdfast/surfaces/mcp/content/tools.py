@@ -10,8 +10,9 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Inp
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
-from holdfast.core.tools.gateway import Gateway, Outcome, ToolRefused, ToolUnknown
-from holdfast.core.tools.tool import AnyTool, ToolCall
+from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
+from holdfast.core.tools.outcome import Outcome
+from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
@@ -41,10 +42,11 @@ class ToolHandlers:
     ) -> None:
         """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
         self._plain = plain
+        self._consumer: Consumer = "keystone" if plain else "mcp"
         self._gateway = gateway
         self._clients = clients
         self._more = more
-        self._wire = {tool.name: self._described(tool) for tool in gateway.tools}
+        self._wire = {tool.name: self._described(tool) for tool in gateway.listed(self._consumer)}
         self._more_wire = (
             [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in more.tools] if more else []
         )
@@ -53,7 +55,7 @@ class ToolHandlers:
         """The result of tools/list for this principal."""
         if self._by_catalog(principal):
             return {"tools": _CATALOG, **COMPLETE}
-        own = [self._wire[tool.name] for tool in self._gateway.visible(principal)]
+        own = [self._wire[tool.name] for tool in self._gateway.visible(principal, self._consumer)]
         return {"tools": own + self._more_wire, **COMPLETE}
 
     def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
@@ -83,10 +85,12 @@ class ToolHandlers:
     async def _call(self, ctx: Context, params: CallToolRequestParams) -> ToolCall:
         admitted = _admitted(ctx)
         if self._plain:
-            return ToolCall(admitted.principal, admitted.workspace_id, progress=_progress(ctx))
+            return ToolCall(admitted.principal, admitted.workspace_id, self._consumer, progress=_progress(ctx))
         return ToolCall(
             principal=admitted.principal,
             workspace_id=admitted.workspace_id,
+            consumer=self._consumer,
+            project_id=admitted.project_id,
             session_id=admitted.session.id if admitted.session else None,
             progress=_progress(ctx),
             ask=await asker(ctx, self._clients, params.input_responses, params.request_state),
@@ -116,13 +120,13 @@ class ToolHandlers:
         query, limit = arguments.get("query", ""), arguments.get("limit", 5)
         if not isinstance(query, str) or isinstance(limit, bool) or not isinstance(limit, int):
             return _error_text("find_tool takes query (text) and limit (a number).")
-        ranked = ranked_tools(self._gateway.visible(principal), query)[: max(1, min(limit, 20))]
+        ranked = ranked_tools(self._gateway.visible(principal, self._consumer), query)[: max(1, min(limit, 20))]
         found = [
             {
                 "name": tool.name,
                 "title": tool.title,
                 "description": tool.description,
-                "inputSchema": self._gateway.input_schema(tool.name),
+                "inputSchema": self._wire[tool.name]["inputSchema"],
             }
             for tool in ranked
         ]

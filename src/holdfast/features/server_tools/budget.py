@@ -2,12 +2,16 @@
 
 import hashlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from holdfast.core import jsontext
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited
-from holdfast.engines.llm.model import Json, Outcome
+from holdfast.core.tools.alias import Target
+from holdfast.core.tools.outcome import Answered, Outcome
+from holdfast.core.tools.tool import ToolCall
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
 from holdfast.storage.database import Database, Tx
@@ -16,7 +20,7 @@ CALLS_PER_MINUTE = 45
 KEPT_MILLIS = 5 * 60 * 1000
 
 
-class ResearchGate:
+class ResearchBudget:
     """Answers an identical call of the last five minutes from the store; counts the others."""
 
     def __init__(
@@ -27,9 +31,10 @@ class ResearchGate:
         self._clock = clock
         self._limit = Limit(calls_per_minute, 60)
 
-    async def run(self, project_id: str, name: str, arguments: Json, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def run(self, call: ToolCall, name: str, target: Target, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """The kept result, or that of `work`; RateLimited when the project's minute is used up."""
-        digest, now = _digest(name, arguments), self._clock.now()
+        project_id = call.project_id or ""
+        digest, now = _digest(name, target.arguments), self._clock.now()
         kept = await self._database.glance(lambda tx: _find(tx, project_id, digest, now))
         if kept is not None:
             return kept
@@ -38,23 +43,22 @@ class ResearchGate:
             seconds = max(1, math.ceil(taken.retry_after_seconds))
             raise RateLimited(f"Research tool rate limit exceeded. Try again in {seconds} seconds.")
         outcome = await work()
-        await self.keep(project_id, [(name, arguments, outcome)])
-        return outcome
+        await self._keep(project_id, [Answered(name, target.arguments, outcome), *outcome.also])
+        return replace(outcome, also=())
 
-    async def keep(self, project_id: str, results: list[tuple[str, Json, Outcome]]) -> None:
+    async def _keep(self, project_id: str, answered: Sequence[Answered]) -> None:
         """Answer these calls with these results for five minutes."""
         now = self._clock.now()
 
         def work(tx: Tx) -> None:
             tx.execute("DELETE FROM research_result WHERE expires_at <= :now", {"now": now})
-            for name, arguments, outcome in results:
-                _put(tx, project_id, _digest(name, arguments), outcome, now + KEPT_MILLIS)
+            for each in answered:
+                _put(tx, project_id, _digest(each.name, each.arguments), each.outcome, now + KEPT_MILLIS)
 
-        if results:
-            await self._database.write(work)
+        await self._database.write(work)
 
 
-def _digest(name: str, arguments: Json) -> str:
+def _digest(name: str, arguments: Mapping[str, Any]) -> str:
     ordered = {key: arguments[key] for key in sorted(arguments)}
     return hashlib.sha256(jsontext.dumps([name, ordered])).hexdigest()
 

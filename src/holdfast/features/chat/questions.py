@@ -2,26 +2,28 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
+from holdfast.core.access import RUN
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
-from holdfast.engines.llm.model import Json, LoopTool, Outcome, Pause
-from holdfast.features.server_tools.chat_adapter import ChatInput, adapted, json_text
+from holdfast.core.tools.alias import AliasInput, AnyAlias, json_text, under_its_name
+from holdfast.core.tools.outcome import Json, Outcome, Pause
+from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
 Style = Literal["default", "confirm", "rating", "form"]
 
 _Option = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class AskField(ChatInput):
+class AskField(AliasInput):
     label: str = Field(description="What people see beside the input.", min_length=1, max_length=200)
     key: str = Field(description="The name of the value in the answer.", min_length=1, max_length=100)
     placeholder: str | None = Field(None, description="A hint in the empty input.", max_length=200)
     required: bool = Field(False, description="Whether it must be filled.")
 
 
-class AskUserInput(ChatInput):
+class AskUserInput(AliasInput):
     question: str = Field(description="What to ask.", min_length=1, max_length=4_000)
     options: list[_Option] | None = Field(None, description="Answers to choose from.", max_length=50)
     allow_free_text: bool = Field(True, description="Whether the person may answer in other words.")
@@ -30,28 +32,48 @@ class AskUserInput(ChatInput):
     fields: list[AskField] | None = Field(None, description="The inputs of a form.", max_length=50)
 
 
-def ask_user_tool() -> LoopTool:
-    """The tool; answering and going on is the chat's work."""
-    return adapted(
-        "ask_user",
-        "Ask the person something that you need to know before you can be useful, and stop until they answer. "
-        "Do not use it for what you can find out yourself.",
-        AskUserInput,
-        _ask,
-    )
+class AskUserOutput(BaseModel):
+    correlation_id: str
+    question: Json
 
 
-async def _ask(given: AskUserInput) -> Outcome:
+async def _ask(call: ToolCall, given: AskUserInput) -> AskUserOutput:
     if given.style == "form" and not given.fields:
         raise Invalid("A form needs fields.", fields=[FieldError("fields", "add at least one with label and key")])
     keys = [field.key for field in given.fields or ()]
     if len(set(keys)) != len(keys):
         raise Invalid("Two fields have one key.", fields=[FieldError("fields", "give each field a key of its own")])
-    question = _question(given)
-    correlation_id = new_id("ask")
-    event = {"type": "x_ask_user.question", **question, "correlation_id": correlation_id}
-    waiting = {"status": "waiting", "correlation_id": correlation_id}
-    return Outcome(json_text(waiting), events=[event], pause=Pause(correlation_id, question))
+    return AskUserOutput(correlation_id=new_id("ask"), question=_question(given))
+
+
+ASK_USER: AnyTool = Tool(
+    name="ask_user",
+    title="Ask the person",
+    description="Ask the person something that you need to know before you can be useful, and stop until they answer. "
+    "Do not use it for what you can find out yourself.",
+    input=AskUserInput,
+    output=AskUserOutput,
+    handler=_ask,
+    annotations=Annotations(read_only=True),
+    access=RUN,
+    consumer=None,
+)
+
+
+def tools() -> list[AnyTool]:
+    """The tool; answering and going on is the chat's work."""
+    return [ASK_USER]
+
+
+def aliases() -> list[AnyAlias]:
+    """Chats alone can wait for a person."""
+    return [under_its_name(ASK_USER.name, "chat", ASK_USER.description, AskUserInput, _waiting)]
+
+
+def _waiting(output: AskUserOutput) -> Outcome:
+    event = {"type": "x_ask_user.question", **output.question, "correlation_id": output.correlation_id}
+    waiting = {"status": "waiting", "correlation_id": output.correlation_id}
+    return Outcome(json_text(waiting), events=[event], pause=Pause(output.correlation_id, output.question))
 
 
 def _question(given: AskUserInput) -> Json:

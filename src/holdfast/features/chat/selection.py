@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from holdfast.core.access import RUN_INTEL
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.llm.model import ROUNDS, Json
 
@@ -13,6 +14,8 @@ RESEARCH = ("web_search", "fetch_url", "code_search", "gitlab_code_search", "cal
 DEFAULT = ("web_search", "fetch_url")
 SELECTABLE = frozenset((*RESEARCH, "file_search"))
 MAX_ROUNDS = 20
+# Its report is an artifact, and it reads code.
+DEEP_THINK = RUN_INTEL
 MAX_VECTOR_STORES = 10
 
 _SIZES: tuple[ContextSize, ...] = ("low", "medium", "high")
