@@ -1,9 +1,8 @@
 """Owns what is served where: the surfaces on their paths, behind one gate."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import orjson
@@ -13,7 +12,15 @@ from holdfast.core.operations import Operation
 from holdfast.core.settings import Settings
 from holdfast.features.artifacts import operations as artifacts
 from holdfast.features.audit import operations as audit
+from holdfast.features.chat import operations as chats
+from holdfast.features.client_bundles import operations as client_bundles
+from holdfast.features.clients import operations as clients
+from holdfast.features.documents import operations as documents
+from holdfast.features.documents import vector_store_operations as vector_stores
 from holdfast.features.endpoints import operations as endpoints
+from holdfast.features.identity.operations import invitations, keys, organizations, sessions, users
+from holdfast.features.intelligence.operations import brief, decisions, graph, milestones
+from holdfast.features.interchange import operations as interchange
 from holdfast.features.jobs import operations as jobs
 from holdfast.features.memory import operations as memory
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
@@ -37,26 +44,11 @@ from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.rest import (
-    brief,
-    chats,
-    client_bundles,
-    clients,
-    decisions,
-    documents,
     events,
-    graph,
-    interchange,
-    invitations,
-    keys,
-    milestones,
-    organizations,
     repositories,
     repository_answers,
     repository_files,
     repository_synthesis,
-    sessions,
-    users,
-    vector_stores,
 )
 from holdfast.surfaces.rest.api import Api
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
@@ -70,58 +62,43 @@ if TYPE_CHECKING:
     from holdfast.surfaces.mcp.surface import McpSurface
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
-_Part = TypeVar("_Part")
-
-
-class _Built:
-    """The services by their class."""
-
-    def __init__(self, services: Services) -> None:
-        found = [getattr(services, each.name) for each in fields(services)]
-        self._by_kind: dict[type[Any], Any] = {type(service): service for service in found}
-
-    def __getitem__(self, kind: type[_Part]) -> _Part:
-        found: _Part = self._by_kind[kind]
-        return found
-
 
 def rest_operations(
     services: Services, public_url: str | None = None, streams: events.EventStreams | None = None
 ) -> Sequence[Operation]:
     """The whole management API."""
-    parts = _Built(services)
     repository_gate = repositories.Gate(services.repositories, services.workspaces)
     return [
-        *organizations.operations(services.identity),
-        *workspaces.api.bind(parts),
-        *users.operations(services.identity, services.invitations, services.sign_in, services.keys, public_url or ""),
-        *invitations.operations(services.invitations),
-        *sessions.operations(services.identity, services.sign_in),
-        *keys.operations(services.keys),
-        *audit.api.bind(parts),
-        *usage.api.bind(parts),
-        *jobs.api.bind(parts),
+        *organizations.api.bind(services),
+        *workspaces.api.bind(services),
+        *users.api.bind(services),
+        *invitations.api.bind(services),
+        *sessions.api.bind(services),
+        *keys.api.bind(services),
+        *audit.api.bind(services),
+        *usage.api.bind(services),
+        *jobs.api.bind(services),
         *events.operations(streams or events.EventStreams(services.events, services.workspaces)),
-        *secrets.api.bind(parts),
-        *endpoints.api.bind(parts),
-        *memory.api.bind(parts),
-        *artifacts.api.bind(parts),
-        *documents.operations(services.documents),
-        *vector_stores.operations(services.vector_stores),
-        *chats.operations(services.chats, services.documents),
+        *secrets.api.bind(services),
+        *endpoints.api.bind(services),
+        *memory.api.bind(services),
+        *artifacts.api.bind(services),
+        *documents.api.bind(services),
+        *vector_stores.api.bind(services),
+        *chats.api.bind(services),
         *repositories.operations(services.repositories, repository_gate, public_url or ""),
         *repository_answers.operations(
             services.repositories, services.repository_finding, services.ask, repository_gate
         ),
         *repository_files.operations(services.live_files, repository_gate),
         *repository_synthesis.operations(services.synthesis, repository_gate),
-        *decisions.operations(services.intelligence),
-        *milestones.operations(services.intelligence),
-        *graph.operations(services.intelligence),
-        *brief.operations(services.intelligence),
-        *interchange.operations(services.interchange),
-        *clients.operations(services.clients),
-        *client_bundles.operations(services.client_bundles, public_url),
+        *decisions.api.bind(services),
+        *milestones.api.bind(services),
+        *graph.api.bind(services),
+        *brief.api.bind(services),
+        *interchange.api.bind(services),
+        *clients.api.bind(services),
+        *client_bundles.api.bind(services),
     ]
 
 

@@ -19,6 +19,7 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.service import TYPE as CHAT
 from holdfast.features.deep_think.service import REPORT_PREFIX
+from holdfast.features.documents import vector_store_operations as vector_stores
 from holdfast.features.endpoints.models import Connected
 from holdfast.features.identity import store as identity_store
 from holdfast.features.responses.model import Asked
@@ -35,7 +36,6 @@ from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses import Responses
 from holdfast.surfaces.openai.surface import Handler, OpenAiSurface, Route
-from holdfast.surfaces.rest import vector_stores
 
 PASSAGES = 8
 EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
@@ -83,7 +83,7 @@ def routes(services: Services, embeddings_model: str) -> Sequence[Route]:
         Route("GET", "/files/{file_id}", files.get, READ),
         Route("GET", "/files/{file_id}/content", files.content, READ),
         Route("DELETE", "/files/{file_id}", files.delete, WRITE),
-        *_in_workspace(vector_stores.operations(services.vector_stores), turns.workspace_of),
+        *_in_workspace(vector_stores.api.bind(services), turns.workspace_of),
     ]
 
 

@@ -1,7 +1,8 @@
 """Owns the list of what the product can do: every service by name, built in wiring.py, called by surfaces."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
@@ -43,6 +44,7 @@ from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
 
+_Part = TypeVar("_Part")
 Step = Callable[[], Awaitable[None]]
 
 
@@ -91,3 +93,12 @@ class Services:
     responses: ResponseService
     background: tuple[tuple[str, Step, Step], ...]
     """What works beside the requests: name, run, stop; stopped in reverse order."""
+
+    def __getitem__(self, kind: type[_Part]) -> _Part:
+        """The service of that class."""
+        for each in fields(self):
+            service = getattr(self, each.name)
+            if type(service) is kind:
+                found: _Part = service
+                return found
+        raise LookupError(f"There is no {kind.__name__} among the services.")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast.core.access import Access
+from holdfast.features.documents import vector_store_operations as vector_stores
 from holdfast.openai_door import routes
 from holdfast.storage.database import Database
 from holdfast.surfaces.openai.surface import Route
-from holdfast.surfaces.rest import vector_stores
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import expected
@@ -35,7 +35,7 @@ UPLOAD = (
 
 def request_of(here: Ground, route: Route, ids: dict[str, str]) -> tuple[dict[str, str], dict[str, str], bytes]:
     """Query, headers and body of a request for a path."""
-    for operation in vector_stores.operations(here.server.services.vector_stores):
+    for operation in vector_stores.api.bind(here.server.services):
         if (operation.method, operation.path.endswith("/{workspace_id}" + route.path)) == (route.method, True):
             return request_for(operation, ids)
     if route.method == "POST" and route.path == "/files":

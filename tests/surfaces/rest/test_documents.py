@@ -42,7 +42,7 @@ async def test_a_document_is_uploaded_read_found_and_deleted(server: TestServer)
         content = await client.get(f"{one}/content")
         text = await client.get(f"{one}/text")
         chunks = (await client.get(f"{one}/chunks")).json()["items"]
-        found = (await client.get(f"{_base(server)}/search", params={"q": "zebra"})).json()["results"]
+        found = (await client.get(f"{_base(server)}/search", params={"q": "zebra"})).json()["items"]
         everywhere = (
             await client.get(f"/api/workspaces/{server.start.workspace_id}/search", params={"q": "zebra"})
         ).json()

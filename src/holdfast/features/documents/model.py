@@ -18,6 +18,14 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of a document has been read."""
+
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """An uploaded file and how far it has been read."""
 
@@ -49,6 +57,10 @@ class Document:
     @property
     def finished(self) -> bool:
         return self.state in FINISHED
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.progress_done, self.progress_total)
 
 
 @dataclass(frozen=True, slots=True)

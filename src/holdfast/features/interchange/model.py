@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.core.errors import HoldfastError
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.intelligence.model import Decision, Milestone, Relation
 from holdfast.features.memory.model import Memory, Revision
@@ -133,3 +134,13 @@ class Report:
 
 Exported = Mapping[str, int]
 """How many of each type an export wrote."""
+
+
+class ImportTooLarge(HoldfastError):
+    """More bytes than one import takes."""
+
+    code = "body_too_large"
+    status = 413
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"An import has at most {limit // 1024**2} MB; import it in parts.")
