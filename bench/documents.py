@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report import Figure, finish, options
-from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -23,10 +22,9 @@ from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
+from tests.support.services import Services, background, build_services, first_start
 
 DOCUMENTS = 20
 BYTES = 10_000

@@ -34,7 +34,7 @@ PLAIN = """
 import asyncio, socket, sys
 import uvicorn, uvloop
 from holdfast.core.settings import Settings
-from holdfast.serving import configuration
+from holdfast.server.lifecycle import configuration
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.http.operation import health

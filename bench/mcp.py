@@ -62,16 +62,16 @@ from pathlib import Path
 
 import uvicorn
 
-from holdfast.app import background, first_start
+from tests.support.services import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
+from holdfast.server.routes import build_gate
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
+from tests.support.services import build_services
 
 async def main(port, directory, memories):
     database = SqliteDatabase(Path(directory) / "holdfast.db")

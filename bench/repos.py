@@ -27,7 +27,6 @@ import numpy as np
 import psutil
 
 from bench.report import Figure, finish, options
-from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
@@ -41,12 +40,11 @@ from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository, Repository
-from holdfast.services import Services
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
 from tests.support.code.git import GitRepo
 from tests.support.code.git_server import git_server
+from tests.support.services import Services, background, build_services, first_start
 
 COMMITS = 10_000
 HELD_OUT = 200
@@ -86,12 +84,15 @@ async def opened(embedder: Embedder, *, embedding: bool) -> AsyncIterator[Opened
         await migrate(database)
         services = build_services(Settings(data_dir=Path(directory)), database, SystemClock(), embedder)
         if not embedding:
-            kept = tuple(each for each in services.background if each[0] != "search")
-            object.__setattr__(services, "background", kept)
+            setattr(services.search, "run", _nothing)  # noqa: B010 – a method is replaced on purpose
         async with background(services):
             start = await first_start(services)
             yield Opened(services, local_principal(start.organization_id), start.workspace_id)
         await database.close()
+
+
+async def _nothing() -> None:
+    """In the place of work beside the requests."""
 
 
 class Weighing:

@@ -30,6 +30,7 @@ from holdfast.storage.database import Database, Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.features.audit import audit_trail
+from tests.support.services import entities
 
 DEPTHS = (5, 10, 20)
 TARGET_AT_10 = 79.0
@@ -105,7 +106,7 @@ class ThroughMemory:
         gate = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
         self._database = database
         self._search = search
-        self._memory = MemoryService(database, audit, gate, search, EventBus(database, clock), clock)
+        self._memory = MemoryService(database, audit, gate, search, EventBus(database, clock), clock, entities())
         self._turns: dict[str, list[str]] = {}
 
     async def remember(self, conversation: int, turns: Sequence[Turn]) -> None:

@@ -9,7 +9,6 @@ import uvloop
 from numpy.typing import NDArray
 
 from bench.peers.given import LIMIT, Given, serve
-from holdfast.app import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.engines.search.embedders.hashing import WordEmbedder
@@ -17,7 +16,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
+from tests.support.services import background, build_services, first_start
 
 
 class _Embedder(WordEmbedder):

@@ -9,22 +9,22 @@ from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
 
 if TYPE_CHECKING:
+    from holdfast.core.parts import Parts
     from holdfast.core.principal import Principal
     from holdfast.core.settings import Settings
-    from holdfast.services import Services
 
 # What opens and serves is imported when that is asked for: `holdfast --help` starts at once.
 
 
-def _opens(data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Services, Principal]]":
-    from holdfast.app import open_local
+def _opens(data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]":
     from holdfast.core.settings import load
+    from holdfast.server.start import open_local
 
     return open_local(load(data_dir=data_dir))
 
 
 async def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None:
-    from holdfast.serving import serve
+    from holdfast.server.lifecycle import serve
 
     await serve(settings, announce)
 

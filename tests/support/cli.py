@@ -8,17 +8,15 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from holdfast.app import first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings
+from holdfast.core.settings import Settings, load
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
-from holdfast.wiring import build_services
+from tests.support.services import Services, build_services, first_start
 
 
 class Cli:
@@ -43,7 +41,7 @@ class Cli:
     async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
         database = SqliteDatabase(self._path)
         try:
-            settings = Settings(data_dir=self._path.parent)
+            settings = load(data_dir=self._path.parent)
             services = build_services(settings, database, SystemClock(), WordEmbedder())
             start = await first_start(services)
             try:

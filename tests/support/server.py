@@ -11,19 +11,17 @@ from typing import Any
 import httpx
 import uvicorn
 
-from holdfast.app import Start, background, first_start
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
-from holdfast.serving import configuration
+from holdfast.server.lifecycle import configuration
+from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
-from holdfast.wiring import build_services
 from tests.support.features.audit import MASTER_KEY, NOWHERE
+from tests.support.services import Services, Start, background, build_services, first_start
 
 
 @dataclass(frozen=True, slots=True)

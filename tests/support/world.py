@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 
-from holdfast.app import Start, first_start
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
 from holdfast.storage.database import Database
-from holdfast.wiring import build_services
 from tests.support.clock import MovableClock
 from tests.support.features.audit import MASTER_KEY, NOWHERE
+from tests.support.services import Services, Start, build_services, first_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Owns Parts: what a server is made of, each part built when it is first asked for."""
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
@@ -23,11 +24,16 @@ class Parts:
         self._builders = builders
         self._made: dict[type[Any], object] = dict(given)
         self._making: list[type[Any]] = []
+        self._building = threading.RLock()
 
     def __getitem__(self, kind: type[_Part]) -> _Part:
         made = self._made.get(kind)
         if made is None:
-            made = self._made[kind] = self._make(kind)
+            # Transactions run on threads of the store, and may be the first to need a part.
+            with self._building:
+                made = self._made.get(kind)
+                if made is None:
+                    made = self._made[kind] = self._make(kind)
         return cast(_Part, made)
 
     def __contains__(self, kind: type[Any]) -> bool:

@@ -142,6 +142,16 @@ class Settings:
         env="WEEKLY_TOKEN_LIMIT",
     )
 
+    def url_at(self, port: int) -> str:
+        """Where clients reach a server that listens on this port, as far as settings tell."""
+        host = self.host if self.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 – compared, not bound
+        return (self.public_url or f"http://{f'[{host}]' if ':' in host else host}:{port}").rstrip("/")
+
+    @property
+    def expected_url(self) -> str:
+        """Where clients reach the server when it listens where it is told to."""
+        return self.url_at(self.port)
+
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:

@@ -15,10 +15,10 @@ from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.llm.offered import Offer, loop_tool
 from holdfast.features.chat import questions
 from holdfast.features.chat.answers import answer_text, checked_answer
-from holdfast.services import Services
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.chats import ScriptedModel, call, said, take
+from tests.support.services import Services
 from tests.support.world import World, new_world
 
 FORM = {

@@ -23,12 +23,12 @@ from holdfast.features.chat.model import Served
 from holdfast.features.chat.tools import Place
 from holdfast.features.deep_think.service import KEPT_MILLIS, DeepThinkService
 from holdfast.storage.database import Database
-from holdfast.wiring import build_services
 from tests.fakes.web import Names, html, site
 from tests.support.clock import MovableClock
 from tests.support.event_grammar import check
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.features.chats import ScriptedModel, Taken, call, said, take
+from tests.support.services import build_services
 from tests.support.world import World, new_world
 
 QUESTION = "How much is six times seven, and why?"

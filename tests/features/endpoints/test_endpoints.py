@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal
@@ -15,10 +14,9 @@ from holdfast.features.endpoints.addresses import AddressRules, refused_because
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
 from holdfast.features.secrets.model import SecretNotSet
-from holdfast.services import Services
 from holdfast.storage.database import Database
-from holdfast.wiring import build_services
 from tests.support.access.credentials import credential
+from tests.support.services import Services, build_services, first_start
 
 OLLAMA = EndpointUpstream(base_url="http://127.0.0.1:11434/v1", model="qwen3")
 PUBLIC = EndpointUpstream(base_url="https://api.example.com/v1", model="big")

@@ -29,7 +29,7 @@ def project_key(world: World, name: str = "agent", **fields: object) -> NewKey:
 
 
 async def test_the_first_start_makes_a_key_that_works_and_the_second_none(world: World) -> None:
-    from holdfast.app import first_start
+    from tests.support.services import first_start
 
     assert world.start.api_key is not None
     principal = await world.services.keys.authenticate(world.start.api_key)
@@ -115,8 +115,8 @@ async def test_two_processes_racing_to_rotate_leave_exactly_one_active(tmp_path:
     subprocess.run([sys.executable, "-m", "holdfast", "keys", "list", "--data-dir", str(tmp_path)], check=True)
     racers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [racer.wait(timeout=60) for racer in racers] == [0, 0, 0]
-    from holdfast.app import open_local
     from holdfast.core.settings import Settings
+    from tests.support.services import open_local
 
     async with open_local(Settings(data_dir=tmp_path)) as (services, owner):
         page = await services.keys.list(owner, limit=200)

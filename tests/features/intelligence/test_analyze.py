@@ -10,7 +10,8 @@ from holdfast.core.errors import NotFound, UpstreamFailed
 from holdfast.core.principal import Principal
 from holdfast.features.intelligence.briefing.analysis import cited, extract
 from holdfast.features.intelligence.briefing.budget import MIN_BUDGET, tokens_of
-from holdfast.features.intelligence.model import Analysis, Source
+from holdfast.features.intelligence.model import Analysis
+from holdfast.registry.entities import Source
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock

@@ -10,17 +10,8 @@ from hypothesis import strategies as st
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.features.intelligence.briefing.brief import Material, item_json, write_brief
 from holdfast.features.intelligence.briefing.budget import MAX_BUDGET, MIN_BUDGET, clip, fill, tokens_of
-from holdfast.features.intelligence.model import (
-    SECTIONS,
-    Blocker,
-    Brief,
-    Decision,
-    DecisionEdit,
-    Milestone,
-    Ref,
-    Relation,
-    Source,
-)
+from holdfast.features.intelligence.model import SECTIONS, Brief, Decision, DecisionEdit, Milestone, Ref, Relation
+from holdfast.registry.entities import Blocker, Source
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import START, MovableClock

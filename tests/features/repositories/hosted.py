@@ -29,6 +29,7 @@ from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
 from tests.support.features.library import ALL, settle
+from tests.support.services import entities
 
 IMPATIENT = Patience(wait_seconds=0, tries=2, first_seconds=0.01)
 
@@ -136,7 +137,7 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
         search=search,
         jobs=jobs,
         repositories=Repositories(
-            database, audit, workspaces, secrets, search, events, jobs, git, clock, host_urls=urls
+            database, audit, workspaces, secrets, search, events, jobs, git, clock, entities(), host_urls=urls
         ),
         principal=Principal(organization_id, "key_test", "key", False, ALL | {"management"}, name="Kim"),
         workspace_id=workspace_id,

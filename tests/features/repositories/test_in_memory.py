@@ -8,9 +8,10 @@ import pytest
 from holdfast.core.errors import Invalid
 from holdfast.engines.search.model import Hit
 from holdfast.features.intelligence.model import NewDecision, NewRelation, Ref
-from holdfast.features.memory.finding import KNOWLEDGE, REPOSITORY, TYPES, known_types, merged
+from holdfast.features.memory.finding import known_types, merged
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.repositories.model import ENTRY_TYPES
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
@@ -41,14 +42,15 @@ async def find(here: RepositoryWorld, text: str, **named: object) -> list[Hit]:
     return await here.services.memory.search(here.principal, here.workspace_id, text, **named)  # type: ignore[arg-type]
 
 
-def test_the_words_for_what_repositories_hold_are_the_same_everywhere() -> None:
-    assert set(REPOSITORY) == set(ENTRY_TYPES)
-    assert set(TYPES) == {*KNOWLEDGE, *REPOSITORY, "repository"}
-    assert known_types(["repository"]) == frozenset(REPOSITORY) == known_types(["repos"])
-    assert known_types(["prs", "Commits", "memories"]) == frozenset({"pull_request", "commit", "memory"})
-    assert known_types(["code"]) == frozenset({"file"}) and known_types([]) is None
-    with pytest.raises(Invalid):
-        known_types(["poem"])
+def test_the_words_for_what_can_be_searched_come_from_the_features(here: RepositoryWorld) -> None:
+    entities = here.services[Entities]
+    assert set(entities.read) == set(ENTRY_TYPES)
+    assert set(entities.searchable) == {*entities.written, *entities.read, "repository"}
+    assert known_types(entities, ["repository"]) == frozenset(ENTRY_TYPES) == known_types(entities, ["repos"])
+    assert known_types(entities, ["prs", "Commits", "memories"]) == frozenset({"pull_request", "commit", "memory"})
+    assert known_types(entities, ["code"]) == frozenset({"file"}) and known_types(entities, []) is None
+    with pytest.raises(Invalid, match="memory, document"):
+        known_types(entities, ["poem"])
 
 
 async def test_search_finds_repositories_beside_what_people_wrote(here: RepositoryWorld, project: GitRepo) -> None:
@@ -67,7 +69,7 @@ async def test_search_finds_repositories_beside_what_people_wrote(here: Reposito
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
     assert len({(hit.type, hit.id) for hit in found}) == len(found)
     only = await find(here, "lamp dusk", types=["repository"], limit=20)
-    assert {"commit", "file"} <= {hit.type for hit in only} <= set(REPOSITORY)
+    assert {"commit", "file"} <= {hit.type for hit in only} <= set(ENTRY_TYPES)
     assert {hit.type for hit in await find(here, "lamp", types=["commit"])} == {"commit"}
     assert {hit.type for hit in await find(here, "lamp", types=["memory"])} == {"memory"}
 

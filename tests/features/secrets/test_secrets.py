@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Start, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.credential import Credential, CredentialMisplaced, Place
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, NotFound
@@ -19,9 +18,8 @@ from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.secrets.model import SecretKept, SecretNotSet
-from holdfast.services import Services
 from holdfast.storage.database import Database, Tx
-from holdfast.wiring import build_services
+from tests.support.services import Services, Start, build_services, first_start
 
 VALUE = "lin_api_0123456789abcdef"
 

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
+from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
 from tests.support.access.callers import JWT_SECRET, every_credential
 from tests.support.access.oracle import Credential, Expected

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.app import first_start
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
@@ -14,11 +13,10 @@ from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import SYNTHESIS_KIND, NewRepository, Repository, Sync
-from holdfast.services import Services
 from holdfast.storage.database import Database
-from holdfast.wiring import build_services
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
+from tests.support.services import Services, build_services, first_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from holdfast.engines.events import EventBus
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.intelligence.entities import ENTITIES
 from holdfast.features.intelligence.model import (
-    Blocker,
-    BlockersOf,
     Decision,
     Milestone,
     Model,
@@ -19,13 +18,14 @@ from holdfast.features.intelligence.model import (
     NewRelation,
     Ref,
     Relation,
-    Source,
 )
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Blocker, BlockersOf, EntityType, Source
 from holdfast.storage.database import Database, Tx
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
+from tests.support.services import entities
 
 
 @dataclass
@@ -111,6 +111,11 @@ def person(organization_id: str, **more: object) -> Principal:
     return Principal(**(fields | more))  # type: ignore[arg-type]
 
 
+async def nobody_writes(principal: Principal, workspace_id: str, prompt: str, most_tokens: int) -> str:
+    """There is no model."""
+    return ""
+
+
 async def stage(
     database: Database, clock: MovableClock, *, model: Model | None = None, blockers: list[Blocker] | None = None
 ) -> Stage:
@@ -120,7 +125,12 @@ async def stage(
     search = SearchEngine(database, WordEmbedder(64), clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
     memories, documents = Shelf("memory"), Shelf("document")
-    seen: list[BlockersOf] = [lambda tx, workspace_id: blockers or []]
+    seen: BlockersOf = lambda tx, workspace_id: blockers or []  # noqa: E731
+    types = entities(
+        EntityType(name="memory", title=memories.title, recent=memories.recent, blockers=seen),
+        EntityType(name="document", title=documents.title, recent=documents.recent),
+        *ENTITIES,
+    )
     service = IntelligenceService(
         database,
         audit,
@@ -128,10 +138,8 @@ async def stage(
         search,
         events,
         clock,
-        titles={"memory": memories.title, "document": documents.title},
-        recent={"memory": memories.recent, "document": documents.recent},
-        blockers=seen,
-        model=model,
+        types,
+        model or nobody_writes,
     )
 
     def tenant(tx: Tx, name: str, count: int) -> tuple[str, list[str]]:

@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 
 from holdfast.core.principal import Principal
-from holdfast.features.artifacts import store as artifact_store
-from holdfast.features.artifacts.model import ArtifactReference
+from holdfast.features.artifacts import entities as artifact_entities
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.intelligence import entities as intelligence_entities
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.model import Report, SourceFile
 from holdfast.features.interchange.service import InterchangeService
-from holdfast.features.memory import store as memory_store
-from holdfast.storage.database import Database, Tx
+from holdfast.features.memory import entities as memory_entities
+from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
+from tests.support.features.intelligence import nobody_writes
 from tests.support.features.memories import MemoryWorld, memory_world
+from tests.support.services import entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,8 @@ async def interchange_world(database: Database, clock: MovableClock, *, workspac
     """A fresh organization on the database."""
     base = await memory_world(database, clock, workspaces=workspaces)
     parts = (base.database, base.audit, base.workspaces, base.search, base.events, base.clock)
-    intelligence = IntelligenceService(*parts, titles={"memory": _memory_title, "artifact": _artifact_title})
+    types = entities(*memory_entities.ENTITIES, *artifact_entities.ENTITIES, *intelligence_entities.ENTITIES)
+    intelligence = IntelligenceService(*parts, types, nobody_writes)
     return InterchangeWorld(
-        base, ArtifactService(*parts), intelligence, InterchangeService(*parts, intelligence=intelligence)
+        base, ArtifactService(*parts, types), intelligence, InterchangeService(*parts, intelligence=intelligence)
     )
-
-
-def _memory_title(tx: Tx, workspace_id: str, id: str) -> str | None:
-    found = memory_store.find(tx, workspace_id, id)
-    return found.title if found else None
-
-
-def _artifact_title(tx: Tx, workspace_id: str, id: str) -> str | None:
-    found = artifact_store.find(tx, workspace_id, ArtifactReference(artifact_id=id))
-    return found.title if found else None

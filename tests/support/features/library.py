@@ -24,6 +24,7 @@ from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from tests.support.features.audit import audit_trail
+from tests.support.services import entities
 
 ALL: frozenset[Scope] = frozenset({"inference", "read"})
 
@@ -131,8 +132,10 @@ def build(
         search=search,
         events=events,
         jobs=jobs,
-        artifacts=ArtifactService(database, audit, workspaces, search, events, clock),
-        documents=DocumentService(database, audit, workspaces, search, events, jobs, clock, max_bytes=max_bytes),
+        artifacts=ArtifactService(database, audit, workspaces, search, events, clock, entities()),
+        documents=DocumentService(
+            database, audit, workspaces, search, events, jobs, clock, entities(), max_bytes=max_bytes
+        ),
         principal=Principal(organization_id, "key_test", "key", False, ALL, name="Kim"),
         workspace_id=workspace_id,
     )

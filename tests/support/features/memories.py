@@ -17,6 +17,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
+from tests.support.services import entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +61,5 @@ async def memory_world(
     agent = Principal(
         organization, "key_bot", "key", False, frozenset({"inference", "read"}), project_id=project, name="Claude Code"
     )
-    memory = MemoryService(database, audit, gate, search, events, clock)
+    memory = MemoryService(database, audit, gate, search, events, clock, entities())
     return MemoryWorld(database, clock, search, audit, events, gate, memory, person, agent, ids)

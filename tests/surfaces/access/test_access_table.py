@@ -6,8 +6,8 @@ from typing import get_args
 from holdfast.core.access import Access
 from holdfast.core.operations import Operation
 from holdfast.core.tools.tool import Tool
-from holdfast.doors import rest_operations
-from holdfast.openai_door import routes
+from holdfast.server.openai import routes
+from holdfast.server.routes import rest_operations
 from holdfast.surfaces.mcp.content.prompts import KnownPrompt
 from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from holdfast.surfaces.openai.surface import Route

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from holdfast.core.operations import Operation
-from holdfast.doors import rest_operations
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.standing import principal_of
+from holdfast.server.routes import rest_operations
 from tests.support.access.tenant import body_for, filled, make_everything, query_for
 from tests.support.server import TestServer
 

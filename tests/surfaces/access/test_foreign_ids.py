@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.core.operations import Operation
 from holdfast.core.principal import SCOPES
-from holdfast.doors import rest_operations
 from holdfast.features.identity.model import NewKey
 from holdfast.features.repositories.model import NewRepository
+from holdfast.server.routes import rest_operations
 from holdfast.storage.database import Database
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core.access import Access
 from holdfast.features.repositories.hosts.webhooks import PATH
+from holdfast.registry.topics import Topics
 from holdfast.storage.database import Database
-from holdfast.surfaces.rest.events import NOUNS
 from tests.support.access.matrix import ground, verdict
 from tests.support.access.oracle import Expected, expected
 from tests.support.asgi import ask
@@ -26,7 +26,7 @@ async def test_every_topic_is_followed_by_exactly_who_may_read_it(database: Data
     wrong: list[str] = []
     async with ground(database) as here:
         path = f"/api/workspaces/{here.server.start.workspace_id}/events"
-        for noun in (*NOUNS, None):
+        for noun in (*here.server.services[Topics].nouns, None):
             access = READ_INTEL if noun in INTEL else READ
             params = {} if noun is None else {"topics": f"{noun}.*"}
             for credential in here.credentials:

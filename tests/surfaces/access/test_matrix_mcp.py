@@ -10,12 +10,13 @@ import pytest
 
 from holdfast.core.access import Access
 from holdfast.core.principal import TIERS, Tier
+from holdfast.core.resources import ARTIFACT, BRIEF, DECISIONS, MEMORY
 from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
 from holdfast.features.repositories import tools as repository_tools
+from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
 from holdfast.surfaces.mcp.content.prompts import PROMPTS
-from holdfast.surfaces.mcp.content.resources import ACCESS, ARTIFACT, BRIEF, DECISIONS, MEMORY, Kind
+from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import Credential, Expected, expected

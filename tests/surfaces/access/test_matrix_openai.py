@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.access import Access
 from holdfast.features.documents import vector_store_operations as vector_stores
-from holdfast.openai_door import routes
+from holdfast.server.openai import routes
 from holdfast.storage.database import Database
 from holdfast.surfaces.openai.surface import Route
 from tests.support.access.callers import bearer

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from holdfast.core.operations import Operation
-from holdfast.doors import rest_operations
+from holdfast.server.routes import rest_operations
 from holdfast.storage.database import Database
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import Credential, Expected, expected

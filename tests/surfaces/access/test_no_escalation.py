@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import ROLES, SCOPES, TIERS
-from holdfast.doors import rest_operations
+from holdfast.server.routes import rest_operations
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.access.escalation import (
     LATE,

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.app import open_local
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.services import Services
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
 from holdfast.surfaces.cli.root import cli
+from tests.support.services import Services, open_local
 
 
 class Cli:

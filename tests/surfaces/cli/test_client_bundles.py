@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.app import open_local
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.features.identity.model import NewKey
-from holdfast.services import Services
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
 from holdfast.surfaces.cli.root import cli
 from tests.support.server import TestServer
+from tests.support.services import Services, open_local
 
 
 class Cli:

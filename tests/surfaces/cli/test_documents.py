@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.app import first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
 from holdfast.surfaces.cli.root import cli
-from holdfast.wiring import build_services
+from tests.support.services import Services, build_services, first_start
 
 
 class Cli:

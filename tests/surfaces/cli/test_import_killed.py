@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import open_local
 from holdfast.core.settings import Settings
 from holdfast.features.interchange.places import folder_files
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.services import open_local
 
 NOTES = 2_000
 WAIT_SECONDS = 60

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast.app import open_local
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.sessions.sign_in import principal_of
-from holdfast.services import Services
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
+from tests.support.services import Services, open_local
 
 PASSWORD = "correct horse battery"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast.app import open_local
 from holdfast.core.settings import Settings
 from holdfast.surfaces.cli.frame import FAILED, Entry
 from holdfast.surfaces.cli.root import cli
+from tests.support.services import open_local
 
 
 async def _serves(settings: Settings, announce: Callable[[Any], None]) -> None:

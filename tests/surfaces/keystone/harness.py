@@ -10,7 +10,6 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from holdfast.app import Start, background, first_start
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal, Scope
@@ -21,12 +20,11 @@ from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories import store
 from holdfast.features.repositories.model import Repository
-from holdfast.keystone_door import build_keystone
-from holdfast.services import Services
+from holdfast.server.keystone import build_keystone
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
-from holdfast.wiring import build_services
 from tests.support.features.audit import MASTER_KEY, NOWHERE
+from tests.support.services import Services, Start, background, build_services, first_start
 from tests.surfaces.mcp.harness import MODERN, serve_asgi
 
 PATH = "/api/mcp"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from holdfast.core.principal import Principal
 from holdfast.features.repositories.model import NewRepository, Repository
-from holdfast.services import Services
 from tests.support.code.git import GitRepo
+from tests.support.services import Services
 from tests.surfaces.mcp.harness import until
 
 WHY = "Why are sessions kept in the database?"

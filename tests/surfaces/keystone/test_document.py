@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Start
 from holdfast.core.clock import iso
 from holdfast.features.identity.service import local_principal
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
+from tests.support.services import Start
 from tests.surfaces.keystone.harness import Keystone, serve_keystone
 from tests.surfaces.keystone.ingested import WHY, ingest, small_repository
 

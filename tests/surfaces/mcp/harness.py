@@ -13,7 +13,6 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import BaseModel, Field
 
-from holdfast.app import Start, background, first_start
 from holdfast.core.access import RUN, RUN_INTEL, Access
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
@@ -24,15 +23,15 @@ from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
-from holdfast.mcp_door import build_mcp
-from holdfast.services import Services
+from holdfast.server.mcp import build_mcp
+from holdfast.server.tools import build_gateway
+from holdfast.server.tools import catalog as product_catalog
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
-from holdfast.toolboxes import build_gateway, product_catalog
-from holdfast.wiring import build_services
 from tests.support.features.audit import MASTER_KEY, NOWHERE
+from tests.support.services import Services, Start, background, build_services, first_start
 
 MODERN = "2026-07-28"
 ERAS = ("legacy", MODERN)
@@ -286,9 +285,8 @@ async def serve_site(
             _tool("test.stuck", AddInput, AddOutput, _stuck),
             _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
-        product = product_catalog(services).tools if tools is None else tools
-        catalog = Catalog([*product, *own])
-        gateway = build_gateway(lambda: catalog, services.audit, services.artifacts, services.usage)
+        listed = product_catalog(services).tools if tools is None else tools
+        gateway = build_gateway(services, lambda: Catalog([*listed, *own]))
         authenticator = Authenticator(
             services.keys,
             services.sign_in,

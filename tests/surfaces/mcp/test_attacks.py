@@ -9,13 +9,13 @@ import httpx2
 import pytest
 
 from holdfast.core.principal import Principal
+from holdfast.core.resources import BRIEF
 from holdfast.core.settings import Settings
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.clients.model import NewClient
 from holdfast.features.memory.model import Change, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.mcp.content.resources import BRIEF
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
 from holdfast.surfaces.mcp.transport import listening
 from tests.surfaces.mcp.harness import ERAS, MODERN, Raw, Site, serve_site, until

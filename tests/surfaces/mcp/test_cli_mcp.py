@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast.app import open_local
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.clients.model import NewClient
-from holdfast.services import Services
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
+from tests.support.services import Services, open_local
 
 
 async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -36,12 +36,21 @@ _log = logging.getLogger(__name__)
 class JobEngine:
     """The jobs of one installation, and the part of them that this process runs."""
 
-    def __init__(self, database: Database, events: EventBus, *, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        events: EventBus,
+        *,
+        handlers: Callable[[], None] = lambda: None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        """`handlers` calls `handle` for every kind, once, when jobs are first run or ended by this process."""
         self._database = database
         self._lease_millis = round(lease_seconds * 1000)
         self._events = events
         self._owner = new_id("run")
-        self._kinds: dict[str, Kind] = {}
+        self._handlers: Callable[[], None] | None = handlers
+        self._handled: dict[str, Kind] = {}
         self._attempts: dict[str, Attempt] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -68,9 +77,9 @@ class JobEngine:
         `ended` is called in the transaction that ends a job, however it ends: cancelled before it began, or given up
         because each process that ran it was killed.
         """
-        if kind in self._kinds:
+        if kind in self._handled:
             raise ValueError(f"Jobs of kind {kind!r} have a handler already.")
-        self._kinds[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended, reserved)
+        self._handled[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended, reserved)
 
     def enqueue(
         self,
@@ -88,7 +97,7 @@ class JobEngine:
         Work with a `key` is not queued twice: while an untried job of that kind, workspace and key waits, its id is
         the answer. Jobs with the same key run one after another.
         """
-        known = self._kinds.get(kind)
+        known = self._handled.get(kind)
         moment = store.now(tx)
         values = {
             "id": new_id("job"),
@@ -185,6 +194,13 @@ class JobEngine:
             for attempt in self._attempts.values():
                 attempt.abandon()
             self._stopped.set()
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        if self._handlers is not None:
+            handlers, self._handlers = self._handlers, None
+            handlers()
+        return self._handled
 
     async def stop(self) -> None:
         """Start nothing more, let jobs end for a moment, give the others back to the queue."""

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
@@ -33,6 +33,7 @@ from holdfast.features.artifacts.model import (
 )
 from holdfast.features.audit.service import Audit
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
 TYPE = "artifact"
@@ -50,17 +51,15 @@ class ArtifactService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
-        *,
-        forgotten: Callable[[Tx, str, str], object] | None = None,
+        entities: Entities,
     ) -> None:
-        """`forgotten` is told the workspace and the id of an artifact that goes, in the same transaction."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
         self._search = search
         self._events = events
         self._clock = clock
-        self._forgotten = forgotten
+        self._entities = entities
 
     async def create(self, principal: Principal, workspace_id: str, new: NewArtifact) -> Artifact:
         """Version 1 of a new artifact; IdentifierTaken when its chat (or workspace) has one of that identifier."""
@@ -260,10 +259,9 @@ class ArtifactService:
         """Like `delete`, within a transaction."""
         principal.require("inference")
         found = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
+        self._entities.forget(tx, found.workspace_id, TYPE, found.id)
         self._search.remove(tx, found.workspace_id, TYPE, found.id)
         store.delete(tx, found.id)
-        if self._forgotten is not None:
-            self._forgotten(tx, found.workspace_id, found.id)
         self._note(tx, principal, "artifact.delete", found)
 
     async def _reading(

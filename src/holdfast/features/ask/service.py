@@ -12,6 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.llm.extractive.embedded import HINT
 from holdfast.engines.llm.loop import Loop
+from holdfast.engines.llm.metering import Metered
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.engines.llm.offered import turning_away
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
@@ -19,7 +20,6 @@ from holdfast.features.ask.confirming import Confirmation
 from holdfast.features.ask.extracting import MOST_PASSAGES, extract
 from holdfast.features.ask.live_tools import live_call, live_tools
 from holdfast.features.ask.markdown import cited_in, tidied, without_html
-from holdfast.features.ask.metering import Metered
 from holdfast.features.ask.model import OPERATION, Answer, checked_question
 from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.review import Reviewed, names_in, review

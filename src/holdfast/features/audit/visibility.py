@@ -1,14 +1,17 @@
 """Owns which events of an organization somebody sees: admins all, workspace admins theirs, a key what it reaches."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 from holdfast.core.access import at_least
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import Principal
 from holdfast.storage.database import Tx
 
-Administered = Callable[[Tx, str, str], frozenset[str]]
-"""The workspaces of an organization that a person administers by themselves."""
+
+class Administered(Protocol):
+    """The workspaces of an organization that a person administers by themselves."""
+
+    def __call__(self, tx: Tx, organization_id: str, user_id: str, /) -> frozenset[str]: ...
 
 
 def nothing_administered(tx: Tx, organization_id: str, user_id: str) -> frozenset[str]:

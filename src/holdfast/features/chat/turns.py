@@ -33,7 +33,7 @@ RESULT_CHARACTERS = 4_000
 """How much of a call's result is kept with the message."""
 
 
-class DeepThink(Protocol):
+class DeepThinking(Protocol):
     """Researches in depth instead of one loop; the same events, `Done` last."""
 
     def __call__(self, place: Place, model: Model, request: LoopRequest) -> AsyncIterator[LoopEvent]: ...
@@ -61,7 +61,7 @@ class ChatTurns:
         usage: Usage,
         loop: Loop,
         *,
-        deep_think: DeepThink | None = None,
+        deep_think: DeepThinking | None = None,
         max_rounds: int = MAX_ROUNDS,
     ) -> None:
         self._record = record

@@ -1,6 +1,6 @@
 """Owns the rules of documents: upload, reading them back, finding passages, and deleting all of one."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,6 +30,7 @@ from holdfast.features.documents.model import (
 )
 from holdfast.features.documents.upload import Upload
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
 ABANDONED_MILLIS = 3_600_000
@@ -49,11 +50,10 @@ class DocumentService:
         events: EventBus,
         jobs: JobEngine,
         clock: Clock,
+        entities: Entities,
         *,
         max_bytes: int = MAX_BYTES,
-        forgotten: Callable[[Tx, str, str], object] | None = None,
     ) -> None:
-        """`forgotten` is told the workspace and the id of a document that goes, in the same transaction."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
@@ -62,7 +62,7 @@ class DocumentService:
         self._jobs = jobs
         self._clock = clock
         self.max_bytes = max_bytes
-        self._forgotten = forgotten
+        self._entities = entities
 
     async def upload(self, principal: Principal, workspace_id: str) -> Upload:
         """Begin to take a file in; the document exists once the upload is finished."""
@@ -222,10 +222,9 @@ class DocumentService:
             store.hold(tx, found.id)
             with suppress(JobNotFound):
                 self._jobs.cancel(tx, found.job_id)
+            self._entities.forget(tx, found.workspace_id, TYPE, found.id)
             self._search.remove(tx, found.workspace_id, TYPE, found.id)
             store.delete(tx, found.id)
-            if self._forgotten is not None:
-                self._forgotten(tx, found.workspace_id, found.id)
             self._note(tx, principal, "document.delete", found)
 
         await self._database.write(work)

@@ -71,6 +71,10 @@ class Identity:
             self._audit.record(tx, creator, f"{resource}.create", resource=resource, resource_id=id)
         return Founded(organization, project, owner_id)
 
+    async def project_exists(self, principal: Principal, project_id: str) -> bool:
+        """Whether the principal's organization has a project of that id."""
+        return await self._database.glance(lambda tx: store.project_exists(tx, principal.organization_id, project_id))
+
     async def organization(self, principal: Principal, organization_id: str) -> Organization:
         """The principal's own organization; any other is not found."""
         if organization_id != principal.organization_id:

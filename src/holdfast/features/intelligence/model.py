@@ -1,12 +1,12 @@
 """Owns the values of project intelligence: decisions, milestones, relations, and what is drawn from them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.core.principal import Principal
-from holdfast.storage.database import Tx
+from holdfast.registry.entities import Source
 
 Status = Literal["proposed", "open", "accepted", "rejected", "deferred", "superseded"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -234,29 +234,6 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A piece of what the workspace knows, from whichever feature."""
-
-    type: str
-    id: str
-    title: str
-    text: str
-    at: int
-    status: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """Something that holds work up, and why."""
-
-    type: str
-    id: str
-    title: str
-    reason: str
-    since: int
-
-
-@dataclass(frozen=True, slots=True)
 class Item:
     """One line of a brief."""
 
@@ -296,11 +273,5 @@ class Analysis:
     budget_tokens: int
 
 
-TitleOf = Callable[[Tx, str, str], str | None]
-"""(transaction, workspace id, entity id) → the entity's title, None when it is not there."""
-RecentOf = Callable[[Tx, str, int], Sequence[Source]]
-"""(transaction, workspace id, limit) → the newest entities of a kind."""
-BlockersOf = Callable[[Tx, str], Sequence[Blocker]]
-"""(transaction, workspace id) → what holds work up, as another feature sees it."""
 Model = Callable[[Principal, str, str, int], Awaitable[str]]
 """(who asks, workspace id, prompt, most tokens to write) → what a language model wrote."""

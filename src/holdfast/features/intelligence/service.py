@@ -1,7 +1,7 @@
 """Owns project intelligence as a whole: decisions, milestones and relations, and the reads that draw on all of them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited, Unavailable, UpstreamFailed
@@ -23,8 +23,6 @@ from holdfast.features.intelligence.milestones import Milestones
 from holdfast.features.intelligence.model import (
     UNDECIDED,
     Analysis,
-    Blocker,
-    BlockersOf,
     Brief,
     Decision,
     DecisionFilter,
@@ -33,12 +31,10 @@ from holdfast.features.intelligence.model import (
     Milestone,
     MilestoneFilter,
     Model,
-    RecentOf,
-    Source,
-    TitleOf,
 )
-from holdfast.features.memory.finding import KNOWLEDGE, best
+from holdfast.features.memory.finding import best
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Blocker, Entities, Source
 from holdfast.storage.database import Database, Tx
 
 _CANDIDATES = 60
@@ -46,8 +42,6 @@ _SOURCES = 24
 _TELLING = 0.25
 """A source that fits the topic less than this share of the best one only fills the page."""
 _MOST_TIES = 1_000
-_BRIEFED = frozenset(KNOWLEDGE)
-"""A focus chooses among what was written down; repositories are shown by how they stand."""
 
 
 class IntelligenceService:
@@ -61,22 +55,17 @@ class IntelligenceService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
-        *,
-        titles: Mapping[str, TitleOf] = {},
-        recent: Mapping[str, RecentOf] = {},
-        blockers: Sequence[BlockersOf] = (),
-        model: Model | None = None,
+        entities: Entities,
+        model: Model,
     ) -> None:
-        """`titles`, `recent` and `blockers` are how other features are seen from here, by type of entity."""
+        """`entities` are how other features are seen from here; `model` writes analyses, or "" where none is there."""
         self._ground = Ground(database, audit, workspaces, search, events, clock)
-        self._recent = dict(recent)
-        self._blockers = tuple(blockers)
+        self._entities = entities
         self._model = model
-        known = {"decision": store.decision_title, "milestone": store.milestone_title, **titles}
         self.decisions = Decisions(self._ground)
         self.milestones = Milestones(self._ground)
-        self.relations = Relations(self._ground, self.decisions, known)
-        self._graph = GraphReader(self.relations, self._recent)
+        self.relations = Relations(self._ground, self.decisions, entities)
+        self._graph = GraphReader(self.relations, entities)
 
     def forget(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
         """For features whose entity is deleted in `tx`: its relations go with it."""
@@ -100,7 +89,8 @@ class IntelligenceService:
         """Where the project stands; with a focus, what matters for it comes first."""
         budget = checked_budget(budget_tokens)
         workspace = await self._ground.reader(principal, workspace_id)
-        hits = await self._hits(workspace, focus, _CANDIDATES, _BRIEFED)
+        # A focus chooses among what was written down; repositories are shown by how they stand.
+        hits = await self._hits(workspace, focus, _CANDIDATES, frozenset(self._entities.written))
         now = self._ground.clock.now()
 
         def work(tx: Tx) -> Brief:
@@ -120,7 +110,7 @@ class IntelligenceService:
         sources = await self._ground.database.read(
             lambda tx: self._sources_of(tx, workspace, hits) if about else self._recent_sources(tx, workspace)
         )
-        if self._model is not None and sources:
+        if sources:
             question = analysis.prompt(about, sources, budget)
             try:
                 written = await self._model(principal, workspace, question, budget)
@@ -135,7 +125,7 @@ class IntelligenceService:
     async def _hits(self, workspace_id: str, text: str, limit: int, types: frozenset[str] | None = None) -> list[Hit]:
         if not text.strip():
             return []
-        return await best(self._ground.search, Query(workspace_id, text, types, limit), limit)
+        return await best(self._ground.search, self._entities, Query(workspace_id, text, types, limit), limit)
 
     def _material(self, tx: Tx, workspace_id: str, hits: Sequence[Hit]) -> Material:
         decisions = self._decisions(tx, workspace_id, [hit.id for hit in hits if hit.type == "decision"])
@@ -174,7 +164,7 @@ class IntelligenceService:
         return list(({source.id: source for source in newest} | found).values())
 
     def _newest(self, tx: Tx, workspace_id: str, type: str) -> Sequence[Source]:
-        recent_of = self._recent.get(type)
+        recent_of = self._entities.recent.get(type)
         return recent_of(tx, workspace_id, _CANDIDATES) if recent_of is not None else ()
 
     def _all_blockers(self, tx: Tx, workspace_id: str) -> list[Blocker]:
@@ -184,7 +174,7 @@ class IntelligenceService:
             for decision in store.list_decisions(tx, workspace_id, wanted, _CANDIDATES):
                 reason = decision.rationale or "A blocking decision that nobody has made yet."
                 found.append(Blocker("decision", decision.id, decision.title, reason, decision.decided_at))
-        for blockers_of in self._blockers:
+        for blockers_of in self._entities.blockers:
             found += blockers_of(tx, workspace_id)
         return found
 
@@ -197,7 +187,7 @@ class IntelligenceService:
         kinds: list[Sequence[Source]] = [
             [decision_source(it) for it in self._decisions(tx, workspace_id, ()).values()][:_SOURCES],
             [_milestone_source(it) for it in self._milestones(tx, workspace_id, ()).values()][:_SOURCES],
-            *(recent_of(tx, workspace_id, _SOURCES) for recent_of in self._recent.values()),
+            *(recent_of(tx, workspace_id, _SOURCES) for recent_of in self._entities.recent.values()),
         ]
         undecided = [source for source in kinds[0] if source.status in UNDECIDED]
         kinds = [undecided, [source for source in kinds[0] if source.status not in UNDECIDED], *kinds[1:]]

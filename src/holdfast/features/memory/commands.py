@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Option, Session, command
-from holdfast.features.memory.finding import TYPES
 from holdfast.features.memory.model import Change, Filters, Memory, NewMemory, Recalled, Saved
 from holdfast.features.memory.service import MemoryRejected, MemoryService
 from holdfast.features.memory.tools import memory_output, result_output, save_output
@@ -96,7 +95,9 @@ class Search(InWorkspace):
     """What `search` is given."""
 
     query: Annotated[str, Argument()]
-    types: Annotated[list[str], Option(metavar="TYPE")] = Field([], description=f"Only these: {', '.join(TYPES)}.")
+    types: Annotated[list[str], Option(metavar="TYPE")] = Field(
+        [], description="Only these types: memory, document, repository, commit and so on."
+    )
     as_of: _AsOf = None
     limit: _Limit = 10
 

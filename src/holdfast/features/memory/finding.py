@@ -1,7 +1,7 @@
-"""Owns search across everything a workspace knows: which types there are, and one result per entity."""
+"""Owns search across everything a workspace knows: one result for each entity."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Invalid
@@ -10,41 +10,24 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory.wording import clean
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 
-KNOWLEDGE = ("memory", "document", "artifact", "decision", "milestone", "case", "chat")
-"""What people and agents wrote down here."""
-REPOSITORY = ("commit", "file", "tag", "pull_request", "issue", "release", "discussion")
-"""What repositories are remembered by; `repository` asks for all of it."""
-TYPES = (*KNOWLEDGE, "repository", *REPOSITORY)
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
 RELATED = 0.3
 """From this score on a passage is about the query."""
 
-_OTHER_NAMES = {
-    "memories": "memory",
-    "repositories": "repository",
-    "repository_chunk": "repository",
-    "repo": "repository",
-    "code": "file",
-    "pr": "pull_request",
-    "chat_turn": "chat",
-}
 # A document is indexed in chunks, and several of one may match best.
 _CHUNKS = 4
-
-
-Named = Callable[[str, str], Awaitable[list[Hit]]]
 
 
 class Finding:
     """Searches what people and agents wrote down, and what repositories hold, at once."""
 
-    def __init__(self, workspaces: Workspaces, search: SearchEngine, named: Named | None = None) -> None:
-        """`named` finds what a query names outright (a symbol, path, commit or number): that comes first."""
+    def __init__(self, workspaces: Workspaces, search: SearchEngine, entities: Entities) -> None:
         self._workspaces = workspaces
         self._search = search
-        self._named = named
+        self._entities = entities
 
     async def search(
         self,
@@ -62,19 +45,22 @@ class Finding:
         if not text or len(text) > MAX_QUERY:
             problem = f"write what to look for, in 1 to {MAX_QUERY:,} characters"
             raise Invalid(f"The query cannot be used: {problem}.", fields=[FieldError("query", problem)])
-        wanted = known_types(types)
+        wanted = known_types(self._entities, types)
         workspace = await self._workspaces.get(principal, workspace_id)
         most = min(limit, MAX_RESULTS)
-        found = await best(self._search, Query(workspace.id, text, wanted, most * _CHUNKS, as_of), most)
-        if self._named is None or as_of is not None or not _families(wanted)[1]:
+        passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of)
+        found = await best(self._search, self._entities, passages, most)
+        if as_of is not None or not _families(self._entities, wanted)[1]:
             return found
-        named = [hit for hit in await self._named(workspace.id, text) if wanted is None or hit.type in wanted]
+        # What the query names outright (a symbol, path, commit or number) comes first.
+        named = await self._entities.named(workspace.id, text)
+        named = [hit for hit in named if wanted is None or hit.type in wanted]
         return _each_once([*named, *found])[:most]
 
 
-async def best(search: SearchEngine, query: Query, limit: int) -> list[Hit]:
+async def best(search: SearchEngine, entities: Entities, query: Query, limit: int) -> list[Hit]:
     """The best passage of each of the best entities; the query's own limit is how many passages are looked at."""
-    noted, read = _families(query.types)
+    noted, read = _families(entities, query.types)
     if noted and read and await search.has_collections(query.workspace_id):
         # Each by itself: a repository has thousands of passages for each thing that somebody wrote down.
         written, kept = await asyncio.gather(
@@ -94,17 +80,15 @@ def merged(noted: Sequence[Hit], read: Sequence[Hit], limit: int) -> list[Hit]:
     return sorted([*noted, *read[:room]], key=lambda hit: -hit.score)[:limit]
 
 
-def known_types(types: Iterable[str] | None) -> frozenset[str] | None:
+def known_types(entities: Entities, types: Iterable[str] | None) -> frozenset[str] | None:
     """The types asked for, plural or singular; None for all of them, Invalid for one that does not exist."""
     found: set[str] = set()
     for word in types or ():
-        name = word.strip().lower()
-        name = _OTHER_NAMES.get(name, name if name in TYPES else name.removesuffix("s"))
-        name = _OTHER_NAMES.get(name, name)
-        if name not in TYPES:
-            problem = f"{word[:40]!r} is not one of {', '.join(TYPES)}"
+        searched = entities.searched_as(word.strip().lower())
+        if not searched:
+            problem = f"{word[:40]!r} is not one of {', '.join(entities.searchable)}"
             raise Invalid(f"A type cannot be searched: {problem}.", fields=[FieldError("types", problem)])
-        found |= set(REPOSITORY) if name == "repository" else {name}
+        found |= searched
     return frozenset(found) or None
 
 
@@ -115,6 +99,6 @@ def _each_once(hits: Iterable[Hit]) -> list[Hit]:
     return list(first.values())
 
 
-def _families(wanted: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    noted, read = frozenset(KNOWLEDGE), frozenset(REPOSITORY)
+def _families(entities: Entities, wanted: frozenset[str] | None) -> tuple[frozenset[str], frozenset[str]]:
+    noted, read = frozenset(entities.written), frozenset(entities.read)
     return (noted, read) if wanted is None else (noted & wanted, read & wanted)

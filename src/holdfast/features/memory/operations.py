@@ -10,7 +10,7 @@ from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
-from holdfast.features.memory.finding import MAX_RESULTS, TYPES
+from holdfast.features.memory.finding import MAX_RESULTS
 from holdfast.features.memory.model import Change, Filters, NewMemory, Trust
 from holdfast.features.memory.service import MemoryRejected, MemoryService
 from holdfast.features.memory.tools import ResultOutput, SaveOutput, result_output, save_output
@@ -142,7 +142,8 @@ async def retract(
 class SearchQuery(Model):
     q: str = Field(max_length=20_000, description="What to look for")
     types: Words | None = Field(
-        default=None, description=f"Only these, repeated or separated by commas: {', '.join(TYPES)}"
+        default=None,
+        description="Only these types, repeated or separated by commas: memory, document, repository and so on",
     )
     limit: int = Field(default=10, ge=1, le=MAX_RESULTS)
     as_of: Moment = Field(default=None, description="What held at this moment")

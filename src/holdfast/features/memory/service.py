@@ -28,7 +28,7 @@ from holdfast.features.memory.draft import (
     revision_of,
     slugs_for,
 )
-from holdfast.features.memory.finding import Finding, Named
+from holdfast.features.memory.finding import Finding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -44,6 +44,7 @@ from holdfast.features.memory.model import (
 )
 from holdfast.features.memory.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
 NEIGHBOURS = 8
@@ -75,22 +76,16 @@ class MemoryService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
-        *,
-        forgotten: Callable[[Tx, str, str], object] | None = None,
-        named: Named | None = None,
+        entities: Entities,
     ) -> None:
-        """`forgotten` is told the workspace and the id of a memory that goes, in the same transaction.
-
-        `named` finds what a query names in a workspace's repositories.
-        """
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
         self._search = search
         self._events = events
         self._clock = clock
-        self._forgotten = forgotten
-        self._finding = Finding(workspaces, search, named)
+        self._entities = entities
+        self._finding = Finding(workspaces, search, entities)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
@@ -242,10 +237,9 @@ class MemoryService:
 
         def work(tx: Tx) -> None:
             found = self._found(tx, principal, workspace_id, key, store.lock)
+            self._entities.forget(tx, found.workspace_id, ENTITY, found.id)
             store.delete(tx, found.workspace_id, found.id)
             self._search.remove(tx, found.workspace_id, ENTITY, found.id)
-            if self._forgotten is not None:
-                self._forgotten(tx, found.workspace_id, found.id)
             self._record(tx, principal, "memory.forget", found)
 
         await self._database.write(work)

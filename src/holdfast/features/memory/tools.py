@@ -8,7 +8,6 @@ from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import iso, iso_or_none, parse_time
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.model import Hit
-from holdfast.features.memory.finding import TYPES
 from holdfast.features.memory.model import Memory, NewMemory, Recalled, Saved
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.wording import checked_category
@@ -99,7 +98,10 @@ class SearchInput(_Input):
     query: str = Field(max_length=20_000, description="What to look for, in words or by meaning.")
     limit: int = Field(10, ge=1, le=50, description="How many at most.")
     types: list[_Tag] | None = Field(
-        None, max_length=20, description=f"Only these types: {', '.join(TYPES)} (repository: the last seven)."
+        None,
+        max_length=20,
+        description="Only these types, such as memory, document, artifact, decision, milestone or chat; repository for "
+        "all that was read from repositories, or commit, file, tag, pull_request, issue, release, discussion.",
     )
     as_of: _Time | None = Field(None, description="What held at this moment (ISO 8601).")
 

@@ -16,6 +16,7 @@ Item = HostItem
 Remark = HostRemark
 ItemKind = HostItemKind
 
+REPOSITORY = "repository"
 SYNC_KIND = "repository.sync"
 SYNTHESIS_KIND = "repository.synthesis"
 POLL_KIND = "repository.poll"

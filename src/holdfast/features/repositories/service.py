@@ -1,6 +1,6 @@
 """Owns the rules of repositories: who sees one, adding, syncing and removing it, and how good its memory is."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
@@ -19,6 +19,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import store
 from holdfast.features.repositories.hosts.apis import host_of, token_places
 from holdfast.features.repositories.model import (
+    REPOSITORY,
     SYNC_KIND,
     SYNTHESIS_KIND,
     AlreadyAdded,
@@ -35,12 +36,12 @@ from holdfast.features.repositories.places import Places
 from holdfast.features.repositories.score import score
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
 MAX_NAME = 120
 MAX_REPOSITORIES_ASKED = 20
 
-Forgotten = Callable[[Tx, Repository], None]
 RESERVED_SLUGS = frozenset({"search", "ask", "files"})
 """Paths below `…/repositories` that are no repository."""
 
@@ -59,15 +60,12 @@ class Repositories:
         jobs: JobEngine,
         git: GitEngine,
         clock: Clock,
+        entities: Entities,
         *,
         allowed_paths: Sequence[str] = (),
         host_urls: Mapping[str, str] = {},
-        forgotten: Forgotten = lambda tx, repository: None,
     ) -> None:
-        """`allowed_paths` are directories whose repositories may be added over the network; `host_urls` the APIs.
-
-        `forgotten` is told of a repository that goes, in the same transaction, while what is kept of it is still there.
-        """
+        """`allowed_paths` are directories whose repositories may be added over the network; `host_urls` the APIs."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
@@ -79,7 +77,7 @@ class Repositories:
         self._clock = clock
         self._places = Places(git, allowed_paths)
         self._host_urls = dict(host_urls)
-        self._forgotten = forgotten
+        self._entities = entities
 
     async def add(self, principal: Principal, workspace_id: str, new: NewRepository) -> Repository:
         """Remember a repository from now on; its first sync is queued."""
@@ -223,7 +221,7 @@ class Repositories:
                 self._jobs.cancel(tx, job.id)
             # A sync that begins just now waits here, and then finds nothing.
             store.hold(tx, found.id)
-            self._forgotten(tx, found)
+            self._entities.forget(tx, found.workspace_id, REPOSITORY, found.slug)
             self._search.remove_collection(tx, found.workspace_id, found.id)
             store.delete(tx, found.id)
             self._record(tx, principal, "repository.remove", found)

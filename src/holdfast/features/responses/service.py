@@ -24,6 +24,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 KIND = "response"
+MAX_ATTEMPTS = 3
 MAX_CHAIN = 500
 """How many responses a conversation may have behind it."""
 KEPT_MILLIS = 30 * 86_400_000
@@ -84,7 +85,7 @@ class ResponseService:
 
         def work(tx: Tx) -> None:
             payload = {"id": asked.id, "project_id": asked.project_id}
-            job_id = self._jobs.enqueue(tx, KIND, payload, workspace_id=asked.workspace_id)
+            job_id = self._jobs.enqueue(tx, KIND, payload, workspace_id=asked.workspace_id, max_attempts=MAX_ATTEMPTS)
             self._insert(tx, replace(queued, job_id=job_id))
 
         await self._database.write(work)

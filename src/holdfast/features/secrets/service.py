@@ -27,6 +27,9 @@ from holdfast.features.secrets.model import (
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
+SecretUses = Callable[[Tx], Iterable[tuple[str, str, Place]]]
+"""Which secrets a feature sends where: the workspace, the secret's name, the place."""
+
 
 class Secrets:
     """The one store of secrets. Nobody is answered a value.
@@ -170,7 +173,7 @@ class Secrets:
             raise SecretNotSet(name)
         return found, self._keys.named(sealed.key_id).open(sealed, _bound_to(found))
 
-    async def bind_earlier(self, uses: Callable[[Tx], Iterable[tuple[str, str, Place]]]) -> int:
+    async def bind_earlier(self, uses: SecretUses) -> int:
         """Bind what earlier versions left without hosts to where it is used (workspace, name, place); how many."""
 
         def work(tx: Tx) -> int:

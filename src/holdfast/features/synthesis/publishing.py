@@ -21,12 +21,11 @@ from holdfast.features.intelligence.model import (
     Relation,
 )
 from holdfast.features.intelligence.service import IntelligenceService
-from holdfast.features.repositories.model import Repository
+from holdfast.features.repositories.model import REPOSITORY, Repository
 from holdfast.features.synthesis import store
 from holdfast.features.synthesis.model import Draft, Finding, FindingKind, digest_of
 from holdfast.storage.database import Tx
 
-REPOSITORY = "repository"
 _MAX_IDENTIFIER = 128
 
 

@@ -16,7 +16,7 @@ from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.hosts import item_store
-from holdfast.features.repositories.model import ITEM_KINDS, SYNTHESIS_KIND, Repository, SynthesisStatus
+from holdfast.features.repositories.model import ITEM_KINDS, REPOSITORY, SYNTHESIS_KIND, Repository, SynthesisStatus
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.synthesis import store
 from holdfast.features.synthesis.findings.architecture import architecture
@@ -100,9 +100,11 @@ class Synthesis:
             lambda tx: store.findings(tx, self._repositories.find(tx, principal, slug).id, kind)
         )
 
-    def forget(self, tx: Tx, repository: Repository) -> None:
-        """The repository goes: what was derived from it goes with it, except what people made their own."""
-        self._publishing.forget(tx, author(repository), repository)
+    def forgotten(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
+        """When a repository goes, what was derived from it goes with it, except what people made their own."""
+        repository = repository_store.find_in(tx, workspace_id, id) if type == REPOSITORY else None
+        if repository is not None:
+            self._publishing.forget(tx, author(repository), repository)
 
     async def run(self, run: JobRun) -> object:
         """Make the findings of one repository what its history says now."""

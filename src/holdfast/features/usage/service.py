@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.core.access import at_least
 from holdfast.core.clock import Clock, SystemClock, iso
@@ -41,6 +41,12 @@ _Counter = tuple[str, int, int, str, str, str, str, str, str]
 _log = logging.getLogger(__name__)
 
 
+class Spenders(Protocol):
+    """Every actor that spends the same person's budget: the person, and the keys they made."""
+
+    def __call__(self, tx: Tx, principal: Principal, /) -> Collection[str]: ...
+
+
 def _alone(tx: Tx, principal: Principal) -> Collection[str]:
     """Everybody spends their own."""
     return (principal.actor,)
@@ -53,7 +59,7 @@ class Usage:
         self,
         database: Database,
         clock: Clock | None = None,
-        spenders: Callable[[Tx, Principal], Collection[str]] = _alone,
+        spenders: Spenders = _alone,
     ) -> None:
         """`spenders` gives every actor that spends the same person's budget: the person, and the keys they made."""
         self._database = database

@@ -1,6 +1,7 @@
 """Owns the rules of workspaces, above all who sees one."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from holdfast.core.authority import check_hands_out, person_authority
 from holdfast.core.clock import Clock
@@ -17,6 +18,12 @@ from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
 from holdfast.storage.database import Database, Tx
 
 
+class ChatExists(Protocol):
+    """Whether a workspace has a chat of that id."""
+
+    def __call__(self, tx: Tx, workspace_id: str, chat_id: str, /) -> bool: ...
+
+
 class Workspaces:
     """Makes, finds and removes workspaces. `check` is the one gate of everything that lives in one."""
 
@@ -27,7 +34,7 @@ class Workspaces:
         clock: Clock,
         project_exists: Callable[[Tx, str, str], bool],
         is_member: Callable[[Tx, str, str], bool],
-        chat_exists: Callable[[Tx, str, str], bool],
+        chat_exists: ChatExists,
     ) -> None:
         """The callables answer for an organization's projects and people, and for a workspace's chats."""
         self._database = database

@@ -97,3 +97,17 @@ def remove_admin(tx: Tx, workspace_id: str, user_id: str) -> None:
         "DELETE FROM workspace_admin WHERE workspace_id = :workspace_id AND user_id = :user_id",
         {"workspace_id": workspace_id, "user_id": user_id},
     )
+
+
+def missing(tx: Tx, organization_id: str, project_id: str | None, ids: frozenset[str]) -> str | None:
+    """The first id that is no workspace of the organization, and of the project where one is named; or None."""
+    for id in sorted(ids):
+        found = find(tx, organization_id, id)
+        if found is None or (project_id is not None and found.project_id != project_id):
+            return id
+    return None
+
+
+def ids_of_project(tx: Tx, organization_id: str, project_id: str) -> list[str]:
+    """The workspaces of a project, oldest first."""
+    return [found.id for found in page(tx, organization_id, project_id, "", 1000)]

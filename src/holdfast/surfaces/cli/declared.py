@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,7 @@ from holdfast.core.commands import Command, Commands, Given, Parameter, Session,
 from holdfast.core.fields import invalid
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings, load
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.services import Services
-from holdfast.storage.database import Database
 from holdfast.surfaces.cli.frame import Entry, data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed
 
@@ -58,8 +54,7 @@ def click_command(declared: Command) -> click.Command:
             asked = {} if model is None else {"given": _given(model, taken, values)}
 
             async def work() -> None:
-                async with entry.opens(data_dir) as (services, principal):
-                    parts = _parts(services, load(data_dir=data_dir))
+                async with entry.opens(data_dir) as (parts, principal):
                     needed = {name: parts[kind] for name, kind in kinds.items()}
                     await declared.work(_session(parts, principal, as_json), **needed, **asked)
 
@@ -71,12 +66,6 @@ def click_command(declared: Command) -> click.Command:
     data_dir_option(made)
     json_option(made)
     return made
-
-
-def _parts(services: Services, settings: Settings) -> Parts:
-    """The services by their classes."""
-    made = {type(part): part for part in (getattr(services, each.name) for each in fields(services))}
-    return Parts(lambda _: None, {**made, Settings: settings, Services: services, Database: services.database})
 
 
 def _session(parts: Parts, principal: Principal, as_json: bool) -> Session:

@@ -14,7 +14,9 @@ import click
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
+from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.storage.database import Database
 from holdfast.storage.files import tighten
 from holdfast.storage.sqlite import SQLITE_VERSION
 from holdfast.surfaces.cli.frame import FAILED, Entry, data_dir_option, exits, json_option
@@ -52,11 +54,11 @@ def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json:
 async def _data(entry: Entry, data_dir: Path | None, search: bool) -> list[Finding]:
     """Open the store as any command does, and look at what is in it."""
     try:
-        async with entry.opens(data_dir) as (services, _):
-            found = [Finding("storage", "ok", f"{services.database.dialect} opens and is migrated")]
-            found.append(await _audit(services.audit))
+        async with entry.opens(data_dir) as (parts, _):
+            found = [Finding("storage", "ok", f"{parts[Database].dialect} opens and is migrated")]
+            found.append(await _audit(parts[Audit]))
             if search:
-                found += _search_findings(await services.search.check())
+                found += _search_findings(await parts[SearchEngine].check())
             return found
     except HoldfastError as error:
         return [Finding("storage", "problem", error.message)]

@@ -12,9 +12,9 @@ from holdfast.core.errors import HoldfastError, NotFound
 
 if TYPE_CHECKING:
     # `holdfast --help` and `--version` need none of it, and starting is what they are measured by.
+    from holdfast.core.parts import Parts
     from holdfast.core.principal import Principal
     from holdfast.core.settings import Settings
-    from holdfast.services import Services
 
 FAILED = 1
 NOT_FOUND = 4
@@ -23,7 +23,7 @@ NOT_FOUND = 4
 class Opens(Protocol):
     """Opens a data directory (or the configured PostgreSQL) for one command."""
 
-    def __call__(self, data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Services, Principal]]": ...
+    def __call__(self, data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]": ...
 
 
 class Serves(Protocol):

@@ -9,8 +9,8 @@ from pydantic import Field
 from holdfast.core.commands import Commands, Given, Session
 from holdfast.core.principal import Tier
 from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool
-from holdfast.services import Services
 
 mcp = Commands("mcp", help="The tools that agents get.")
 
@@ -23,8 +23,8 @@ class Wanted(Given):
 
 
 @mcp.command("tools", help="List the tools that agents get.")
-async def tools(session: Session, services: Services, given: Wanted) -> None:
-    found = [tool for tool in services.gateway.listed("mcp") if tool.within(given.tier)]
+async def tools(session: Session, gateway: Gateway, given: Wanted) -> None:
+    found = [tool for tool in gateway.listed("mcp") if tool.within(given.tier)]
     if given.markdown:
         session.out.write(tools_page(found))
         return

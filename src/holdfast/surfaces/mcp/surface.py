@@ -14,10 +14,10 @@ from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
+from holdfast.features.knowledge.service import WorkspaceKnowledge
 from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
-from holdfast.surfaces.mcp.content.knowledge import Knowledge
 from holdfast.surfaces.mcp.content.prompts import PromptHandlers
 from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
@@ -57,7 +57,7 @@ class McpSurface:
         workspaces: WorkspaceFinder,
         project_exists: ProjectCheck,
         gateway: Gateway,
-        knowledge: Knowledge,
+        knowledge: WorkspaceKnowledge,
         clients: Clients,
         clock: Clock,
         changes: Changes | None = None,

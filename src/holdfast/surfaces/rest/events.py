@@ -14,7 +14,7 @@ from pydantic import Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.access import READ, READ_INTEL, Access
+from holdfast.core.access import READ
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
 from holdfast.core.model import Model
@@ -22,22 +22,10 @@ from holdfast.core.operations import Call, Operation
 from holdfast.core.principal import Principal
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.topics import Topics
 from holdfast.surfaces.http.asgi import ClientGone
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 
-# Whoever may not read a thing is not told of it either.
-ACCESS: dict[str, Access] = {
-    "artifact": READ_INTEL,
-    "chat": READ,
-    "decision": READ_INTEL,
-    "document": READ,
-    "job": READ,
-    "memory": READ,
-    "milestone": READ_INTEL,
-    "relation": READ_INTEL,
-    "repository": READ,
-}
-NOUNS = tuple(ACCESS)
 PING_SECONDS = 15.0
 RECHECK_SECONDS = 5.0
 SLOW_READER_SECONDS = 15.0
@@ -68,8 +56,9 @@ class EventsQuery(Model):
 class EventStreams:
     """Serves streams of events from the bus, and ends them all when the server stops."""
 
-    def __init__(self, bus: EventBus, workspaces: Workspaces, clock: Clock | None = None) -> None:
+    def __init__(self, bus: EventBus, workspaces: Workspaces, topics: Topics, clock: Clock | None = None) -> None:
         self._bus = bus
+        self._topics = topics
         self._workspaces = workspaces
         self._clock = clock or SystemClock()
         self._open: set[Subscription] = set()
@@ -78,7 +67,7 @@ class EventStreams:
 
     async def follow(self, call: Call) -> Response:
         """The events of the workspace in the path, from now on or from after the Last-Event-ID."""
-        topics = topics_of(call.principal, call.query.topics)
+        topics = topics_of(self._topics, call.principal, call.query.topics)
         after = _last_event_id(call)
         workspace = await self._workspaces.get(call.principal, call.path["workspace_id"])
         return _Answer(partial(self._serve, call, workspace.id, topics, after))
@@ -180,7 +169,7 @@ class EventStreams:
             principal = await call.again()
             READ.check(principal)
             for topic in topics:
-                ACCESS[topic.partition(".")[0]].check(principal)
+                self._topics.access(topic.partition(".")[0]).check(principal)
             await self._workspaces.get(principal, workspace_id)
         except HoldfastError as error:
             return error
@@ -247,17 +236,18 @@ class _Answer(Response):
         await self._serve(receive, send)
 
 
-def topics_of(principal: Principal, text: str | None) -> Sequence[str]:
+def topics_of(known: Topics, principal: Principal, text: str | None) -> Sequence[str]:
     """The topics that are asked for; Invalid where one can never come, Forbidden where it is not the principal's."""
     if text is None:
-        return [f"{noun}.*" for noun, access in ACCESS.items() if access.missing(principal) is None]
+        return [f"{noun}.*" for noun in known.nouns if known.access(noun).missing(principal) is None]
     topics = [topic.strip() for topic in text.split(",")]
     for topic in topics:
         shape = _TOPIC.fullmatch(topic)
-        if shape is None or shape[1] not in ACCESS:
-            problem = f"{topic[:100]!r} is no topic; use names such as job.progress or NOUN.*, of {', '.join(NOUNS)}"
+        if shape is None or shape[1] not in known.nouns:
+            nouns = ", ".join(known.nouns)
+            problem = f"{topic[:100]!r} is no topic; use names such as job.progress or NOUN.*, of {nouns}"
             raise Invalid("The topics cannot be followed.", fields=[FieldError("topics", problem)])
-        ACCESS[shape[1]].check(principal)
+        known.access(shape[1]).check(principal)
     return topics
 
 

@@ -5,8 +5,8 @@ import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from holdfast.core.authority import Authority, authority_of, check_hands_out
 from holdfast.core.clock import Clock
@@ -35,6 +35,12 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+class MissingWorkspace(Protocol):
+    """The first id that is no workspace of the organization, and of the project where one is named; or None."""
+
+    def __call__(self, tx: Tx, organization_id: str, project_id: str | None, ids: frozenset[str], /) -> str | None: ...
+
+
 class Keys:
     """The one key store behind every surface."""
 
@@ -43,13 +49,12 @@ class Keys:
         database: Database,
         audit: Audit,
         clock: Clock,
-        workspaces_exist: Callable[[Tx, str, str | None, frozenset[str]], str | None],
+        missing_workspace: MissingWorkspace,
     ) -> None:
-        """`workspaces_exist(tx, organization, project, ids)` gives the first id that is not there, or None."""
         self._database = database
         self._audit = audit
         self._clock = clock
-        self._workspaces_exist = workspaces_exist
+        self._missing_workspace = missing_workspace
         self._used: dict[str, int] = {}
         self._remembered: dict[bytes, tuple[ApiKey, Principal]] = {}
         self._remembered_at: int | None = None
@@ -240,7 +245,7 @@ class Keys:
         )
         check_hands_out(as_it_stands(tx, principal, self._clock.now()), _authority(key), "a key")
         if new.workspace_ids is not None:
-            missing = self._workspaces_exist(tx, principal.organization_id, project_id, new.workspace_ids)
+            missing = self._missing_workspace(tx, principal.organization_id, project_id, new.workspace_ids)
             if missing is not None:
                 raise NotFound("workspace", missing)
         key_store.insert(tx, key, digest(secret))

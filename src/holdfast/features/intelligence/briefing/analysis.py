@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from holdfast.features.intelligence.briefing.budget import clip, tokens_of
-from holdfast.features.intelligence.model import UNDECIDED, Analysis, Source
-from holdfast.features.memory.finding import REPOSITORY
+from holdfast.features.intelligence.model import UNDECIDED, Analysis
+from holdfast.features.repositories.model import ENTRY_TYPES, REPOSITORY
+from holdfast.registry.entities import Source
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _CITATION = re.compile(r"\s?\[(\d{1,3})\]")
 _WORD = re.compile(r"[^\W_]{3,}")
-_REPOSITORY = {"repository", *REPOSITORY}
+_REPOSITORY = {REPOSITORY, *ENTRY_TYPES}
 _GROUPS: tuple[tuple[str, Callable[[Source], bool]], ...] = (
     ("Open questions", lambda source: source.type == "decision" and source.status in UNDECIDED),
     ("Decisions", lambda source: source.type == "decision"),

@@ -8,15 +8,14 @@ from holdfast.core.clock import iso
 from holdfast.features.intelligence.briefing.budget import clip, fill, json_tokens, tokens_of
 from holdfast.features.intelligence.model import (
     SECTIONS,
-    Blocker,
     Brief,
     Decision,
     Item,
     Milestone,
     Ref,
     Relation,
-    Source,
 )
+from holdfast.registry.entities import Blocker, Source
 
 DETAIL = 240
 HALF_LIFE_DAYS = 30.0

@@ -13,10 +13,10 @@ from holdfast.features.intelligence.model import (
     GraphQuery,
     MilestoneFilter,
     Node,
-    RecentOf,
     Ref,
     Relation,
 )
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Tx
 
 MAX_DEPTH = 5
@@ -26,9 +26,9 @@ MAX_NODES = 500
 class GraphReader:
     """Nodes and edges of a workspace."""
 
-    def __init__(self, relations: Relations, recent: Mapping[str, RecentOf]) -> None:
+    def __init__(self, relations: Relations, entities: Entities) -> None:
         self._relations = relations
-        self._recent = recent
+        self._entities = entities
 
     def read(self, tx: Tx, workspace_id: str, wanted: GraphQuery) -> Graph:
         """The wanted part; edges are the relations among the nodes shown."""
@@ -55,8 +55,8 @@ class GraphReader:
             for milestone in store.list_milestones(tx, workspace_id, MilestoneFilter(), most):
                 moments[Ref("milestone", milestone.id)] = milestone.occurred_at
         # Other kinds can be many: they come by their relations, or all of them when asked for by name.
-        for type in sorted((wanted.types or frozenset()) & self._recent.keys()):
-            for source in self._recent[type](tx, workspace_id, most):
+        for type in sorted((wanted.types or frozenset()) & self._entities.recent.keys()):
+            for source in self._entities.recent[type](tx, workspace_id, most):
                 moments[Ref(type, source.id)] = source.at
         found: dict[Ref, int | None] = dict.fromkeys(sorted(moments, key=lambda ref: (-moments[ref], ref.id)))
         ties = relation_store.newest(tx, workspace_id, _ties(wanted))

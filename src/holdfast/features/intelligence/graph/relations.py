@@ -1,6 +1,6 @@
 """Owns the rules of relations: both ends exist, nothing is said twice, and they go when an end goes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 from holdfast.core.ids import new_id
@@ -17,18 +17,18 @@ from holdfast.features.intelligence.model import (
     Ref,
     Relation,
     RelationNotFound,
-    TitleOf,
 )
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Tx
 
 
 class Relations:
     """Typed ties between any two entities of a workspace."""
 
-    def __init__(self, ground: Ground, decisions: Decisions, titles: Mapping[str, TitleOf]) -> None:
+    def __init__(self, ground: Ground, decisions: Decisions, entities: Entities) -> None:
         self._ground = ground
         self._decisions = decisions
-        self._titles = titles
+        self._entities = entities
 
     async def relate(self, principal: Principal, workspace_id: str, new: NewRelation) -> Relation:
         """Tie two entities. Between decisions, `supersedes` supersedes."""
@@ -110,9 +110,9 @@ class Relations:
 
     def title(self, tx: Tx, workspace_id: str, ref: Ref, field: str) -> str:
         """The title of an entity that is here; NotFound otherwise."""
-        title_of = self._titles.get(checked_word(ref.type, f"{field}.type"))
+        title_of = self._entities.titles.get(checked_word(ref.type, f"{field}.type"))
         if title_of is None:
-            problem = f"there are {', '.join(sorted(self._titles))}"
+            problem = f"there are {', '.join(sorted(self._entities.titles))}"
             raise Invalid(f"Nothing here is a {ref.type}.", fields=[FieldError(f"{field}.type", problem)])
         title = title_of(tx, workspace_id, ref.id)
         if title is None:
@@ -121,7 +121,7 @@ class Relations:
 
     def find(self, tx: Tx, workspace_id: str, id: str) -> tuple[Ref, str]:
         """The entity with this id, of whichever type, and its title."""
-        for type, title_of in self._titles.items():
+        for type, title_of in self._entities.titles.items():
             title = title_of(tx, workspace_id, id)
             if title is not None:
                 return Ref(type, id), title
@@ -129,7 +129,9 @@ class Relations:
 
     def titles(self, tx: Tx, workspace_id: str, refs: Sequence[Ref]) -> dict[Ref, str]:
         """The titles of those entities that are here."""
-        found = {ref: title_of(tx, workspace_id, ref.id) for ref in refs if (title_of := self._titles.get(ref.type))}
+        found = {
+            ref: title_of(tx, workspace_id, ref.id) for ref in refs if (title_of := self._entities.titles.get(ref.type))
+        }
         return {ref: title for ref, title in found.items() if title is not None}
 
     def _tied(self, tx: Tx, principal: Principal, workspace_id: str, new: NewRelation) -> Relation:

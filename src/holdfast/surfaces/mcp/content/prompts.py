@@ -22,8 +22,8 @@ from mcp_types import (
 from holdfast.core.access import READ, READ_INTEL, WRITE, Access
 from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
+from holdfast.features.knowledge.service import WorkspaceKnowledge
 from holdfast.surfaces.mcp.admission import Admitted
-from holdfast.surfaces.mcp.content.knowledge import Knowledge
 
 UNBOUND = "Workspace not bound. Call xerotier.session.init or set X-Xerotier-Workspace header."
 RECENT = 5
@@ -94,7 +94,7 @@ PROMPTS = {
 class PromptHandlers:
     """Serves prompts/list and prompts/get."""
 
-    def __init__(self, knowledge: Knowledge, gateway: Gateway, more: MorePrompts | None) -> None:
+    def __init__(self, knowledge: WorkspaceKnowledge, gateway: Gateway, more: MorePrompts | None) -> None:
         self._knowledge = knowledge
         self._gateway = gateway
         self._more = more

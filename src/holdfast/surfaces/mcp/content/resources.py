@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, unquote
 
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -26,15 +26,12 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.core.paging import Page, decode_cursor, encode_cursor
 from holdfast.core.principal import Principal
+from holdfast.core.resources import ARTIFACT, BRIEF, DECISIONS, MEMORY, artifact_uri, memory_uri
+from holdfast.features.knowledge.service import Listed, WorkspaceKnowledge
 from holdfast.surfaces.mcp.admission import Admitted
-from holdfast.surfaces.mcp.content.knowledge import Entry, Knowledge
 from holdfast.surfaces.mcp.content.prompts import PROMPTS, UNBOUND
 from holdfast.surfaces.mcp.transport.wire import NOT_FOUND
 
-BRIEF = "xerotier://workspace/current/brief"
-DECISIONS = "xerotier://workspace/current/recent-decisions"
-MEMORY = "xerotier://memory/"
-ARTIFACT = "xerotier://artifact/"
 MARKDOWN = "text/markdown"
 PAGE = 100
 DEFAULT_DECISIONS = 20
@@ -118,20 +115,10 @@ def parse_uri(uri: str) -> Address | None:
     return None
 
 
-def memory_uri(slug: str) -> str:
-    """The address of a memory."""
-    return MEMORY + quote(slug, safe="")
-
-
-def artifact_uri(artifact_id: str) -> str:
-    """The address of an artifact."""
-    return ARTIFACT + quote(artifact_id, safe="")
-
-
 class ResourceHandlers:
     """Serves resources/list, resources/templates/list, resources/read and completion."""
 
-    def __init__(self, knowledge: Knowledge, clock: Clock, more: MoreResources | None) -> None:
+    def __init__(self, knowledge: WorkspaceKnowledge, clock: Clock, more: MoreResources | None) -> None:
         self._knowledge = knowledge
         self._clock = clock
         self._more = more
@@ -235,7 +222,7 @@ def _open(principal: Principal, kind: Kind) -> bool:
     return ACCESS[kind].missing(principal) is None
 
 
-def _resource(uri: str, entry: Entry) -> Resource:
+def _resource(uri: str, entry: Listed) -> Resource:
     return Resource(
         uri=uri,
         name=entry.key,
@@ -246,7 +233,7 @@ def _resource(uri: str, entry: Entry) -> Resource:
     )
 
 
-def _next(part: str, page: Page[Entry]) -> str | None:
+def _next(part: str, page: Page[Listed]) -> str | None:
     return None if page.next_cursor is None else encode_cursor(part, page.next_cursor)
 
 

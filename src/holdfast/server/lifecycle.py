@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import uvicorn
 
-from holdfast.app import Start, background, first_start, lock_data_directory, open_services
+from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
-from holdfast.doors import build_gate
 from holdfast.features.identity.service import local_principal
-from holdfast.services import Services
+from holdfast.features.identity.sessions.sign_in import SignIn
+from holdfast.server.background import background
+from holdfast.server.routes import build_gate
+from holdfast.server.start import Start, first_start, lock_data_directory, open_parts
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.http.gate import Gate
@@ -41,20 +43,18 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     configure_logs(settings.log_level)
     listener = _listen(settings.host, settings.port)
     with contextlib.closing(listener), _locked(settings) as lock:
-        async with open_services(settings) as services, background(services):
-            start = await first_start(services)
-            ready = await _ready(settings, services, start, listener)
-            gate = build_gate(settings, services, ready.url)
+        async with open_parts(settings) as parts, background(parts):
+            start = await first_start(parts)
+            ready = await _ready(settings, parts, start, listener)
+            gate = build_gate(settings, parts, ready.url)
             if lock is not None:
                 lock.tell(ready.url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
-async def _ready(settings: Settings, services: Services, start: Start, listener: socket.socket) -> Ready:
-    host = settings.host if settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 – compared
-    shown = f"[{host}]" if ":" in host else host
-    url = (settings.public_url or f"http://{shown}:{listener.getsockname()[1]}").rstrip("/")
-    link = await services.sign_in.new_link(local_principal(start.organization_id), start.owner_id)
+async def _ready(settings: Settings, parts: Parts, start: Start, listener: socket.socket) -> Ready:
+    url = settings.url_at(listener.getsockname()[1])
+    link = await parts[SignIn].new_link(local_principal(start.organization_id), start.owner_id)
     return Ready(
         url=url,
         mcp_url=f"{url}/{start.project_id}/v1/mcp",

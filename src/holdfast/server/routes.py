@@ -1,6 +1,6 @@
 """Owns what is served where: the surfaces on their paths, behind one gate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -9,26 +9,31 @@ import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.operations import Operation
+from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
-from holdfast.features.artifacts import operations as artifacts
-from holdfast.features.audit import operations as audit
-from holdfast.features.chat import operations as chats
-from holdfast.features.client_bundles import operations as client_bundles
-from holdfast.features.clients import operations as clients
-from holdfast.features.documents import operations as documents
-from holdfast.features.documents import vector_store_operations as vector_stores
-from holdfast.features.endpoints import operations as endpoints
-from holdfast.features.identity.operations import invitations, keys, organizations, sessions, users
-from holdfast.features.intelligence.operations import brief, decisions, graph, milestones
-from holdfast.features.interchange import operations as interchange
-from holdfast.features.jobs import operations as jobs
-from holdfast.features.memory import operations as memory
+from holdfast.core.tools.gateway import Gateway
+from holdfast.engines.events.bus import EventBus
+from holdfast.features.ask.service import Ask
+from holdfast.features.audit.service import Audit
+from holdfast.features.client_bundles.service import ClientBundles
+from holdfast.features.identity.idempotency import IdempotentRequests
+from holdfast.features.identity.keys.api_keys import Keys
+from holdfast.features.identity.keys.tokens import Tokens
+from holdfast.features.identity.people.invitations import Invitations
+from holdfast.features.identity.service import Identity
+from holdfast.features.identity.sessions.sign_in import SignIn
+from holdfast.features.repositories.finding.search import RepositoryFinding
+from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
-from holdfast.features.secrets import operations as secrets
-from holdfast.features.usage import operations as usage
-from holdfast.features.workspaces import operations as workspaces
-from holdfast.services import Services
-from holdfast.storage.database import StartFailed, Tx
+from holdfast.features.repositories.hosts.webhooks import Webhooks
+from holdfast.features.repositories.service import Repositories
+from holdfast.features.synthesis.service import Synthesis
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.service import Usage
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.topics import Topics
+from holdfast.server.features import features
+from holdfast.storage.database import Database, StartFailed, Tx
 from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
 from holdfast.surfaces.dashboard.bundles import BundleForm
 from holdfast.surfaces.dashboard.home import Home
@@ -64,93 +69,76 @@ if TYPE_CHECKING:
 
 
 def rest_operations(
-    services: Services, public_url: str | None = None, streams: events.EventStreams | None = None
+    parts: Parts, public_url: str | None = None, streams: events.EventStreams | None = None
 ) -> Sequence[Operation]:
     """The whole management API."""
-    repository_gate = repositories.Gate(services.repositories, services.workspaces)
+    repository_gate = repositories.Gate(parts[Repositories], parts[Workspaces])
     return [
-        *organizations.api.bind(services),
-        *workspaces.api.bind(services),
-        *users.api.bind(services),
-        *invitations.api.bind(services),
-        *sessions.api.bind(services),
-        *keys.api.bind(services),
-        *audit.api.bind(services),
-        *usage.api.bind(services),
-        *jobs.api.bind(services),
-        *events.operations(streams or events.EventStreams(services.events, services.workspaces)),
-        *secrets.api.bind(services),
-        *endpoints.api.bind(services),
-        *memory.api.bind(services),
-        *artifacts.api.bind(services),
-        *documents.api.bind(services),
-        *vector_stores.api.bind(services),
-        *chats.api.bind(services),
-        *repositories.operations(services.repositories, repository_gate, public_url or ""),
-        *repository_answers.operations(
-            services.repositories, services.repository_finding, services.ask, repository_gate
-        ),
-        *repository_files.operations(services.live_files, repository_gate),
-        *repository_synthesis.operations(services.synthesis, repository_gate),
-        *decisions.api.bind(services),
-        *milestones.api.bind(services),
-        *graph.api.bind(services),
-        *brief.api.bind(services),
-        *interchange.api.bind(services),
-        *clients.api.bind(services),
-        *client_bundles.api.bind(services),
+        *events.operations(streams or events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])),
+        *repositories.operations(parts[Repositories], repository_gate, public_url or ""),
+        *repository_answers.operations(parts[Repositories], parts[RepositoryFinding], parts[Ask], repository_gate),
+        *repository_files.operations(parts[LiveFiles], repository_gate),
+        *repository_synthesis.operations(parts[Synthesis], repository_gate),
+        *declared_operations(parts),
     ]
 
 
-def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
+def declared_operations(parts: Parts) -> Iterator[Operation]:
+    """What the features declare, bound to their services."""
+    for feature in features():
+        for name in feature.operations:
+            yield from feature.module(name).api.bind(parts)
+
+
+def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     """The ASGI application that uvicorn serves."""
     metrics = Metrics()
     authenticator = Authenticator(
-        services.keys,
-        services.sign_in,
-        services.tokens,
-        services.limiter,
-        services.audit,
+        parts[Keys],
+        parts[SignIn],
+        parts[Tokens],
+        parts[Limiter],
+        parts[Audit],
         settings.requests_per_minute,
-        usage=services.usage,
+        usage=parts[Usage],
     )
-    streams = events.EventStreams(services.events, services.workspaces)
-    operations = rest_operations(services, public_url, streams)
+    streams = events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])
+    operations = rest_operations(parts, public_url, streams)
     api = Api(
         operations,
         authenticator,
-        services.idempotency,
+        parts[IdempotentRequests],
         public_url=public_url,
         max_body_bytes=settings.max_body_bytes,
     )
     secure = settings.secure_cookies if settings.secure_cookies is not None else public_url.startswith("https://")
     sign_in = SignInPages(
-        services.sign_in,
-        services.limiter,
+        parts[SignIn],
+        parts[Limiter],
         public_url=public_url,
         secure_cookies=secure,
         attempts_per_minute=settings.sign_ins_per_minute,
         oidc=_oidc(settings),
     )
     join = JoinPages(
-        services.invitations,
-        services.sign_in,
-        services.limiter,
+        parts[Invitations],
+        parts[SignIn],
+        parts[Limiter],
         secure_cookies=secure,
         attempts_per_minute=settings.sign_ins_per_minute,
     )
     # The MCP SDK takes a second to import: the server says that it is ready before.
-    mcp = Deferred("holdfast.mcp_door", lambda: _mcp(settings, services, authenticator))
-    keystone = Deferred("holdfast.keystone_door", lambda: _keystone(settings, services, authenticator))
-    openai = Deferred("holdfast.openai_door", lambda: _openai(settings, services, authenticator))
+    mcp = Deferred("holdfast.server.mcp", lambda: _mcp(settings, parts, authenticator))
+    keystone = Deferred("holdfast.server.keystone", lambda: _keystone(settings, parts, authenticator))
+    openai = Deferred("holdfast.server.openai", lambda: _openai(settings, parts, authenticator))
     site = Site(
         exact={
             "/healthz": health,
-            "/readyz": Readiness({"storage": lambda: services.database.read(_answers)}),
+            "/readyz": Readiness({"storage": lambda: parts[Database].read(_answers)}),
             "/metrics": metrics,
-            "/": Home(services.sign_in, services.identity, services.workspaces, services.keys, public_url=public_url),
+            "/": Home(parts[SignIn], parts[Identity], parts[Workspaces], parts[Keys], public_url=public_url),
             "/join": join,
-            BUNDLE_FORM: BundleForm(services.sign_in, services.client_bundles, public_url=public_url),
+            BUNDLE_FORM: BundleForm(parts[SignIn], parts[ClientBundles], public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),
@@ -158,7 +146,7 @@ def build_gate(settings: Settings, services: Services, public_url: str) -> Gate:
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
-        prefixes=[(WEBHOOKS, WebhookDoor(services.webhooks)), ("/api/", api)],
+        prefixes=[(WEBHOOKS, WebhookDoor(parts[Webhooks])), ("/api/", api)],
         projects=[("/v1/mcp", mcp)],
         endpoints=openai,
     )
@@ -202,22 +190,22 @@ def _answers(tx: Tx) -> None:
     tx.one("SELECT 1 AS one")
 
 
-def _mcp(settings: Settings, services: Services, authenticator: Authenticator) -> "McpSurface":
-    from holdfast.mcp_door import build_mcp
+def _mcp(settings: Settings, parts: Parts, authenticator: Authenticator) -> "McpSurface":
+    from holdfast.server.mcp import build_mcp
 
-    return build_mcp(settings, services, authenticator, services.gateway)
-
-
-def _keystone(settings: Settings, services: Services, authenticator: Authenticator) -> "KeystoneSurface":
-    from holdfast.keystone_door import build_keystone
-
-    return build_keystone(settings, services, authenticator)
+    return build_mcp(settings, parts, authenticator, parts[Gateway])
 
 
-def _openai(settings: Settings, services: Services, authenticator: Authenticator) -> "OpenAiSurface":
-    from holdfast.openai_door import build_openai
+def _keystone(settings: Settings, parts: Parts, authenticator: Authenticator) -> "KeystoneSurface":
+    from holdfast.server.keystone import build_keystone
 
-    return build_openai(settings, services, authenticator)
+    return build_keystone(settings, parts, authenticator)
+
+
+def _openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> "OpenAiSurface":
+    from holdfast.server.openai import build_openai
+
+    return build_openai(settings, parts, authenticator)
 
 
 def _fixed(make: Callable[[], bytes], content_type: bytes) -> ASGIApp:

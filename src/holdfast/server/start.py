@@ -1,29 +1,29 @@
-"""The only place that builds things: settings → database → engines → services → surfaces."""
+"""Owns the start: open the store, migrate it, make or find the first organization."""
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.parts import Parts
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.core.settings import Settings
+from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store as identity_store
+from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import NewKey
-from holdfast.features.identity.service import local_principal
+from holdfast.features.identity.service import Identity, local_principal
+from holdfast.features.secrets import store as secret_store
+from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
-from holdfast.services import Services
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.server.parts import build_parts, close
 from holdfast.storage.database import Database, StartFailed, Tx
 from holdfast.storage.files import make_directory, tighten
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.wiring import build_services
-
-_log = logging.getLogger(__name__)
 
 FIRST_OWNER = "owner@localhost"
 
@@ -59,27 +59,36 @@ class Start:
     api_key: str | None
 
 
-async def first_start(services: Services) -> Start:
+async def first_start(parts: Parts) -> Start:
     """Make the first organization, project, workspace, owner and key; a later start finds them."""
 
     def work(tx: Tx) -> Start:
         organization = identity_store.first_organization(tx)
         if organization is not None:
             return _found(tx, organization.id)
-        founded = services.identity.found(tx, "My team", FIRST_OWNER)
-        workspace = services.workspaces.add(tx, founded.organization.id, founded.project.id, "Default")
+        founded = parts[Identity].found(tx, "My team", FIRST_OWNER)
+        workspace = parts[Workspaces].add(tx, founded.organization.id, founded.project.id, "Default")
         principal = local_principal(founded.organization.id)
         key = NewKey(name="first", project_id=founded.project.id, scopes=frozenset(SCOPES), allow_destructive=False)
-        minted = services.keys.mint(tx, principal, key)
-        services.audit.record(tx, principal, "workspace.create", resource="workspace", resource_id=workspace.id)
-        services.audit.record(tx, principal, "key.create", resource="key", resource_id=minted.key.id)
+        minted = parts[Keys].mint(tx, principal, key)
+        parts[Audit].record(tx, principal, "workspace.create", resource="workspace", resource_id=workspace.id)
+        parts[Audit].record(tx, principal, "key.create", resource="key", resource_id=minted.key.id)
         return Start(founded.project.id, workspace.id, founded.owner_id, founded.organization.id, minted.secret)
 
-    start = await services.database.write(work)
-    await services.secrets.bind_earlier(
-        lambda tx: chain(services.endpoints.secret_uses(tx), services.repositories.secret_uses(tx))
-    )
+    start = await parts[Database].write(work)
+    if await parts[Database].read(lambda tx: bool(secret_store.from_before_hosts(tx))):
+        await _bind_earlier_secrets(parts)
     return start
+
+
+async def _bind_earlier_secrets(parts: Parts) -> None:
+    """Bind what earlier versions left without hosts to where it is used."""
+    # Imported only where an earlier version left some: no other command need load them.
+    from holdfast.features.secrets.service import Secrets
+    from holdfast.server.features import features
+
+    uses = [each.module("building").secret_uses(parts) for each in features() if each.uses_secrets]
+    await parts[Secrets].bind_earlier(lambda tx: chain.from_iterable(used(tx) for used in uses))
 
 
 def _found(tx: Tx, organization_id: str) -> Start:
@@ -91,62 +100,31 @@ def _found(tx: Tx, organization_id: str) -> Start:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """The services on a migrated store, without background work: what a command or a test needs."""
+async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
+    """The parts on a migrated store, without background work: what a command or a test needs."""
     database = open_database(settings)
     try:
         await migrate(database)
-        services = build_services(settings, database, SystemClock())
-        await services.audit.prepare()
+        parts = build_parts(settings, database, SystemClock())
+        await parts[Audit].prepare()
         try:
-            yield services
+            yield parts
         finally:
-            await services.models.close()
-            await services.web.close()
-            await services.git.close()
+            await close(parts)
     finally:
         await database.close()
 
 
 @asynccontextmanager
-async def open_local(settings: Settings) -> AsyncIterator[tuple[Services, Principal]]:
-    """The services as whoever runs a command on this machine; makes the first organization where there is none."""
-    async with open_services(settings) as services:
-        start = await first_start(services)
-        yield services, local_principal(start.organization_id)
+async def open_local(settings: Settings) -> AsyncIterator[tuple[Parts, Principal]]:
+    """The parts as whoever runs a command on this machine; makes the first organization where there is none."""
+    async with open_parts(settings) as parts:
+        start = await first_start(parts)
+        yield parts, local_principal(start.organization_id)
         # No server may be running to do it.
-        await services.audit.close()
-        await services.usage.flush()
-
-
-@asynccontextmanager
-async def background(services: Services) -> AsyncIterator[None]:
-    """Run what works beside the requests: sealing, flushing, jobs, events, embedding."""
-    async with AsyncExitStack() as stack:
-        for name, run, stop in services.background:
-            task = asyncio.create_task(_forever(name, run), name=name)
-            stack.push_async_callback(_end, task, stop)
-        yield
-
-
-async def _forever(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Background work that fails is logged and begun again: a passing fault must not end it for good."""
-    while True:
-        try:
-            await run()
-            return
-        except Exception:
-            _log.exception("background work failed; it starts again", extra={"work": name})
-            await asyncio.sleep(1)
-
-
-async def _end(task: "asyncio.Task[None]", stop: Callable[[], Awaitable[None]]) -> None:
-    await stop()
-    done, _ = await asyncio.wait({task}, timeout=10)
-    if not done:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await parts[Audit].close()
+        if Usage in parts:
+            await parts[Usage].flush()
 
 
 def lock_data_directory(settings: Settings) -> DataDirectoryLock | None:

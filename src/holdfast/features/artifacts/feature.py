@@ -1,0 +1,24 @@
+"""What artifacts add to the server."""
+
+from holdfast.core.access import READ_INTEL
+from holdfast.core.resources import BRIEF, artifact_uri
+from holdfast.engines.events.model import Event
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Changed, Topic
+
+
+def _changed(event: Event) -> Changed:
+    listed = event.topic.endswith((".create", ".delete"))
+    return Changed((artifact_uri(str(event.payload["artifact_id"])), BRIEF), listed=listed)
+
+
+FEATURE = Feature(
+    name="artifacts",
+    operations=("operations",),
+    services=("ArtifactService",),
+    tools=True,
+    aliases=True,
+    entities=True,
+    topics={"artifact": Topic(READ_INTEL, _changed)},
+    migrations=("0008_artifacts",),
+)

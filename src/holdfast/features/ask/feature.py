@@ -1,0 +1,5 @@
+"""What asking about repositories adds to the server."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(name="ask", tools=True, aliases=True, services=("Ask",))

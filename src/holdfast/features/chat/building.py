@@ -1,0 +1,74 @@
+"""Owns how chats and their turns are built."""
+
+from holdfast.core.clock import Clock
+from holdfast.core.parts import Parts
+from holdfast.core.settings import Settings
+from holdfast.core.tools.alias import AnyAlias
+from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.tool import AnyTool
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.llm.loop import Loop
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.audit.service import Audit
+from holdfast.features.chat import store
+from holdfast.features.chat.record import TurnRecord
+from holdfast.features.chat.reminders import Reminders
+from holdfast.features.chat.service import ChatService
+from holdfast.features.chat.tools import ChatTools
+from holdfast.features.chat.turns import ChatTurns, DeepThinking
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.usage.service import Usage
+from holdfast.features.workspaces.service import ChatExists, Workspaces
+from holdfast.registry.feature import Building
+from holdfast.storage.database import Database
+
+build = Building()
+
+
+@build
+def chats(parts: Parts) -> ChatService:
+    return ChatService(
+        parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[EventBus], parts[Clock]
+    )
+
+
+@build
+def chat_exists(parts: Parts) -> ChatExists:
+    return store.exists
+
+
+@build
+def turns(parts: Parts) -> ChatTurns:
+    tools = ChatTools(
+        parts[Gateway],
+        parts[DocumentService],
+        parts[VectorStoreService],
+    )
+    return ChatTurns(
+        TurnRecord(parts[Database], parts[ChatService], parts[Workspaces], parts[SearchEngine], parts[Clock]),
+        tools,
+        Reminders(parts[MemoryService]),
+        parts[Workspaces],
+        parts[Usage],
+        parts[Loop],
+        deep_think=parts[DeepThinking],
+        max_rounds=parts[Settings].max_tool_rounds,
+    )
+
+
+def tools(parts: Parts) -> list[AnyTool]:
+    """What models call."""
+    # Their models cost time to make, which commands that call no tool need not spend.
+    from holdfast.features.chat import questions
+
+    return questions.tools()
+
+
+def aliases(parts: Parts) -> list[AnyAlias]:
+    """The names that chats know them by."""
+    # Their models cost time to make, which commands that call no tool need not spend.
+    from holdfast.features.chat import questions
+
+    return questions.aliases()

@@ -1,0 +1,17 @@
+"""What chats add to the server: conversations with branches, questions and tools."""
+
+from holdfast.core.access import READ
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Topic
+
+FEATURE = Feature(
+    name="chat",
+    tools=True,
+    aliases=True,
+    operations=("operations",),
+    services=("ChatService", "ChatTurns"),
+    answers=("ChatExists",),
+    entities=True,
+    topics={"chat": Topic(READ)},
+    migrations=("0013_chats",),
+)

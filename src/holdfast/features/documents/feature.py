@@ -1,0 +1,17 @@
+"""What documents and vector stores add to the server."""
+
+from holdfast.core.access import READ
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Topic
+
+FEATURE = Feature(
+    name="documents",
+    tools=True,
+    aliases=True,
+    operations=("operations", "vector_store_operations"),
+    services=("DocumentService", "Ingestion", "VectorStoreService"),
+    jobs=("document.ingest",),
+    entities=True,
+    topics={"document": Topic(READ)},
+    migrations=("0007_documents",),
+)

@@ -1,0 +1,12 @@
+"""What endpoints add to the server: which model answers, and where."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(
+    name="endpoints",
+    uses_secrets=True,
+    operations=("operations",),
+    services=("EndpointModels", "Endpoints"),
+    closes=("EndpointModels",),
+    migrations=("0012_endpoints",),
+)

@@ -1,0 +1,18 @@
+"""What people, projects and keys add to the server."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(
+    name="identity",
+    operations=(
+        "operations.organizations",
+        "operations.users",
+        "operations.invitations",
+        "operations.sessions",
+        "operations.keys",
+    ),
+    services=("Identity", "IdempotentRequests", "Invitations", "Keys", "OwnPassword", "SignIn", "Tokens"),
+    answers=("Spenders",),
+    background=("Keys",),
+    migrations=("0001_identity", "0021_invitations"),
+)

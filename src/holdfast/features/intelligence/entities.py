@@ -1,0 +1,12 @@
+"""Owns how decisions and milestones are seen by other features."""
+
+from holdfast.core.access import READ_INTEL
+from holdfast.features.intelligence import store
+from holdfast.registry.entities import EntityType
+
+ENTITIES = (
+    EntityType(name="decision", title=store.decision_title, access=READ_INTEL),
+    EntityType(name="milestone", title=store.milestone_title, access=READ_INTEL),
+    # Work items are still to come; a search may be narrowed to them already, as the contract says, and finds none.
+    EntityType(name="case"),
+)

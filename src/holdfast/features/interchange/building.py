@@ -1,0 +1,27 @@
+"""Owns how import and export are built."""
+
+from holdfast.core.clock import Clock
+from holdfast.core.parts import Parts
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.audit.service import Audit
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.interchange.service import InterchangeService
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.feature import Building
+from holdfast.storage.database import Database
+
+build = Building()
+
+
+@build
+def interchange(parts: Parts) -> InterchangeService:
+    return InterchangeService(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[SearchEngine],
+        parts[EventBus],
+        parts[Clock],
+        parts[IntelligenceService],
+    )

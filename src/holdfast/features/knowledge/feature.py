@@ -1,0 +1,5 @@
+"""What a workspace's knowledge, written for reading, adds to the server: prompts and resources show it."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(name="knowledge", services=("WorkspaceKnowledge",))

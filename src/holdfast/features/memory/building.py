@@ -1,0 +1,45 @@
+"""Owns how memory is built."""
+
+from holdfast.core.clock import Clock
+from holdfast.core.parts import Parts
+from holdfast.core.tools.alias import AnyAlias
+from holdfast.core.tools.tool import AnyTool
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.audit.service import Audit
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
+from holdfast.registry.feature import Building
+from holdfast.storage.database import Database
+
+build = Building()
+
+
+@build
+def memory(parts: Parts) -> MemoryService:
+    return MemoryService(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[SearchEngine],
+        parts[EventBus],
+        parts[Clock],
+        parts[Entities],
+    )
+
+
+def tools(parts: Parts) -> list[AnyTool]:
+    """What agents call."""
+    # Their models cost time to make, which commands that call no tool need not spend.
+    from holdfast.features.memory.tools import tools as memory_tools
+
+    return memory_tools(parts[MemoryService])
+
+
+def aliases(parts: Parts) -> list[AnyAlias]:
+    """The names that chats know them by."""
+    # Their models cost time to make, which commands that call no tool need not spend.
+    from holdfast.features.memory.aliases import aliases as named
+
+    return named()

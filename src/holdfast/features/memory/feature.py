@@ -1,0 +1,24 @@
+"""What memory adds to the server."""
+
+from holdfast.core.access import READ
+from holdfast.core.resources import BRIEF, memory_uri
+from holdfast.engines.events.model import Event
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Changed, Topic
+
+
+def _changed(event: Event) -> Changed:
+    listed = event.payload.get("action") != "edit"
+    return Changed((memory_uri(str(event.payload["slug"])), BRIEF), listed=listed)
+
+
+FEATURE = Feature(
+    name="memory",
+    services=("MemoryService",),
+    tools=True,
+    aliases=True,
+    operations=("operations",),
+    entities=True,
+    topics={"memory": Topic(READ, _changed)},
+    migrations=("0006_memory",),
+)

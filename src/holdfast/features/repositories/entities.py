@@ -1,0 +1,55 @@
+"""Owns how repositories and what was read from them are seen by other features."""
+
+from collections.abc import Sequence
+
+from holdfast.features.repositories import store
+from holdfast.features.repositories.model import COMMIT, FILE, ITEM_KINDS, REPOSITORY, TAG
+from holdfast.features.repositories.overview import overview
+from holdfast.registry.entities import Blocker, EntityType, Source
+from holdfast.storage.database import Tx
+
+_MOST_FAILED = 20
+_UNREAD = "Its last sync failed, so what is known of it grows old; its status says why."
+
+
+def _title(tx: Tx, workspace_id: str, slug: str) -> str | None:
+    """People and agents call a repository by its slug, so what is said of one names that."""
+    found = store.find_in(tx, workspace_id, slug)
+    return found.name if found else None
+
+
+def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
+    rows = store.of_workspace(tx, workspace_id, limit)
+    return [
+        Source(REPOSITORY, row.slug, row.name, overview(tx, row), row.last_synced_at or row.created_at, row.state)
+        for row in rows
+    ]
+
+
+def _blockers(tx: Tx, workspace_id: str) -> Sequence[Blocker]:
+    """Repositories that cannot be read: what agents are told of them grows old."""
+    return [
+        Blocker(REPOSITORY, row.slug, row.name, _UNREAD, row.last_synced_at or row.created_at)
+        for row in store.of_workspace(tx, workspace_id, _MOST_FAILED)
+        if row.state == "failed"
+    ]
+
+
+def _part(name: str, *other_names: str) -> EntityType:
+    return EntityType(name=name, searched="read", part_of=REPOSITORY, other_names=other_names)
+
+
+ENTITIES = (
+    EntityType(
+        name=REPOSITORY,
+        title=_title,
+        recent=_recent,
+        blockers=_blockers,
+        searched=None,
+        other_names=("repositories", "repository_chunk", "repo"),
+    ),
+    _part(COMMIT),
+    _part(FILE, "code"),
+    _part(TAG),
+    *(_part(kind, *(("pr",) if kind == "pull_request" else ())) for kind in ITEM_KINDS),
+)

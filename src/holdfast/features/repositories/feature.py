@@ -1,0 +1,25 @@
+"""What repositories add to the server: memory of their history, files and discussions."""
+
+from holdfast.core.access import READ
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Topic
+
+FEATURE = Feature(
+    name="repositories",
+    uses_secrets=True,
+    services=(
+        "Access",
+        "HostItems",
+        "LiveFiles",
+        "Polling",
+        "Repositories",
+        "RepositoryFinding",
+        "RepositorySync",
+        "Webhooks",
+    ),
+    jobs=("repository.sync", "repository.poll"),
+    entities=True,
+    names_things=True,
+    topics={"repository": Topic(READ)},
+    migrations=("0017_repositories",),
+)

@@ -1,0 +1,7 @@
+"""What secrets add to the server."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(
+    name="secrets", operations=("operations",), services=("Secrets",), migrations=("0011_secrets", "0022_secret_hosts")
+)

@@ -1,0 +1,11 @@
+"""What synthesis adds to the server: knowledge that is derived from repositories."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(
+    name="synthesis",
+    services=("Synthesis",),
+    jobs=("repository.synthesis",),
+    reacts=True,
+    migrations=("0018_synthesis",),
+)

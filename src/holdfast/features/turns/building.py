@@ -1,0 +1,16 @@
+"""Owns how turns are built."""
+
+from holdfast.core.parts import Parts
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.chat.turns import ChatTurns
+from holdfast.features.endpoints.models import EndpointModels
+from holdfast.features.turns.service import EndpointTurns
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.feature import Building
+
+build = Building()
+
+
+@build
+def turns(parts: Parts) -> EndpointTurns:
+    return EndpointTurns(parts[EndpointModels], parts[ChatTurns], parts[Workspaces], parts[SearchEngine])

@@ -1,0 +1,5 @@
+"""What turns add to the server: a conversation's next answer, from the model behind an endpoint."""
+
+from holdfast.registry.feature import Feature
+
+FEATURE = Feature(name="turns", services=("EndpointTurns",))

@@ -1,0 +1,42 @@
+"""Owns what runs beside the requests: sealing, flushing, jobs, events, embedding; begun again when it fails."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from holdfast.core.parts import Parts
+from holdfast.server.parts import background as working
+
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def background(parts: Parts) -> AsyncIterator[None]:
+    """Run what works beside the requests: sealing, flushing, jobs, events, embedding."""
+    async with AsyncExitStack() as stack:
+        for name, run, stop in working(parts):
+            task = asyncio.create_task(_forever(name, run), name=name)
+            stack.push_async_callback(_end, task, stop)
+        yield
+
+
+async def _forever(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Background work that fails is logged and begun again: a passing fault must not end it for good."""
+    while True:
+        try:
+            await run()
+            return
+        except Exception:
+            _log.exception("background work failed; it starts again", extra={"work": name})
+            await asyncio.sleep(1)
+
+
+async def _end(task: "asyncio.Task[None]", stop: Callable[[], Awaitable[None]]) -> None:
+    await stop()
+    done, _ = await asyncio.wait({task}, timeout=10)
+    if not done:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

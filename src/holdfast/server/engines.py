@@ -1,0 +1,133 @@
+"""Owns how engines are built. Each is imported only when something asks for it: most commands need few."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.clock import Clock
+from holdfast.core.parts import Build, Parts
+from holdfast.core.settings import Settings
+from holdfast.server.features import features
+from holdfast.storage.database import Database
+
+if TYPE_CHECKING:
+    from holdfast.engines.events.bus import EventBus
+    from holdfast.engines.git.engine import GitEngine
+    from holdfast.engines.jobs.engine import JobEngine
+    from holdfast.engines.llm.loop import Loop
+    from holdfast.engines.master_key import KeyRing
+    from holdfast.engines.search.embedders.base import Embedder
+    from holdfast.engines.search.engine import SearchEngine
+    from holdfast.engines.web import WebAccess
+
+Step = Callable[[], Awaitable[None]]
+CLOSES = ("WebAccess", "GitEngine")
+"""Those that hold connections or processes."""
+
+
+def builder(kind: type[Any]) -> Build | None:
+    """How an engine is built; None for what is no engine."""
+    return _BUILDERS.get(kind.__name__)
+
+
+def background(parts: Parts) -> Iterator[tuple[str, Step, Step]]:
+    """Those that work beside the requests: name, run, stop."""
+    from holdfast.engines.events.bus import EventBus
+    from holdfast.engines.jobs.engine import JobEngine
+    from holdfast.engines.search.engine import SearchEngine
+
+    events, search, jobs = parts[EventBus], parts[SearchEngine], parts[JobEngine]
+    yield "events", events.run, events.stop
+    yield "search", search.run, search.stop
+    yield "jobs", jobs.run, jobs.stop
+
+
+def _events(parts: Parts) -> "EventBus":
+    from holdfast.engines.events.bus import EventBus
+
+    return EventBus(parts[Database], parts[Clock])
+
+
+def _jobs(parts: Parts) -> "JobEngine":
+    from holdfast.engines.events.bus import EventBus
+    from holdfast.engines.jobs.engine import JobEngine
+
+    return JobEngine(parts[Database], parts[EventBus], handlers=lambda: handle_jobs(parts))
+
+
+def handle_jobs(parts: Parts) -> None:
+    """Give every kind of background job its handler."""
+    for feature in features():
+        if feature.jobs:
+            feature.module("building").handle_jobs(parts)
+
+
+def _search(parts: Parts) -> "SearchEngine":
+    from holdfast.engines.search.embedders.base import Embedder
+    from holdfast.engines.search.engine import SearchEngine
+
+    return SearchEngine(parts[Database], parts[Embedder], parts[Clock])
+
+
+def _embedder(parts: Parts) -> "Embedder":
+    """The configured embedder; the embedded one loads its model at the first text."""
+    settings = parts[Settings]
+    if settings.embedder == "upstream" and settings.embeddings_url and settings.embeddings_model:
+        from holdfast.engines.search.embedders.upstream import UpstreamEmbedder
+
+        return UpstreamEmbedder(
+            settings.embeddings_url,
+            settings.embeddings_model,
+            settings.embeddings_dimensions,
+            api_key=settings.embeddings_key,
+        )
+    from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
+
+    return MiniLmEmbedder()
+
+
+def _key_ring(parts: Parts) -> "KeyRing":
+    from holdfast.engines.master_key import KeyRing
+
+    return KeyRing(parts[Settings].data_dir, parts[Settings].secrets_master_key)
+
+
+def _web(parts: Parts) -> "WebAccess":
+    from holdfast.engines.web import web_access
+
+    settings = parts[Settings]
+    return web_access(
+        search_backend=settings.web_search,
+        search_url=settings.web_search_url,
+        search_key=settings.web_search_key,
+        allow_private=settings.fetch_allow,
+        github_url=settings.github_url,
+        github_token=settings.github_token,
+        gitlab_url=settings.gitlab_url,
+        gitlab_token=settings.gitlab_token,
+    )
+
+
+def _git(parts: Parts) -> "GitEngine":
+    from holdfast.engines.git.engine import GitEngine
+    from holdfast.engines.git.transport.tunnel import Rules
+
+    settings = parts[Settings]
+    return GitEngine(settings.data_dir.expanduser() / "repositories", Rules(settings.fetch_allow))
+
+
+def _loop(parts: Parts) -> "Loop":
+    from holdfast.engines.llm.loop import Loop
+
+    return Loop()
+
+
+_BUILDERS: dict[str, Build] = {
+    "EventBus": _events,
+    "JobEngine": _jobs,
+    "SearchEngine": _search,
+    "Embedder": _embedder,
+    "KeyRing": _key_ring,
+    "WebAccess": _web,
+    "GitEngine": _git,
+    "Loop": _loop,
+}

@@ -1,0 +1,115 @@
+"""Owns how the OpenAI-compatible endpoint is put together: its paths, its models, and what they know."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+from starlette.types import Scope
+
+from holdfast.core.access import READ, RUN, WRITE
+from holdfast.core.errors import Unauthenticated
+from holdfast.core.operations import Operation
+from holdfast.core.parts import Parts
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.documents import vector_store_operations as vector_stores
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.endpoints.models import EndpointModels
+from holdfast.features.identity.service import Identity
+from holdfast.features.responses.service import ResponseService
+from holdfast.features.turns.service import EndpointTurns
+from holdfast.features.usage.limiter import Limiter
+from holdfast.features.usage.service import Usage
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
+from holdfast.surfaces.http.asgi import send_bytes
+from holdfast.surfaces.http.authentication import Authenticator
+from holdfast.surfaces.http.operations import HttpCall, body_of, query_of, render
+from holdfast.surfaces.openai.chat import ChatCompletions
+from holdfast.surfaces.openai.embeddings import Embeddings
+from holdfast.surfaces.openai.files import Files, WorkspaceOf
+from holdfast.surfaces.openai.models import get_model, list_models
+from holdfast.surfaces.openai.passthrough import Passthrough
+from holdfast.surfaces.openai.request import OpenAiRequest
+from holdfast.surfaces.openai.responses import Responses
+from holdfast.surfaces.openai.surface import Handler, OpenAiSurface, Route
+
+EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
+
+
+def build_openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> OpenAiSurface:
+    """The endpoint for chat clients."""
+    gate = LimitedGate(authenticator, parts[Limiter], settings.chat_requests_per_minute, "chat")
+    return OpenAiSurface(
+        ProjectDoor(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
+        parts[EndpointModels],
+        routes(parts, settings.embeddings_model or EMBEDDED_EMBEDDER),
+        max_body_bytes=settings.max_chat_bytes,
+    )
+
+
+def routes(parts: Parts, embeddings_model: str) -> Sequence[Route]:
+    """Every path under `/{project_id}/{endpoint}/v1`."""
+    passthrough = Passthrough(parts[Usage])
+    turns = parts[EndpointTurns]
+    chat = ChatCompletions(passthrough, turns)
+    responses = Responses(parts[ResponseService], turns)
+    files = Files(parts[DocumentService], workspace_of(turns))
+    embeddings = Embeddings(passthrough, parts[SearchEngine].embed, embeddings_model)
+    return [
+        Route("GET", "/models", list_models, READ),
+        Route("GET", "/models/{model}", get_model, READ),
+        Route("POST", "/chat/completions", chat.create, RUN),
+        Route("POST", "/embeddings", embeddings.create, RUN),
+        Route("POST", "/responses", responses.create, RUN),
+        Route("GET", "/responses/{response_id}", responses.get, READ),
+        Route("GET", "/responses/{response_id}/input_items", responses.input_items, READ),
+        Route("POST", "/responses/{response_id}/cancel", responses.cancel, WRITE),
+        Route("DELETE", "/responses/{response_id}", responses.delete, WRITE),
+        Route("POST", "/files", files.create, WRITE),
+        Route("GET", "/files", files.list, READ),
+        Route("GET", "/files/{file_id}", files.get, READ),
+        Route("GET", "/files/{file_id}/content", files.content, READ),
+        Route("DELETE", "/files/{file_id}", files.delete, WRITE),
+        *_in_workspace(vector_stores.api.bind(parts), workspace_of(turns)),
+    ]
+
+
+def workspace_of(turns: EndpointTurns) -> WorkspaceOf:
+    """The workspace of a request: the one that it names, or the project's first."""
+
+    async def of(request: OpenAiRequest) -> str:
+        return request.workspace_id or await turns.first_workspace(request.principal, request.project_id)
+
+    return of
+
+
+def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) -> list[Route]:
+    """Operations of the management API that OpenAI's clients know too, in the workspace of the request."""
+    return [
+        Route(
+            operation.method,
+            operation.path.removeprefix("/api/workspaces/{workspace_id}"),
+            _carried(operation, workspace_of),
+            operation.access,
+        )
+        for operation in operations
+    ]
+
+
+def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
+    async def carry_out(request: OpenAiRequest) -> None:
+        raw = await request.read()
+        path = {**request.path, "workspace_id": await workspace_of(request)}
+        body, query = body_of(operation, raw), query_of(operation, request.scope)
+        call = HttpCall(request.principal, path, query, body, "", request.scope, request.receive, _not_again)
+        answer = await operation.handler(call)
+        assert isinstance(answer, BaseModel)
+        await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
+
+    return carry_out
+
+
+async def _not_again(scope: Scope) -> Principal:
+    """These operations answer at once: nothing goes on for which somebody would have to prove themselves twice."""
+    raise Unauthenticated
