@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -34,7 +35,7 @@ async def test_events_arrive_after_commit_in_order(database: Database) -> None:
     bus = EventBus(database)
     async with bus.subscribe(["memory.saved"]) as events:
         for n in range(5):
-            await database.write(lambda tx, n=n: bus.publish(tx, "memory.saved", {"n": n}))  # type: ignore[misc]
+            await database.write(partial(bus.publish, topic="memory.saved", payload={"n": n}))
         assert [event.payload["n"] for event in await take(events, 5)] == [0, 1, 2, 3, 4]
 
 
@@ -101,7 +102,7 @@ async def test_another_server_hears_it(open_database: OpenDatabase) -> None:
     async with running(EventBus(here)) as speaker, running(EventBus(there)) as listener:
         own, foreign = speaker.subscribe(), listener.subscribe()
         for n in range(3):
-            await here.write(lambda tx, n=n: speaker.publish(tx, "memory.saved", {"n": n}, workspace_id="ws_1"))  # type: ignore[misc]
+            await here.write(partial(speaker.publish, topic="memory.saved", payload={"n": n}, workspace_id="ws_1"))
         heard = await take(foreign, 3)
         assert [event.payload["n"] for event in heard] == [0, 1, 2]
         assert heard[0].workspace_id == "ws_1" and heard[0].at > 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 
@@ -54,7 +55,7 @@ async def test_one_failing_work_does_not_lose_its_neighbours(notes: Database) ->
 
     # All are handed over before the writer can commit one, so many share a commit.
     outcomes = await asyncio.gather(
-        *(notes.write(lambda tx, id=id: work(tx, id)) for id in range(1, 201)),  # type: ignore[misc]
+        *(notes.write(partial(work, id=id)) for id in range(1, 201)),
         return_exceptions=True,
     )
     kept = [id for id in range(1, 201) if id % 7 and id % 11]
@@ -153,7 +154,7 @@ async def test_writers_of_one_row_take_turns(notes: Database) -> None:
 
 async def test_what_was_accepted_before_closing_is_finished(sqlite_database: SqliteDatabase) -> None:
     await sqlite_database.write(_create)
-    writes = [asyncio.ensure_future(sqlite_database.write(lambda tx, id=id: _put(tx, id))) for id in range(300)]  # type: ignore[misc]
+    writes = [asyncio.ensure_future(sqlite_database.write(partial(_put, id=id))) for id in range(300)]
     await asyncio.sleep(0)
     await sqlite_database.close()
     await asyncio.gather(*writes)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ async def test_a_full_disk_says_so_serves_reads_and_recovers(small_disk: Path) -
 async def test_a_write_too_large_for_the_disk_does_not_take_its_neighbours_along(small_disk: Path) -> None:
     database = await _open(small_disk)
     outcomes = await asyncio.gather(
-        *(database.write(lambda tx, n=n: _put(tx, 20 * MEGABYTE if n == 20 else 100)) for n in range(40)),  # type: ignore[misc]
+        *(database.write(partial(_put, size=20 * MEGABYTE if n == 20 else 100)) for n in range(40)),
         return_exceptions=True,
     )
     assert {n: str(outcome) for n, outcome in enumerate(outcomes) if outcome is not None}.keys() == {20}, outcomes

@@ -1,7 +1,8 @@
 """Owns the command line for tests: real commands on one data directory, with a deterministic embedder."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.cli.frame import Entry
 from holdfast.surfaces.cli.root import cli
-from tests.support.services import Services, build_services, first_start
+from tests.support.services import Services, build_services, first_start, open_local
 
 
 class Cli:
@@ -50,6 +51,38 @@ class Cli:
                 await services.git.close()
         finally:
             await database.close()
+
+
+class OperatorCli:
+    """Runs commands as an operator does: each opens everything on one data directory, as `holdfast` does."""
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.settings = Settings(data_dir=directory, **settings)
+
+    def run(self, *words: str | Path, given: str = "") -> Result:
+        """One command as it is called."""
+        entry = Entry(self._opens, _never)
+        return CliRunner().invoke(cli, [*map(str, words)], obj=entry, input=given, catch_exceptions=False)
+
+    def json(self, *words: str | Path) -> Any:
+        """What a command prints for scripts; all of stdout is that."""
+        result = self.run(*words, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    def ask(self, work: Callable[[Services, Principal], Awaitable[Any]]) -> Any:
+        """What the services answer to the operator."""
+
+        async def run() -> Any:
+            async with open_local(self.settings) as (services, principal):
+                return await work(services, principal)
+
+        return asyncio.run(run())
+
+    @asynccontextmanager
+    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+        async with open_local(self.settings) as opened:
+            yield opened
 
 
 async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:

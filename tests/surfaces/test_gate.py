@@ -5,6 +5,7 @@ import io
 import json
 import logging
 from datetime import datetime
+from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -163,7 +164,7 @@ def gate_around(inside: object, **options: object) -> Gate:
 
 async def ask(gate: Gate) -> tuple[int, bytes]:
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    sent: list[dict[str, object]] = []
+    sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -173,7 +174,7 @@ async def ask(gate: Gate) -> tuple[int, bytes]:
         sent.append(message)
 
     await gate(scope, receive, send)
-    body = b"".join(part["body"] for part in sent if part["type"] == "http.response.body")  # type: ignore[misc]
+    body = b"".join(part["body"] for part in sent if part["type"] == "http.response.body")
     return int(str(sent[0]["status"])), body
 
 

@@ -1,5 +1,6 @@
 """Owns the proof that no query finds another workspace's entries, or any that its filter leaves out."""
 
+from functools import partial
 from itertools import count
 
 from hypothesis import given
@@ -60,7 +61,7 @@ async def test_a_search_finds_only_what_its_workspace_and_filter_allow(
     clock.millis = NOW
     search = engine(database, clock)
     turn = next(_names)
-    tenants = [await database.write(lambda tx, n=n: workspace(tx, f"t{turn}x{n}")) for n in range(3)]  # type: ignore[misc]
+    tenants = [await database.write(partial(workspace, name=f"t{turn}x{n}")) for n in range(3)]
     entries = [
         entry(tenants[tenant], f"{tenant}-{number}", **fields)  # type: ignore[arg-type]
         for number, (tenant, fields) in enumerate(drawn)

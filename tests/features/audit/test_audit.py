@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -325,11 +326,9 @@ async def test_a_secret_never_enters_the_trail(database: Database) -> None:
 
     for name in ("password", "api_key", "Authorization", "client_secret", "refreshToken"):
         with pytest.raises(SecretInDetail, match=name):
-            await database.write(
-                lambda tx, name=name: audit.record(  # type: ignore[misc]
-                    tx, OWNER, "x.y", resource="x", resource_id="1", detail={"deep": [{name: "hunter2"}]}
-                )
-            )
+            detail: dict[str, object] = {"deep": [{name: "hunter2"}]}
+            record = partial(audit.record, principal=OWNER, action="x.y", resource="x", resource_id="1", detail=detail)
+            await database.write(record)
     allowed: dict[str, object] = {
         "password": REDACTED,
         "tokens_in": 12,

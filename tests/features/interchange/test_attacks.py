@@ -3,6 +3,7 @@
 import io
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from holdfast.features.interchange import data_files
 from holdfast.features.interchange.model import SourceFile
 from holdfast.features.interchange.places import archive_files, folder_files, folder_sink
 from holdfast.features.memory.model import Filters, NewMemory
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Row, Tx
 from tests.support.attacks.hostile_imports import ATTACKS, Attack, bomb, crowded, line, memory, odd_archive, own
 from tests.support.clock import MovableClock
 from tests.support.features.interchange import InterchangeWorld, interchange_world
+
+
+def _rows(sql: str, tx: Tx) -> list[Row]:
+    return tx.all(sql)
 
 
 @pytest.fixture
@@ -117,7 +122,7 @@ async def test_another_workspaces_rows_are_neither_changed_nor_tied_to(world: In
     assert await world.export(theirs) == before
     tables = ("memory", "decision", "milestone", "artifact", "relation")
     for table in tables:
-        rows = await world.base.database.read(lambda tx, table=table: tx.all(f"SELECT * FROM {table}"))  # type: ignore[misc]
+        rows = await world.base.database.read(partial(_rows, f"SELECT * FROM {table}"))
         for row in (dict(row) for row in rows if row["workspace_id"] == mine):
             assert victim.id not in row.values(), table
 
@@ -174,7 +179,7 @@ async def test_nobody_but_an_admin_imports_words_as_somebody_elses(world: Interc
         "SELECT author FROM artifact_version",
         "SELECT author FROM relation",
     )
-    rows = {sql: await world.base.database.read(lambda tx, sql=sql: tx.all(sql)) for sql in asked}  # type: ignore[misc]
+    rows = {sql: await world.base.database.read(partial(_rows, sql)) for sql in asked}
     assert {sql: set(authors(sql)) for sql in asked} == {sql: {principal.actor} for sql in asked}
 
 

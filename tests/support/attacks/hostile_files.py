@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen import canvas
@@ -201,7 +202,7 @@ FILES = (
     Hostile("nested.xml", lambda: b"<a>" * 500_000),
     Hostile("laughs.xml", lambda: f"{_laughs()}<d>&e11;</d>".encode()),
     *(
-        Hostile(f"{name}.{suffix}", lambda code=code: code)  # type: ignore[misc]
+        Hostile(f"{name}.{suffix}", partial(bytes, code))
         for suffix in ("py", "js", "ts", "c", "cpp", "java", "rs", "go", "rb", "php", "sh", "cs", "kt", "swift")
         for name, code in (("open", b"(" * 20_000 + b" treasure"), ("mixed", b'{"a[<`' * 2_000 + b" treasure"))
     ),

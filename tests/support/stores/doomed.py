@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 from holdfast.core.ids import new_id
@@ -27,8 +28,8 @@ def job_engine(database: Database, lines: Path) -> JobEngine:
 
     async def work(run: JobRun) -> object:
         for n in range(STEPS):
-            await run.step(f"line {n}", lambda n=n: _write_line(lines, n))  # type: ignore[misc]
-            await run.commit(f"row {n}", lambda tx, n=n: _write_row(tx, n))  # type: ignore[misc]
+            await run.step(f"line {n}", partial(_write_line, lines, n))
+            await run.commit(f"row {n}", partial(_write_row, n=n))
             await asyncio.sleep(0.01)
         return "done"
 
@@ -57,9 +58,8 @@ async def write_events(database: Database, acknowledged: Path) -> None:
         while True:
             n += 1
             event = f"thing_{name}_{n}"
-            await database.write(
-                lambda tx, event=event: audit.record(tx, PRINCIPAL, "thing.made", resource="thing", resource_id=event)  # type: ignore[misc]
-            )
+            made = partial(audit.record, principal=PRINCIPAL, action="thing.made", resource="thing", resource_id=event)
+            await database.write(made)
             _append(acknowledged, event)
 
     async with asyncio.TaskGroup() as group:

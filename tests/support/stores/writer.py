@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from holdfast.storage.database import Database, StorageFailed, Tx
@@ -27,7 +28,7 @@ async def write_forever(database: Database, first: int) -> None:
     async def caller() -> None:
         for number in numbers:
             try:
-                await database.write(lambda tx, number=number: put(tx, number))  # type: ignore[misc]
+                await database.write(partial(put, number=number))
             except StorageFailed:
                 return
             os.write(1, f"{number}\n".encode())

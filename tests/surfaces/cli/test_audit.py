@@ -3,52 +3,23 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings
-from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
-from holdfast.surfaces.cli.root import cli
-from tests.support.services import Services, open_local
-
-
-class Cli:
-    """Runs commands on one data directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.settings = Settings(data_dir=directory)
-
-    def run(self, *words: str) -> Result:
-        return CliRunner().invoke(cli, [*words], obj=Entry(self._opens, _never), catch_exceptions=False)
-
-    def json(self, *words: str) -> Any:
-        result = self.run(*words, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
-        async with open_local(self.settings) as opened:
-            yield opened
-
-
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
-    raise AssertionError("no command here starts a server")
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND
+from tests.support.cli import OperatorCli
+from tests.support.services import open_local
 
 
 @pytest.fixture
-def holdfast(sqlite_path: Path) -> Cli:
-    return Cli(sqlite_path.parent)
+def holdfast(sqlite_path: Path) -> OperatorCli:
+    return OperatorCli(sqlite_path.parent)
 
 
-def test_events_are_listed_and_exported(holdfast: Cli) -> None:
+def test_events_are_listed_and_exported(holdfast: OperatorCli) -> None:
     events = holdfast.json("audit", "list")
     assert {"workspace.create", "key.create"} <= {event["action"] for event in events}
     (made,) = holdfast.json("audit", "list", "--action", "key.create")
@@ -59,7 +30,7 @@ def test_events_are_listed_and_exported(holdfast: Cli) -> None:
     assert holdfast.json("audit", "list", "--since", "2999-01-01") == []
 
 
-def test_verify_succeeds_and_names_what_was_changed(holdfast: Cli, sqlite_path: Path) -> None:
+def test_verify_succeeds_and_names_what_was_changed(holdfast: OperatorCli, sqlite_path: Path) -> None:
     found = holdfast.json("audit", "verify")
     assert found["intact"] and found["events"] >= 2
     with closing(sqlite3.connect(sqlite_path)) as connection, connection:
@@ -71,7 +42,7 @@ def test_verify_succeeds_and_names_what_was_changed(holdfast: Cli, sqlite_path: 
     assert result.exit_code == FAILED and event_id in result.stdout and "altered" in result.stdout
 
 
-def test_usage_is_summed(holdfast: Cli) -> None:
+def test_usage_is_summed(holdfast: OperatorCli) -> None:
     async def use() -> None:
         async with open_local(holdfast.settings) as (services, principal):
             services.usage.count(principal, "requests", 3, source="cli")
@@ -85,13 +56,13 @@ def test_usage_is_summed(holdfast: Cli) -> None:
     assert "0.25" in holdfast.run("usage").stdout
 
 
-def test_wrong_words_are_answered_with_one_line(holdfast: Cli) -> None:
+def test_wrong_words_are_answered_with_one_line(holdfast: OperatorCli) -> None:
     wrong = holdfast.run("audit", "list", "--since", "yesterday")
     assert wrong.exit_code == FAILED and "--since" in wrong.stderr and "Traceback" not in wrong.output
     assert holdfast.run("audit", "list", "--workspace", "nowhere").exit_code == NOT_FOUND
 
 
-def test_a_head_is_printed_and_expected_again(holdfast: Cli) -> None:
+def test_a_head_is_printed_and_expected_again(holdfast: OperatorCli) -> None:
     holdfast.json("status")
     (row,) = holdfast.json("audit", "head")
     printed = holdfast.run("audit", "head").stdout.strip()
@@ -104,7 +75,7 @@ def test_a_head_is_printed_and_expected_again(holdfast: Cli) -> None:
     assert holdfast.run("audit", "verify", "--expect", "nonsense").exit_code == FAILED
 
 
-def test_a_store_emptied_behind_its_back_is_found(holdfast: Cli, sqlite_path: Path) -> None:
+def test_a_store_emptied_behind_its_back_is_found(holdfast: OperatorCli, sqlite_path: Path) -> None:
     holdfast.json("status")
     with closing(sqlite3.connect(sqlite_path)) as connection, connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
@@ -119,7 +90,7 @@ def test_a_store_emptied_behind_its_back_is_found(holdfast: Cli, sqlite_path: Pa
     assert found["intact"] and any("a test did it" in note for note in found["notes"])
 
 
-def test_changing_the_master_key_keeps_old_events_verifying(holdfast: Cli) -> None:
+def test_changing_the_master_key_keeps_old_events_verifying(holdfast: OperatorCli) -> None:
     holdfast.json("status")
     before = (holdfast.settings.data_dir / "master.key").read_text()
     assert holdfast.run("secrets", "rekey").exit_code == 0
@@ -129,7 +100,7 @@ def test_changing_the_master_key_keeps_old_events_verifying(holdfast: Cli) -> No
 
 
 def test_a_master_key_from_a_file_opens_the_audit_key_before_and_after_it_is_put_in_place(
-    holdfast: Cli, tmp_path: Path
+    holdfast: OperatorCli, tmp_path: Path
 ) -> None:
     old, new = "ab" * 32, "cd" * 32
     holdfast.settings = replace(holdfast.settings, secrets_master_key=old)
@@ -143,7 +114,7 @@ def test_a_master_key_from_a_file_opens_the_audit_key_before_and_after_it_is_put
     assert holdfast.json("audit", "verify")["intact"]
 
 
-def test_a_restored_backup_is_told_and_is_no_forgery(holdfast: Cli, tmp_path: Path) -> None:
+def test_a_restored_backup_is_told_and_is_no_forgery(holdfast: OperatorCli, tmp_path: Path) -> None:
     holdfast.json("status")
     made = holdfast.json("backup", str(tmp_path / "copy"))
     for name in ("one", "two", "three"):
@@ -158,7 +129,7 @@ def test_a_restored_backup_is_told_and_is_no_forgery(holdfast: Cli, tmp_path: Pa
     assert result.exit_code == FAILED
 
 
-def test_a_store_brought_back_by_hand_is_a_forgery(holdfast: Cli, sqlite_path: Path, tmp_path: Path) -> None:
+def test_a_store_brought_back_by_hand_is_a_forgery(holdfast: OperatorCli, sqlite_path: Path, tmp_path: Path) -> None:
     holdfast.json("status")
     holdfast.json("backup", str(tmp_path / "copy"))
     holdfast.json("keys", "create", "--name", "one")
@@ -168,12 +139,12 @@ def test_a_store_brought_back_by_hand_is_a_forgery(holdfast: Cli, sqlite_path: P
 
 
 def test_a_backup_restored_without_its_master_key_is_unproven_and_not_called_a_forgery(
-    holdfast: Cli, tmp_path: Path
+    holdfast: OperatorCli, tmp_path: Path
 ) -> None:
     holdfast.json("status")
     holdfast.json("backup", str(tmp_path / "copy"))
     assert holdfast.run("restore", str(tmp_path / "copy"), "--data-dir", str(tmp_path / "new")).exit_code == 0
-    elsewhere = Cli(tmp_path / "new")
+    elsewhere = OperatorCli(tmp_path / "new")
     result = elsewhere.run("audit", "verify")
     assert result.exit_code == FAILED and "cannot be proven" in result.stdout and "somebody" not in result.stdout
     (tmp_path / "new" / "master.key").write_text((holdfast.settings.data_dir / "master.key").read_text())

@@ -4,63 +4,41 @@ import asyncio
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Unauthenticated
-from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings
 from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.lock import DataDirectoryLock
-from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
-from holdfast.surfaces.cli.root import cli
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND
+from tests.support.cli import OperatorCli
 from tests.support.server import TestServer
-from tests.support.services import Services, open_local
+from tests.support.services import open_local
 
 
-class Cli:
-    """Runs commands on one data directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.settings = Settings(data_dir=directory, public_url="https://team.example.com")
+class Cli(OperatorCli):
+    """Commands that connect a client, and whether the key that they gave opens anything."""
 
     def setup(self, client: str, *words: str | Path, code: int = 0) -> Result:
-        command = ["mcp", "setup", client, *map(str, words), "--data-dir", str(self.settings.data_dir)]
-        result = CliRunner().invoke(cli, command, obj=Entry(self._opens, _never), catch_exceptions=False)
+        result = self.run("mcp", "setup", client, *words, "--data-dir", self.settings.data_dir)
         assert result.exit_code == code, result.output
         return result
 
     def works(self, key: str) -> bool:
-        async def ask() -> bool:
-            async with open_local(self.settings) as (services, _):
-                try:
-                    await services.keys.authenticate(key)
-                except Unauthenticated:
-                    return False
-                return True
-
-        return asyncio.run(ask())
-
-    @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
-        async with open_local(self.settings) as opened:
-            yield opened
-
-
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
-    raise AssertionError("no command here starts a server")
+        try:
+            self.ask(lambda services, _: services.keys.authenticate(key))
+        except Unauthenticated:
+            return False
+        return True
 
 
 @pytest.fixture
 def holdfast(sqlite_path: Path) -> Cli:
-    return Cli(sqlite_path.parent)
+    return Cli(sqlite_path.parent, public_url="https://team.example.com")
 
 
 @pytest.fixture
@@ -156,12 +134,10 @@ def test_saying_no_changes_nothing(holdfast: Cli, project: Path, monkeypatch: py
     key = key_in(project / ".cursor/mcp.json")
     (project / ".gitignore").write_text("")
     monkeypatch.setattr("holdfast.surfaces.cli.printing.is_asked", lambda: True)
-    command = ["mcp", "setup", "cursor", "--write", str(project)]
-    entry = Entry(holdfast._opens, _never)
-    refused = CliRunner().invoke(cli, command, obj=entry, input="n\n", catch_exceptions=False)
+    refused = holdfast.run("mcp", "setup", "cursor", "--write", project, given="n\n")
     assert refused.exit_code == FAILED and "key is as it was" in refused.stderr
     assert (project / ".gitignore").read_text() == "" and holdfast.works(key)
-    agreed = CliRunner().invoke(cli, command, obj=entry, input="y\n", catch_exceptions=False)
+    agreed = holdfast.run("mcp", "setup", "cursor", "--write", project, given="y\n")
     assert agreed.exit_code == 0 and not holdfast.works(key)
     holdfast.setup("cursor", "--write", project, "--yes")
 

@@ -1,54 +1,28 @@
 """`holdfast users` and `holdfast organizations`: what the operator on the server's own machine may do."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
-from holdfast.core.settings import Settings
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.sessions.sign_in import principal_of
-from holdfast.surfaces.cli.frame import Entry
-from holdfast.surfaces.cli.root import cli
-from tests.support.services import Services, open_local
+from tests.support.cli import OperatorCli
+from tests.support.services import Services
 
 PASSWORD = "correct horse battery"
 
 
-class Holdfast:
-    """Runs commands on one data directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.settings = Settings(data_dir=directory)
+class Holdfast(OperatorCli):
+    """Commands whose answer is read by a script."""
 
     def __call__(self, *words: str, given: str = "", code: int = 0) -> Any:
-        command = [*words, "--json", "--data-dir", str(self.settings.data_dir)]
-        result = CliRunner().invoke(cli, command, obj=Entry(self._opens, _never), input=given, catch_exceptions=False)
+        result = self.run(*words, "--json", "--data-dir", self.settings.data_dir, given=given)
         assert result.exit_code == code, result.output
         return json.loads(result.stdout) if code == 0 else result.stderr
-
-    def ask(self, work: Callable[[Services, Principal], Any]) -> Any:
-        async def run() -> Any:
-            async with open_local(self.settings) as (services, principal):
-                return await work(services, principal)
-
-        return asyncio.run(run())
-
-    @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
-        async with open_local(self.settings) as opened:
-            yield opened
-
-
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
-    raise AssertionError("no command here starts a server")
 
 
 @pytest.fixture
