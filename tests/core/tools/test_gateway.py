@@ -2,21 +2,22 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import Access, NeededTier
-from holdfast.core.errors import Forbidden, HoldfastError, Invalid
+from holdfast.core.errors import ApprovalRequired, Forbidden, HoldfastError, Invalid
 from holdfast.core.principal import Principal, Tier
 from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.tools.alias import under_its_name
 from holdfast.core.tools.deadline import TookTooLong
-from holdfast.core.tools.gateway import Catalog, Gateway, ToolRefused, ToolUnknown
-from holdfast.core.tools.outcome import Spilled
+from holdfast.core.tools.gateway import Catalog, Gateway, Intent, ToolRefused, ToolUnknown
+from holdfast.core.tools.outcome import Outcome, Spilled
 from holdfast.core.tools.shortening import shortened
-from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Consumer, Tool, ToolCall
 
 
 class Inner(BaseModel):
@@ -238,3 +239,65 @@ async def test_whoever_is_cancelled_cancels_the_tool() -> None:
         await asyncio.wait_for(cancelled.wait(), 30)
         with pytest.raises(asyncio.CancelledError):
             await running
+
+
+def _listed(consumer: Consumer, handler: Any = _count) -> Gateway:
+    """One tool as a consumer has it: under its own name, or by an alias."""
+    by_alias = consumer in ("chat", "ask")
+    tool = replace(_tool("a", handler), consumer=None if by_alias else consumer)
+    aliases = [under_its_name("a", consumer, "A", Given, lambda output: Outcome(output.model_dump_json()))]
+
+    async def spill(call: ToolCall, name: str, text: str) -> Spilled:
+        return Spilled("art_1", "xerotier://artifact/art_1", len(text))
+
+    return Gateway(lambda: Catalog([tool], aliases if by_alias else ()), spill=spill, max_result_bytes=10_000)
+
+
+@pytest.mark.parametrize("consumer", get_args(Consumer))
+async def test_time_and_size_are_limited_alike_for_each_consumer(consumer: Consumer) -> None:
+    call = replace(_call(), consumer=consumer)
+    large = await _listed(consumer).call(call, "a", {"count": 500})
+    assert large.spilled is not None and large.spilled.uri == "xerotier://artifact/art_1"
+    assert len(large.text) < 5_000
+
+    async def hang(call: ToolCall, given: Given) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(TookTooLong) as caught:
+        await _listed(consumer, hang).call(replace(call, seconds=0.05), "a", {"count": 1})
+    assert (caught.value.code, caught.value.message) == ("timeout", "a did not finish within 0.05 seconds.")
+
+
+async def test_a_consumer_calls_what_it_lists_and_nothing_else() -> None:
+    for consumer in get_args(Consumer):
+        for other in get_args(Consumer):
+            call = replace(_call(), consumer=other)
+            if other == consumer:
+                await _listed(consumer).call(call, "a", {"count": 1})
+            else:
+                with pytest.raises(ToolUnknown):
+                    await _listed(consumer).call(call, "a", {"count": 1})
+
+
+async def test_a_refusal_by_policy_is_told_and_nothing_runs() -> None:
+    told: list[str] = []
+    ran: list[int] = []
+
+    async def denied(call: ToolCall, name: str, error: HoldfastError) -> None:
+        told.append(f"{call.consumer} {name} {error.code}")
+
+    async def run(call: ToolCall, given: Given) -> Answer:
+        ran.append(given.count)
+        return Answer(items=[])
+
+    async def decide(intent: Intent) -> None:
+        if intent.arguments["count"] > 1:
+            raise ApprovalRequired("Ask first.")
+
+    gateway = _gateway([_tool("a", run)], denied=denied)
+    gateway.decide = decide
+    await gateway.call(_call(), "a", {"count": 1})
+    with pytest.raises(ApprovalRequired):
+        await gateway.call(_call(), "a", {"count": 2})
+    assert (told, ran) == (["mcp a approval_required"], [1])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import RateLimited
+from holdfast.core.tools.gateway import Intent
 from holdfast.features.ask.model import Answer
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.usage.model import UsageFilter
@@ -169,8 +170,18 @@ async def test_five_live_tools_read_the_repository_and_can_be_cited(here: Asked)
             f"Grace Hopper last changed `{path}` lines 1-3 [{commit}]."
         )
 
+    seen: list[tuple[str, str, str | None]] = []
+
+    async def watch(intent: Intent) -> None:
+        seen.append((intent.call.consumer, intent.tool.name, intent.call.workspace_id))
+
+    here.world.services.gateway.decide = watch
     here.says(write, looks)
     answer = await here.ask()
+    workspace_id = (await here.world.get("ledger")).workspace_id
+    assert sorted(seen) == sorted(
+        ("ask", name, workspace_id) for name in ("list_tree", "read_file", "git_log", "git_blame", "show_commit")
+    )
     assert (answer.dropped, answer.removed) == (0, 0)
     assert {each.kind for each in answer.citations} == {"file", "directory", "commit"}
     assert f"`{path}#L6-L8` – `ledger:{path}#L6-L8`" in answer.markdown

@@ -16,6 +16,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.schema import input_schema, output_schema
 from holdfast.core.tools.alias import AnyAlias, Target
 from holdfast.core.tools.deadline import within
+from holdfast.core.tools.finding import find_tool
 from holdfast.core.tools.outcome import Outcome, Spilled
 from holdfast.core.tools.shortening import shortened
 from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
@@ -94,7 +95,6 @@ class Gateway:
         self,
         catalog: Callable[[], Catalog],
         *,
-        decide: Decide = allow,
         denied: Denied = _nobody_told,
         spill: Spill | None = None,
         max_result_bytes: int = MAX_RESULT_BYTES,
@@ -102,7 +102,8 @@ class Gateway:
     ) -> None:
         """`catalog` is asked at the first use: tools need services, and some services call tools."""
         self._make_catalog = catalog
-        self._decide = decide
+        self.decide: Decide = allow
+        """Asked before every call; policies and approvals take its place."""
         self._denied = denied
         self._spill = spill
         self._max_result_bytes = max_result_bytes
@@ -218,7 +219,7 @@ class Gateway:
 
     async def _decided(self, intent: Intent, name: str, trace: _Trace) -> None:
         try:
-            await self._decide(intent)
+            await self.decide(intent)
         except HoldfastError as error:
             trace.ending = "refused"
             await self._denied(intent.call, name, error)
@@ -263,7 +264,8 @@ class Gateway:
     @cached_property
     def _tools(self) -> dict[str, AnyTool]:
         tools: dict[str, AnyTool] = {}
-        for tool in self._catalog.tools:
+        finding = find_tool(lambda principal: self.visible(principal, "mcp"))
+        for tool in (*self._catalog.tools, finding):
             if tool.name in tools:
                 raise ValueError(f"two tools are named {tool.name}")
             tools[tool.name] = tool

@@ -14,8 +14,8 @@ _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
 _Turn = TypeVar("_Turn")
 
-Consumer = Literal["mcp", "keystone", "chat", "ask"]
-"""Who lists and calls tools: MCP on its two mounts, the loop of chats, and `ask`."""
+Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
+"""Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ToolCall:
     @property
     def source(self) -> str:
         """The way it came, as usage is counted."""
-        return "mcp" if self.consumer == "keystone" else self.consumer
+        return "mcp" if self.consumer in ("catalog", "keystone") else self.consumer
 
     def during(self, kind: type[_Turn]) -> _Turn:
         """What the turn has; a tool that needs it is listed only where it is brought."""

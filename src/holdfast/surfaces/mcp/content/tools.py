@@ -1,6 +1,5 @@
 """Owns tools on the wire: the list that a key sees, calls and their results, and the two-tool catalog."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Inp
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
+from holdfast.core.tools.finding import FIND_TOOL
 from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
 from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
@@ -17,7 +17,6 @@ from holdfast.features.clients.service import Clients
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
 
-FIND_TOOL = "find_tool"
 CALL_TOOL = "call_tool"
 COMPLETE = {"resultType": "complete"}
 """What the stateless revision wants on every result; the older ones are served without it."""
@@ -66,15 +65,16 @@ class ToolHandlers:
         """The result of tools/call: a tool's own errors are results that say so, for the model to act on."""
         name = params.name
         arguments: Mapping[str, Any] = params.arguments or {}
-        admitted = _admitted(ctx)
-        if name == FIND_TOOL and self._by_catalog(admitted.principal):
-            return self._found(admitted.principal, arguments)
-        if name == CALL_TOOL and self._by_catalog(admitted.principal):
-            name, arguments = _chosen(arguments)
+        consumer = self._consumer
+        if self._by_catalog(_admitted(ctx).principal):
+            if name == CALL_TOOL:
+                name, arguments = _chosen(arguments)
+            elif name == FIND_TOOL:
+                consumer = "catalog"
         if self._more is not None and any(tool["name"] == name for tool in self._more_wire):
             return await self._more.call_tool(ctx, params)
         try:
-            return _result(await self._gateway.call(await self._call(ctx, params), name, arguments))
+            return _result(await self._gateway.call(await self._call(ctx, params, consumer), name, arguments))
         except InputNeeded as pause:
             return pause.result
         except (ToolUnknown, ToolRefused) as error:
@@ -82,14 +82,14 @@ class ToolHandlers:
         except HoldfastError as error:
             return error_result(error)
 
-    async def _call(self, ctx: Context, params: CallToolRequestParams) -> ToolCall:
+    async def _call(self, ctx: Context, params: CallToolRequestParams, consumer: Consumer) -> ToolCall:
         admitted = _admitted(ctx)
         if self._plain:
-            return ToolCall(admitted.principal, admitted.workspace_id, self._consumer, progress=_progress(ctx))
+            return ToolCall(admitted.principal, admitted.workspace_id, consumer, progress=_progress(ctx))
         return ToolCall(
             principal=admitted.principal,
             workspace_id=admitted.workspace_id,
-            consumer=self._consumer,
+            consumer=consumer,
             project_id=admitted.project_id,
             session_id=admitted.session.id if admitted.session else None,
             progress=_progress(ctx),
@@ -116,49 +116,12 @@ class ToolHandlers:
             },
         }
 
-    def _found(self, principal: Principal, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        query, limit = arguments.get("query", ""), arguments.get("limit", 5)
-        if not isinstance(query, str) or isinstance(limit, bool) or not isinstance(limit, int):
-            return _error_text("find_tool takes query (text) and limit (a number).")
-        ranked = ranked_tools(self._gateway.visible(principal, self._consumer), query)[: max(1, min(limit, 20))]
-        found = [
-            {
-                "name": tool.name,
-                "title": tool.title,
-                "description": tool.description,
-                "inputSchema": self._wire[tool.name]["inputSchema"],
-            }
-            for tool in ranked
-        ]
-        lines = [f"{item['name']}: {item['description']}" for item in found]
-        text = "\n\n".join(lines) or "No tool fits; try other words, or an empty query for all."
-        return {"content": [{"type": "text", "text": text}], "structuredContent": {"tools": found}, **COMPLETE}
-
 
 def error_result(error: HoldfastError) -> dict[str, Any]:
     """A failed call, in words that let a model mend it."""
     found = (f"{field.field}: {field.message}" for field in error.fields)
     lines = [error.message, *(f"- {line}" for line in found if line not in error.message)]
     return {**_error_text("\n".join(lines)), "_meta": {"holdfast/code": error.code}}
-
-
-def ranked_tools(tools: tuple[AnyTool, ...], query: str) -> list[AnyTool]:
-    """The tools that share words with a query, best first; all of them for an empty one."""
-    wanted = set(_words(query))
-    if not wanted:
-        return list(tools)
-    scored = []
-    for position, tool in enumerate(tools):
-        in_name, in_text = set(_words(f"{tool.name} {tool.title}")), set(_words(tool.description))
-        score = 3 * len(wanted & in_name) + len(wanted & in_text)
-        if score:
-            scored.append((-score, position, tool))
-    return [tool for _, _, tool in sorted(scored, key=lambda item: item[:2])]
-
-
-def _words(text: str) -> list[str]:
-    # The first five letters stand for a word's family: "decide", "decisions" and "decided" find each other.
-    return [word[:5] for word in re.findall(r"[a-z0-9]{2,}", text.lower()) if word != "xerotier"]
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:
