@@ -13,7 +13,6 @@ from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
-from holdfast.features.ask.service import Ask
 from holdfast.features.audit.service import Audit
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.identity.idempotency import IdempotentRequests
@@ -22,12 +21,8 @@ from holdfast.features.identity.keys.tokens import Tokens
 from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
-from holdfast.features.repositories.finding.search import RepositoryFinding
-from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
 from holdfast.features.repositories.hosts.webhooks import Webhooks
-from holdfast.features.repositories.service import Repositories
-from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
@@ -48,13 +43,7 @@ from holdfast.surfaces.http.operation import Readiness, health
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.http.telemetry.metrics import Metrics
-from holdfast.surfaces.rest import (
-    events,
-    repositories,
-    repository_answers,
-    repository_files,
-    repository_synthesis,
-)
+from holdfast.surfaces.rest import events
 from holdfast.surfaces.rest.api import Api
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
@@ -68,19 +57,10 @@ if TYPE_CHECKING:
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
 
-def rest_operations(
-    parts: Parts, public_url: str | None = None, streams: events.EventStreams | None = None
-) -> Sequence[Operation]:
+def rest_operations(parts: Parts, streams: events.EventStreams | None = None) -> Sequence[Operation]:
     """The whole management API."""
-    repository_gate = repositories.Gate(parts[Repositories], parts[Workspaces])
-    return [
-        *events.operations(streams or events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])),
-        *repositories.operations(parts[Repositories], repository_gate, public_url or ""),
-        *repository_answers.operations(parts[Repositories], parts[RepositoryFinding], parts[Ask], repository_gate),
-        *repository_files.operations(parts[LiveFiles], repository_gate),
-        *repository_synthesis.operations(parts[Synthesis], repository_gate),
-        *declared_operations(parts),
-    ]
+    followed = streams or events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])
+    return [*events.operations(followed), *declared_operations(parts)]
 
 
 def declared_operations(parts: Parts) -> Iterator[Operation]:
@@ -103,7 +83,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         usage=parts[Usage],
     )
     streams = events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])
-    operations = rest_operations(parts, public_url, streams)
+    operations = rest_operations(parts, streams)
     api = Api(
         operations,
         authenticator,

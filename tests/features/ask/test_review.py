@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.engines.llm.citations import Source
-from holdfast.features.ask.markdown import cited_in, sentences, tidied
-from holdfast.features.ask.review import Reviewed, names_in, review
+from holdfast.features.ask.answering.markdown import cited_in, sentences, tidied
+from holdfast.features.ask.answering.review import Reviewed, names_in, review
 
 COMMIT = Source(
     1,

@@ -56,7 +56,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewEndpointBody": {"name": "planted", "upstreams": []},
     "RepositoryBody": {"location": "https://git.invalid/planted.git"},
     "WebhookBody": {"secret": None},
-    "QuestionBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
+    "AskBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
     "SearchQuery": {"q": "secret"},

@@ -107,11 +107,11 @@ async def test_files_and_history_are_read_live(server: TestServer, project: GitR
     async with server.client() as client:
         await _added(server, client, project.path)
         one = f"{_base(server)}/shop"
-        tree = (await client.get(f"{one}/tree", params={"recursive": "true"})).json()["entries"]
+        tree = (await client.get(f"{one}/tree", params={"recursive": "true"})).json()["items"]
         file = (await client.get(f"{one}/file", params={"path": "src/billing.py", "start": 2, "end": 3})).json()
-        log = (await client.get(f"{one}/log", params={"path": "src/billing.py"})).json()["commits"]
-        whole = (await client.get(f"{one}/log")).json()["commits"]
-        blame = (await client.get(f"{one}/blame", params={"path": "src/billing.py"})).json()["lines"]
+        log = (await client.get(f"{one}/log", params={"path": "src/billing.py"})).json()["items"]
+        whole = (await client.get(f"{one}/log")).json()["items"]
+        blame = (await client.get(f"{one}/blame", params={"path": "src/billing.py"})).json()["items"]
         shown = (await client.get(f"{one}/commits/{project.head[:8]}")).json()
 
         assert {each["path"] for each in tree if each["kind"] == "file"} >= {"README.md", "src/billing.py"}
@@ -140,17 +140,17 @@ async def test_repositories_are_searched_and_asked(server: TestServer, project: 
     async with server.client() as client:
         await _added(server, client, project.path)
         search = f"{_base(server)}/search"
-        named = (await client.get(search, params={"q": "Invoice", "slugs": "shop"})).json()["results"]
+        named = (await client.get(search, params={"q": "Invoice", "slugs": "shop"})).json()["items"]
         commits = (await client.get(search, params={"q": "accountants asked for totals", "types": "commit"})).json()
-        one = (await client.get(search, params={"q": "totals", "limit": 1, "least": 0})).json()["results"]
+        one = (await client.get(search, params={"q": "totals", "limit": 1, "least": 0})).json()["items"]
         files = (await client.get(f"{_base(server)}/files", params={"q": "round the totals of invoices"})).json()
         asked = await client.post(f"{_base(server)}/ask", json={"question": "Why were invoices added?"})
 
         assert (named[0]["path"], named[0]["exact"], named[0]["repository"]) == ("src/billing.py", True, "shop")
-        assert commits["results"][0]["title"] == "Add invoices"
-        assert {each["type"] for each in commits["results"]} == {"commit"}
+        assert commits["items"][0]["title"] == "Add invoices"
+        assert {each["type"] for each in commits["items"]} == {"commit"}
         assert len(one) == 1
-        assert (files["results"][0]["path"], files["results"][0]["repository"]) == ("src/billing.py", "shop")
+        assert (files["items"][0]["path"], files["items"][0]["repository"]) == ("src/billing.py", "shop")
         assert asked.status_code == 200, asked.text
         answer = asked.json()
         assert "accountants" in answer["markdown"] and "[1]" in answer["markdown"]
@@ -180,7 +180,7 @@ async def test_another_workspaces_repositories_are_neither_searched_nor_asked(
         asked = await client.post(f"{elsewhere}/ask", json={"question": "Why invoices?", "slugs": ["shop"]})
         empty = await client.post(f"{elsewhere}/ask", json={"question": "Why invoices?"})
     assert (named.status_code, asked.status_code, empty.status_code) == (404, 404, 422)
-    assert every.json() == {"results": []}
+    assert every.json() == {"items": [], "next_cursor": None}
 
 
 async def test_what_was_read_out_of_a_repository_is_shown(sqlite_server: TestServer, project: GitRepo) -> None:
@@ -191,8 +191,8 @@ async def test_what_was_read_out_of_a_repository_is_shown(sqlite_server: TestSer
         again = await client.post(f"{one}/synthesis")
         assert again.status_code == 202, again.text
         found = await _synced(client, one, "repository.synthesis")
-        findings = (await client.get(f"{one}/findings")).json()["findings"]
-        milestones = (await client.get(f"{one}/findings", params={"kind": "milestone"})).json()["findings"]
+        findings = (await client.get(f"{one}/findings")).json()["items"]
+        milestones = (await client.get(f"{one}/findings", params={"kind": "milestone"})).json()["items"]
     assert found["synthesis"]["status"] == "completed" and found["score"]["synthesis"] == 25
     assert {"architecture", "milestone"} <= {each["kind"] for each in findings}
     assert all(each["citations"] for each in findings)

@@ -2,4 +2,4 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="ask", tools=True, aliases=True, services=("Ask",))
+FEATURE = Feature(name="ask", operations=("operations",), tools=True, aliases=True, services=("Ask",))

@@ -15,16 +15,16 @@ from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.metering import Metered
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.engines.llm.offered import turning_away
+from holdfast.features.ask.answering.extracting import MOST_PASSAGES, extract
+from holdfast.features.ask.answering.markdown import cited_in, tidied, without_html
+from holdfast.features.ask.answering.review import Reviewed, names_in, review
+from holdfast.features.ask.answering.writing import asked
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation
-from holdfast.features.ask.extracting import MOST_PASSAGES, extract
 from holdfast.features.ask.live_tools import live_call, live_tools
-from holdfast.features.ask.markdown import cited_in, tidied, without_html
 from holdfast.features.ask.model import OPERATION, Answer, checked_question
 from holdfast.features.ask.people import people_behind
-from holdfast.features.ask.review import Reviewed, names_in, review
 from holdfast.features.ask.sources import Evidence, Ledger, evidence_of, source_list, source_of
-from holdfast.features.ask.writing import asked
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.repositories.finding.search import LEAST_SIMILARITY, RepositoryFinding

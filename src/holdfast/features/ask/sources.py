@@ -8,7 +8,7 @@ from urllib.parse import quote
 from holdfast.core.clock import iso
 from holdfast.engines.git.model import BlameLine, Change, Commit, Tag
 from holdfast.engines.llm.citations import Source
-from holdfast.features.ask.markdown import inert
+from holdfast.features.ask.answering.markdown import inert
 from holdfast.features.ask.model import Citation
 from holdfast.features.repositories.model import COMMIT, FILE, TAG, Item, Match, Repository
 

@@ -6,6 +6,7 @@ from holdfast.registry.topics import Topic
 
 FEATURE = Feature(
     name="repositories",
+    operations=("operations.repositories", "operations.finding", "operations.files"),
     uses_secrets=True,
     services=(
         "Access",

@@ -4,6 +4,7 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="synthesis",
+    operations=("operations",),
     services=("Synthesis",),
     jobs=("repository.synthesis",),
     reacts=True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engines.llm.citations import CitationCheck, Source
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.markdown import Block, blocks, cited_in, sentences
+from holdfast.features.ask.answering.markdown import Block, blocks, cited_in, sentences
 
 _SUFFIXES = (
     "c|cc|cfg|clj|conf|cpp|cs|css|csv|dart|ex|exs|go|gradle|h|hpp|hs|html|ini|java|js|json|jsx|kt|lock|lua|md|mjs|mk|"

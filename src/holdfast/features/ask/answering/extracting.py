@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from holdfast.engines.llm.citations import Source
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, Passage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
+from holdfast.features.ask.answering.markdown import inert
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
-from holdfast.features.ask.markdown import inert
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
