@@ -5,11 +5,14 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-import aiohttp
+import httpcore
 import jwt
 
 from holdfast.core.errors import Unauthenticated, UpstreamFailed
+from holdfast.engines.fetch.network.guard import FAILURES, system_trust
+from holdfast.engines.fetch.network.url import BadUrl, parse_url
 
 # What each algorithm takes. A key says of itself what it is, and a token's header is believed only where both agree:
 # whoever could mix them would sign with a public key as a shared secret.
@@ -28,7 +31,7 @@ MIN_RSA_BITS = 2048
 KEPT_SECONDS = 300
 # An unknown key id asks again, for issuers change keys; but not for each invented one.
 ASK_AGAIN_SECONDS = 10
-_TIMEOUT = aiohttp.ClientTimeout(total=5)
+TIMEOUT_SECONDS = 5
 
 
 class PublishedKeys:
@@ -102,26 +105,37 @@ async def bounded_json(
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if bearer is not None:
         headers["Authorization"] = f"Bearer {bearer}"
+    if form is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
     try:
-        async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT, auto_decompress=False) as session,
-            session.request(method, url, data=form, headers=headers, allow_redirects=False) as answer,
-        ):
-            if form is not None and answer.status in (400, 401, 403):
-                raise Unauthenticated
-            if answer.status != 200:
-                raise UpstreamFailed(remedy)
-            body = bytearray()
-            async for chunk in answer.content.iter_chunked(16 * 1024):
-                body += chunk
-                if len(body) > MAX_BYTES:
-                    raise UpstreamFailed(remedy)
-            value = json.loads(body)
-    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            status, body = await _exchange(method, url, headers, urlencode(form).encode() if form is not None else None)
+        if form is not None and status in (400, 401, 403):
+            raise Unauthenticated
+        if status != 200 or len(body) > MAX_BYTES:
+            raise UpstreamFailed(remedy)
+        value = json.loads(body)
+    except (*FAILURES, BadUrl, TimeoutError, ValueError, RecursionError):
         raise UpstreamFailed(remedy) from None
     if not isinstance(value, dict):
         raise UpstreamFailed(remedy)
     return value
+
+
+async def _exchange(method: str, text: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytearray]:
+    """The status, and the body up to a little more than it may have."""
+    url = parse_url(text)
+    place = httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)
+    received = bytearray()
+    async with (
+        httpcore.AsyncConnectionPool(ssl_context=system_trust()) as pool,
+        pool.stream(method, place, headers={"Host": url.authority, **headers}, content=body) as answer,
+    ):
+        async for chunk in answer.aiter_stream():
+            received += chunk
+            if len(received) > MAX_BYTES:
+                break
+        return answer.status, received
 
 
 def verified_email(claims: Mapping[str, Any], claim: str = "email_verified") -> str | None:

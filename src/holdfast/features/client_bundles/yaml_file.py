@@ -1,4 +1,7 @@
-"""Owns changing YAML as text: what is ours is put in, every other character stays."""
+"""Owns changing YAML as text: what is ours is put in, every other character stays.
+
+ruamel.yaml keeps comments, but writes indentation, spaces, line ends and `---` its own way (decision 0025).
+"""
 
 import json
 from collections.abc import Mapping, Sequence

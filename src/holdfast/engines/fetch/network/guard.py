@@ -21,6 +21,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What may travel on when a redirect leaves the origin; everything else could be a credential.
 _HARMLESS = frozenset({"accept", "accept-language", "user-agent"})
 
+# All that httpcore raises when a server cannot be reached or does not speak HTTP.
+FAILURES = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException)
+
 Hop = Callable[[Url], Awaitable[None]]
 
 
@@ -75,7 +78,7 @@ class Reply:
 
 
 @functools.cache
-def _system_trust() -> ssl.SSLContext:
+def system_trust() -> ssl.SSLContext:
     """What this machine trusts, read once in a process: 45 ms, more than building everything else takes."""
     return ssl.create_default_context()
 
@@ -94,7 +97,7 @@ class Guard:
         self._allow_private = tuple(allow_private)
         self._exceptions = Exceptions(self._allow_private)
         self._resolver = resolver or SystemResolver()
-        self._ssl_context = ssl_context or _system_trust()
+        self._ssl_context = ssl_context or system_trust()
         self.limits = limits or Limits()
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=self._ssl_context,

@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import aiohttp
+import httpcore
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.engines.fetch.network.guard import FAILURES, system_trust
+from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.search.embedders.base import unit
 
 BATCH = 64
@@ -23,10 +26,13 @@ class UpstreamEmbedder:
     def __init__(self, base_url: str, model: str, dimensions: int, *, api_key: str | None = None) -> None:
         self.id = f"{model}@{base_url.rstrip('/')}#{dimensions}"
         self.dimensions = dimensions
-        self._url = f"{base_url.rstrip('/')}/embeddings"
+        url = parse_url(f"{base_url.rstrip('/')}/embeddings")
+        self._url = httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)
         self._model = model
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._session: aiohttp.ClientSession | None = None
+        self._headers = {"Host": url.authority, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, asked for in batches; UpstreamFailed when the server does not do its part."""
@@ -39,24 +45,23 @@ class UpstreamEmbedder:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._pool is not None:
+            await self._pool.aclose()
+            self._pool = None
 
     async def _ask(self, batch: list[str]) -> Any:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS))
-        body = {"model": self._model, "input": batch, "encoding_format": "float"}
+        if self._pool is None:
+            self._pool = httpcore.AsyncConnectionPool(ssl_context=system_trust(), keepalive_expiry=15)
+        body = orjson.dumps({"model": self._model, "input": batch, "encoding_format": "float"})
         for attempt in range(ATTEMPTS):
             try:
-                async with self._session.post(
-                    self._url, json=body, headers=self._headers, allow_redirects=False
-                ) as answer:
-                    if answer.status == 200:
-                        return await answer.json(content_type=None)
-                    if answer.status not in (429, 500, 502, 503, 504) or attempt == ATTEMPTS - 1:
-                        raise UpstreamFailed(f"The embeddings server answered {answer.status}.")
-            except (aiohttp.ClientError, TimeoutError, ValueError) as problem:
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    answer = await self._pool.request("POST", self._url, headers=self._headers, content=body)
+                if answer.status == 200:
+                    return orjson.loads(answer.content)
+                if answer.status not in (429, 500, 502, 503, 504) or attempt == ATTEMPTS - 1:
+                    raise UpstreamFailed(f"The embeddings server answered {answer.status}.")
+            except (*FAILURES, TimeoutError, ValueError) as problem:
                 if attempt == ATTEMPTS - 1:
                     raise UpstreamFailed(f"The embeddings server failed ({type(problem).__name__}).") from problem
             await asyncio.sleep(0.2 * 2**attempt)
