@@ -19,11 +19,11 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.search.embedders.base import Embedder
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, background, build_services, first_start
 
 DOCUMENTS = 20

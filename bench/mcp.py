@@ -66,7 +66,7 @@ from tests.support.services import background, first_start
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
 from holdfast.server.routes import build_gate
-from holdfast.engines.search.embedders.hashing import WordEmbedder
+from tests.fakes.embedder import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate

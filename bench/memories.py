@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.peers.given import Given
 from bench.report import Figure, finish, options
-from holdfast.engines.search.embedders.hashing import WordEmbedder
+from tests.fakes.embedder import WordEmbedder
 
 DIMENSIONS = 384
 MEMORIES = 1_000

@@ -35,13 +35,13 @@ from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.search import Entry
 from holdfast.engines.search.embedders.base import Embedder, unit
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository, Repository
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.embedder import WordEmbedder
 from tests.support.code.git import GitRepo
 from tests.support.code.git_server import git_server
 from tests.support.services import Services, background, build_services, first_start

@@ -21,7 +21,6 @@ from holdfast.core.principal import SCOPES, Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search import Entry, Query, SearchEngine
 from holdfast.engines.search.embedders.base import Embedder
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
@@ -29,6 +28,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import audit_trail
 from tests.support.services import entities
 

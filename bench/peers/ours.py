@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bench.peers.given import LIMIT, Given, serve
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.embedder import WordEmbedder
 from tests.support.services import background, build_services, first_start
 
 

@@ -14,12 +14,12 @@ import uvicorn
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.server.lifecycle import configuration
 from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, background, build_services, first_start
 

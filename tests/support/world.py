@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, build_services, first_start

@@ -65,14 +65,6 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def secret_kinds(text: str) -> list[str]:
-    """The kinds of credentials that `text` holds, each once; empty when there are none."""
-    found: dict[str, None] = {}
-    for kind in _kinds(text):
-        found.setdefault(kind)
-    return list(found)
-
-
 def first_secret_kind(texts: Iterable[str]) -> str | None:
     """The kind of the first credential in any of the texts, or None."""
     for text in texts:

@@ -129,7 +129,7 @@ async def _exchange(method: str, text: str, headers: Mapping[str, str], body: by
     received = bytearray()
     async with (
         httpcore.AsyncConnectionPool(ssl_context=system_trust()) as pool,
-        pool.stream(method, place, headers={"Host": url.authority, **headers}, content=body) as answer,
+        pool.stream(method, place, headers=[("Host", url.authority), *headers.items()], content=body) as answer,
     ):
         async for chunk in answer.aiter_stream():
             received += chunk

@@ -5,8 +5,8 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.engines.search import Entry, SearchEngine
 from holdfast.engines.search.embedders.base import Embedder
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.storage.database import Database, Tx
+from tests.fakes.embedder import WordEmbedder
 
 NOW = 1_795_000_000_000
 

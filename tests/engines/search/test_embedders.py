@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.search import Query
 from holdfast.engines.search.embedders import minilm
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.embedders.minilm import LONGEST_CHARACTERS, MiniLmEmbedder
 from holdfast.engines.search.embedders.upstream import UpstreamEmbedder
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.search.corpus import engine, entry, put, workspace
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 
 DIMENSIONS = 48

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.search import Entry, Hit, Query, SearchEngine, keeper
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.stores import sqlite as sqlite_store
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 
 DAY = 86_400_000

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from holdfast.engines.search import SearchEngine
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.storage.postgresql import PostgresDatabase
 from tests.engines.search.corpus import entry, workspace
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 
 COUNT = 1500

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.audit import chain, store
-from holdfast.features.audit.detail import REDACTED, SecretInDetail, redact
+from holdfast.features.audit.detail import REDACTED, SecretInDetail
 from holdfast.features.audit.model import AuditFilter, Verification
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Tx
@@ -340,11 +340,6 @@ async def test_a_secret_never_enters_the_trail(database: Database) -> None:
     await database.write(lambda tx: audit.record(tx, OWNER, "x.y", resource="x", resource_id="1", detail=allowed))
     (event,) = (await audit.list(OWNER)).items
     assert event.detail == allowed | {"note": REDACTED}
-    assert redact({"token": "abc", "a": {"password": "b"}, "n": 1}) == {
-        "token": REDACTED,
-        "a": {"password": REDACTED},
-        "n": 1,
-    }
 
 
 async def test_odd_text_from_callers_is_kept_readable(database: Database) -> None:

@@ -17,12 +17,12 @@ from holdfast.engines.llm.extractive.embedded import Extractive
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import LoopRequest, LoopTool
 from holdfast.engines.llm.research.deep_think import DeepThink
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.tools import Place
 from holdfast.features.deep_think.service import KEPT_MILLIS, DeepThinkService
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.fakes.web import Names, html, site
 from tests.support.clock import MovableClock
 from tests.support.event_grammar import check

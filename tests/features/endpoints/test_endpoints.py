@@ -9,12 +9,12 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.endpoints.addresses import AddressRules, refused_because
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
 from holdfast.features.secrets.model import SecretNotSet
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.support.access.credentials import credential
 from tests.support.services import Services, build_services, first_start
 

@@ -450,4 +450,3 @@ async def test_slugs_are_completed_by_their_beginning(world: MemoryWorld) -> Non
     for content in ("Deploy on Monday", "Deploy with Helm", "Drink water"):
         await _save(world, content)
     assert await world.memory.slugs(world.agent, world.ws, "deploy") == ["deploy-on-monday", "deploy-with-helm"]
-    assert await world.memory.categories(world.agent, world.ws) == {"fact": 3}

@@ -17,7 +17,6 @@ from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.jobs import Job, JobEngine, JobRun
 from holdfast.engines.master_key import KeyRing
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.repositories import store
 from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.hosts.items import HostItems, OperatorAccess
@@ -26,6 +25,7 @@ from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
 from tests.support.features.library import ALL, settle

@@ -13,12 +13,12 @@ from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, No
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.master_key import FILE, NEXT_FILE, KeyRing, MasterKey, MasterKeyWrong
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.secrets.model import SecretKept, SecretNotSet
 from holdfast.storage.database import Database, Tx
+from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, Start, build_services, first_start
 
 VALUE = "lin_api_0123456789abcdef"

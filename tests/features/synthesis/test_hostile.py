@@ -35,7 +35,7 @@ def test_any_text_is_read_somehow(text: str, language: str) -> None:
     cues.tell(text, text)
     cues.reverted(text, text)
     parse_adr("docs/adr/0001-x.md", lines)
-    parse_code_owners("CODEOWNERS", lines).owners_of("src/a.py")
+    parse_code_owners("CODEOWNERS", lines).rules_for("src/a.py")
     for name in ("package.json", "pyproject.toml", "Cargo.toml", "go.mod"):
         parse_manifest(name, lines)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories.model import SYNTHESIS_KIND, NewRepository, Repository, Sync
 from holdfast.storage.database import Database
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.services import Services, build_services, first_start

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.intelligence.entities import ENTITIES
@@ -23,6 +22,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Blocker, BlockersOf, EntityType, Source
 from holdfast.storage.database import Database, Tx
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
 from tests.support.services import entities

@@ -13,7 +13,6 @@ from holdfast.engines.extract.engine import ExtractEngine
 from holdfast.engines.extract.model import Limits
 from holdfast.engines.jobs import JobEngine
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents.ingest import KIND, Ingestion
@@ -23,6 +22,7 @@ from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.model import Workspace
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
+from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import audit_trail
 from tests.support.services import entities
 

@@ -7,7 +7,6 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.embedders.base import Embedder
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store as identity
@@ -15,6 +14,7 @@ from holdfast.features.identity.model import Organization, Project
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
+from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 from tests.support.features.audit import audit_trail
 from tests.support.services import entities

@@ -15,7 +15,6 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal, Scope
 from holdfast.core.settings import Settings
 from holdfast.engines.search import Entry
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
 from holdfast.features.repositories import store
@@ -23,6 +22,7 @@ from holdfast.features.repositories.model import Repository
 from holdfast.server.keystone import build_keystone
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
+from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, background, build_services, first_start
 from tests.surfaces.mcp.harness import MODERN, serve_asgi

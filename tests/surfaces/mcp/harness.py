@@ -19,7 +19,6 @@ from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Catalog
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.engines.search.embedders.hashing import WordEmbedder
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
@@ -30,6 +29,7 @@ from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
+from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, background, build_services, first_start
 

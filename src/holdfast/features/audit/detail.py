@@ -31,25 +31,19 @@ def encode(detail: Mapping[str, object]) -> str:
     """The detail as it is stored. Raises SecretInDetail for a value under a secret's name."""
     if not detail:
         return "{}"
-    checked = _clean(detail, refuse=True)
+    checked = _clean(detail)
     text = _ENCODER.encode(checked)
     if len(text) > MAX_DETAIL:
         return _ENCODER.encode({"cut": f"{len(text)} characters of detail were too many to keep"})
     return text
 
 
-def redact(detail: Mapping[str, object]) -> dict[str, Any]:
-    """A copy fit for the trail: values under secrets' names are replaced; for arguments that others chose."""
-    cleaned: dict[str, Any] = _clean(detail, refuse=False)
-    return cleaned
-
-
-def _clean(value: object, *, refuse: bool) -> Any:
+def _clean(value: object) -> Any:
     if isinstance(value, Mapping):
-        return {str(name)[:200]: _field(str(name), item, refuse) for name, item in value.items()}
+        return {str(name)[:200]: _field(str(name), item) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
-        return [_clean(item, refuse=refuse) for item in items]
+        return [_clean(item) for item in items]
     if value is None or isinstance(value, (bool, int, float)):
         return value
     text = str(value)
@@ -60,12 +54,10 @@ def _clean(value: object, *, refuse: bool) -> Any:
     return text
 
 
-def _field(name: str, value: object, refuse: bool) -> Any:
+def _field(name: str, value: object) -> Any:
     if _holds_secret(name, value):
-        if refuse:
-            raise SecretInDetail(f"The detail field {name!r} looks like a secret; leave it out or redact it.")
-        return REDACTED
-    return _clean(value, refuse=refuse)
+        raise SecretInDetail(f"The detail field {name!r} looks like a secret; leave it out or redact it.")
+    return _clean(value)
 
 
 def _holds_secret(name: str, value: object) -> bool:

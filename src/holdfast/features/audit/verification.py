@@ -34,7 +34,7 @@ async def verify(
     # Read first: the store only ever goes on from what is written there.
     known, notes = _read(file)
     opened, checkpoints = await database.read(lambda tx: (keys.known(tx), key_store.checkpoints(tx, organization_id)))
-    checks = _Checks(organization_id, opened, checkpoints)
+    checks = _Checks(opened, checkpoints)
     walk = chain.Walk(checks.proof, [*checks.witnesses(), *_witnesses(known, organization_id, notes), *expected])
     walk.problems += checks.problems
 
@@ -65,8 +65,7 @@ async def verify(
 class _Checks:
     """What is known of keys and checkpoints, and what follows for each row."""
 
-    def __init__(self, organization_id: str, keys: Mapping[str, AuditKey | None], checkpoints: Sequence[Row]) -> None:
-        self._organization_id = organization_id
+    def __init__(self, keys: Mapping[str, AuditKey | None], checkpoints: Sequence[Row]) -> None:
         self._keys = keys
         self.problems: list[Problem] = []
         self._valid: list[Row] = []

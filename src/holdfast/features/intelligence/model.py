@@ -80,10 +80,6 @@ class Decision:
     created_at: int
     updated_at: int
 
-    @property
-    def holds_work_up(self) -> bool:
-        return self.blocking and self.status in UNDECIDED
-
 
 @dataclass(frozen=True, slots=True)
 class NewMilestone:
@@ -154,9 +150,6 @@ class Relation:
     note: str
     author: str
     created_at: int
-
-    def touches(self, id: str) -> bool:
-        return id in (self.start.id, self.end.id)
 
 
 class DuplicateRelation(Conflict):

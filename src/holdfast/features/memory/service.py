@@ -161,13 +161,6 @@ class MemoryService:
 
         return await self._database.read(work)
 
-    async def categories(self, principal: Principal, workspace_id: str) -> dict[str, int]:
-        """How many current memories each category has."""
-        principal.require_any("read", "inference")
-        return await self._database.read(
-            lambda tx: store.count_by_category(tx, self._workspaces.check(tx, principal, workspace_id).id)
-        )
-
     async def slugs(self, principal: Principal, workspace_id: str, prefix: str, limit: int = 100) -> builtins.list[str]:
         """Slugs of current memories that begin with a prefix, for completion."""
         principal.require_any("read", "inference")

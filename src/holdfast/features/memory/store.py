@@ -119,16 +119,6 @@ def slugs_starting(tx: Tx, workspace_id: str, prefix: str, limit: int) -> list[s
     return [row["slug"] for row in rows]
 
 
-def count_by_category(tx: Tx, workspace_id: str) -> dict[str, int]:
-    """How many current memories each category has."""
-    rows = tx.all(
-        "SELECT category, COUNT(*) AS number FROM memory WHERE workspace_id = :id AND status = 'current' "
-        "GROUP BY category ORDER BY category",
-        {"id": workspace_id},
-    )
-    return {row["category"]: int(row["number"]) for row in rows}
-
-
 def insert_revisions(tx: Tx, revisions: Iterable[Revision]) -> None:
     """Keep what memories said before."""
     rows = [

@@ -59,7 +59,6 @@ class Gate:
         """Loads what the first request would otherwise wait for."""
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         """Ends the streams of a surface, so that a shutdown need not wait for clients to hang up."""
-        self.open_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,11 +72,9 @@ class Gate:
         self.proxies.unwrap(scope)
         answer = _Answer(send, id)
         started = time.perf_counter()
-        self.open_requests += 1
         try:
             await self._serve(scope, receive, answer)
         finally:
-            self.open_requests -= 1
             seconds = time.perf_counter() - started
             self.metrics.request(scope, answer.status, seconds)
             self._access.write(

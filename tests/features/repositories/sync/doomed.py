@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.hashing import WordEmbedder
+from tests.fakes.embedder import WordEmbedder
 from tests.support.services import build_services
 from tests.support.stores.doomed import open_store
 

@@ -40,7 +40,6 @@ class Health:
     failures: int = 0
     rests_until: float = 0.0
     not_before: float = 0.0
-    last_problem: str = ""
 
 
 class Upstreams:
@@ -158,7 +157,6 @@ class Upstreams:
     def _failed(self, upstream: Upstream, problem: UpstreamFailed) -> None:
         health = self._health[id(upstream)]
         health.failures += 1
-        health.last_problem = problem.message
         now = self._now()
         rest = min(_LONGEST_REST_SECONDS, _FIRST_REST_SECONDS * 2 ** (health.failures - 1))
         health.rests_until = now + rest

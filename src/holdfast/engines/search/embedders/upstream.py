@@ -56,7 +56,9 @@ class UpstreamEmbedder:
         for attempt in range(ATTEMPTS):
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS):
-                    answer = await self._pool.request("POST", self._url, headers=self._headers, content=body)
+                    answer = await self._pool.request(
+                        "POST", self._url, headers=list(self._headers.items()), content=body
+                    )
                 if answer.status == 200:
                     return orjson.loads(answer.content)
                 if answer.status not in (429, 500, 502, 503, 504) or attempt == ATTEMPTS - 1:

@@ -294,15 +294,6 @@ def symbols(tx: Tx, repository_id: str, names: Sequence[str], limit: int = 20) -
     return found[:limit]
 
 
-def symbols_of(tx: Tx, repository_id: str, path: str) -> list[FoundSymbol]:
-    """What a file defines, in order."""
-    rows = tx.all(
-        f"SELECT {_SYMBOL} WHERE repository_id = :repository AND path = :path ORDER BY number",
-        {"repository": repository_id, "path": path},
-    )
-    return [FoundSymbol(**row) for row in rows]
-
-
 def largest_symbols(tx: Tx, repository_id: str, limit: int) -> list[FoundSymbol]:
     """What stands by itself in a file, the longest definitions first."""
     rows = tx.all(

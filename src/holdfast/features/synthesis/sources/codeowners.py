@@ -40,10 +40,6 @@ class CodeOwners:
                     break
         return tuple(found[section] for section in sections if section in found)
 
-    def owners_of(self, path: str) -> tuple[str, ...]:
-        """Who owns a path, each once."""
-        return tuple(dict.fromkeys(owner for rule in self.rules_for(path) for owner in rule.owners))
-
 
 def parse_code_owners(path: str, lines: Sequence[str]) -> CodeOwners:
     """The rules that a file has; what is not a rule is passed over."""

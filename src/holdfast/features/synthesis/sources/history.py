@@ -98,7 +98,6 @@ class History:
         self.touched: Counter[str] = Counter()
         self.spans: list[Span] = [Span() for _ in range(len(boundaries) + 1)]
         self.commits = 0
-        self.first_at = 0
         self.reverts: dict[str, str] = {}
         self._names: dict[str, str] = {path: path for path in self.files}
         self._component_of = component_of
@@ -119,7 +118,6 @@ class History:
     def add(self, commit: Commit) -> None:
         """Take in the next older commit."""
         self.commits += 1
-        self.first_at = commit.committed_at
         author = "" if cues.is_bot(commit.author) or cues.is_bot(commit.email) else person(commit)
         self._add_span(commit, author)
         self._add_changes(commit, author)

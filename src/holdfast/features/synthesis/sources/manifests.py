@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod", "setup.py", "pom.xml", "composer.json", "Gemfile")
 _REQUIREMENT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 _GO_REQUIRED = re.compile(r"^\s*(?:require\s+)?([a-z0-9][\w.-]*\.[a-z]+/\S+)\s+v\S+(?!.*// indirect)")
 
@@ -30,7 +29,6 @@ class Manifest:
     path: str
     ecosystem: str
     name: str = ""
-    name_line: int = 1
     description: str = ""
     description_line: int = 1
     dependencies: list[Named] = field(default_factory=list)
@@ -103,7 +101,7 @@ def _go(path: str, lines: Sequence[str]) -> Manifest:
     made = Manifest(path, "Go")
     for number, line in enumerate(lines, 1):
         if line.startswith("module "):
-            made.name, made.name_line = line.split()[1], number
+            made.name = line.split()[1]
         elif required := _GO_REQUIRED.match(line):
             made.dependencies.append(Named(required[1], "", number))
     return made
@@ -113,7 +111,7 @@ def _begun(path: str, ecosystem: str, lines: Sequence[str], value: dict[str, Any
     name, description = value.get("name"), value.get("description")
     made = Manifest(path, ecosystem)
     if isinstance(name, str):
-        made.name, made.name_line = name, _line(lines, name)
+        made.name = name
     if isinstance(description, str):
         made.description, made.description_line = " ".join(description.split()), _line(lines, "description")
     return made

@@ -12,7 +12,7 @@ from holdfast.engines.search.text import analyser
 
 
 class WordEmbedder:
-    """Texts that share words get like vectors. For machines too small for a model, and for tests."""
+    """Texts that share words get like vectors. Stands in for the model where its seconds would be waited for."""
 
     def __init__(self, dimensions: int = 256) -> None:
         self.dimensions = dimensions
