@@ -9,11 +9,12 @@ from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import Asked
 from holdfast.features.responses.service import ResponseService
 from holdfast.surfaces.http.protocol.hang_up import while_connected
+from holdfast.surfaces.http.sse import PING_SECONDS
 from holdfast.surfaces.openai.chat import chat_of
 from holdfast.surfaces.openai.errors import as_told
 from holdfast.surfaces.openai.request import OpenAiRequest
-from holdfast.surfaces.openai.responses_stream import EventStream
-from holdfast.surfaces.openai.turns import PING_SECONDS, ChatTurns, End, pumped
+from holdfast.surfaces.openai.responses_stream import ResponseStream
+from holdfast.surfaces.openai.turns import ChatTurns, End, pumped
 
 Queue = asyncio.Queue[LoopEvent | End]
 
@@ -76,7 +77,7 @@ class Responses:
         await request.answer({"id": request.path["response_id"], "object": "response", "deleted": True})
 
     async def _stream(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
-        stream = EventStream(request)
+        stream = ResponseStream(request)
         begun = False
         while True:
             event = await _next(queue, stream)
@@ -92,7 +93,7 @@ class Responses:
                 continue
             if event.problem is not None:
                 problem = as_told(event.problem, request.scope)
-                if not stream.started:
+                if not stream.is_started:
                     raise problem
                 await stream.tell([*([] if begun else made.begin()), *made.fail(problem)])
             await stream.end()
@@ -112,7 +113,7 @@ def _at(request: OpenAiRequest) -> tuple[Principal, str, str | None, str]:
     return request.principal, request.project_id, request.workspace_id, request.path["response_id"]
 
 
-async def _next(queue: Queue, stream: EventStream) -> LoopEvent | End:
+async def _next(queue: Queue, stream: ResponseStream) -> LoopEvent | End:
     while True:
         try:
             async with asyncio.timeout(PING_SECONDS):

@@ -6,40 +6,22 @@ import orjson
 
 from holdfast.engines.llm.model import Json
 from holdfast.surfaces.http.asgi import header
+from holdfast.surfaces.http.sse import EventWriter, framed
 from holdfast.surfaces.openai.request import OpenAiRequest
-from holdfast.surfaces.openai.turns import PING, STREAM_HEADERS
 
 
-class EventStream:
-    """Begun with its first byte; until then a request can still be refused with a status."""
+class ResponseStream(EventWriter):
+    """Events of a response, as the client at the other end can read them."""
 
     def __init__(self, request: OpenAiRequest) -> None:
-        self._request = request
+        super().__init__(request.send, request.headers)
         self._strict = _is_strict(request)
-        self.started = False
 
     async def tell(self, events: Iterable[Json]) -> None:
         """Events, in one write."""
         told = [_wrapped(event) if self._strict else event for event in events]
-        data = b"".join(b"event: %b\ndata: %b\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in told)
-        if data:
-            await self._write(data, more=True)
-
-    async def ping(self) -> None:
-        """Say that the answer is still being made."""
-        await self._write(PING, more=True)
-
-    async def end(self) -> None:
-        """Nothing more comes: the last event said so already."""
-        await self._write(b"", more=False)
-
-    async def _write(self, data: bytes, *, more: bool) -> None:
-        if not self.started:
-            self.started = True
-            limits = [(name.lower().encode(), value.encode("latin-1")) for name, value in self._request.headers.items()]
-            start = {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *limits]}
-            await self._request.send(start)
-        await self._request.send({"type": "http.response.body", "body": data, "more_body": more})
+        if told:
+            await self.write(b"".join(framed(orjson.dumps(event), event=event["type"]) for event in told))
 
 
 def _is_strict(request: OpenAiRequest) -> bool:

@@ -16,18 +16,12 @@ from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEv
 from holdfast.features.endpoints.models import Connected
 from holdfast.surfaces.http.asgi import request_id
 from holdfast.surfaces.http.protocol.hang_up import while_connected
+from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
 from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 
-PING_SECONDS = 15.0
-DONE = b"data: [DONE]\n\n"
-PING = b": still working\n\n"
+DONE = framed(b"[DONE]")
 _AHEAD = 64
-STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 class ChatTurns(Protocol):
@@ -63,7 +57,7 @@ async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
                 async with asyncio.timeout(PING_SECONDS):
                     event = await queue.get()
             except TimeoutError:
-                await writer.write(PING)
+                await writer.stream.ping()
                 continue
             if not isinstance(event, End):
                 await writer.tell(event)
@@ -130,7 +124,7 @@ async def pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Que
 class _Writer:
     def __init__(self, request: OpenAiRequest) -> None:
         self._request = request
-        self._started = False
+        self.stream = EventWriter(request.send, request.headers)
         self._stamp: Json = {
             "id": f"chatcmpl-{request_id(request.scope)}",
             "object": "chat.completion.chunk",
@@ -141,38 +135,25 @@ class _Writer:
     async def tell(self, event: LoopEvent) -> None:
         """One event, if it is for the client. All of a stream have one id, whatever came first."""
         if isinstance(event, ChunkEvent):
-            if not self._started:
+            if not self.stream.is_started:
                 for name in self._stamp:
                     self._stamp[name] = event.chunk.get(name, self._stamp[name])
-            await self.write(_data({**event.chunk, "id": self._stamp["id"], "created": self._stamp["created"]}))
+            await self.stream.write(_data({**event.chunk, "id": self._stamp["id"], "created": self._stamp["created"]}))
         elif isinstance(event, SideEvent):
             # Clients that take every event for a chunk find one without choices, and go on.
-            await self.write(_data({**event.data, **self._stamp, "choices": []}))
+            await self.stream.write(_data({**event.data, **self._stamp, "choices": []}))
 
     async def end(self) -> None:
         """The end that clients wait for."""
-        await self._start()
-        await self._request.send({"type": "http.response.body", "body": DONE})
+        await self.stream.end(DONE)
 
     async def fail(self, problem: Exception) -> None:
         """Raise what can still be answered; tell the rest in the stream."""
         told = as_told(problem, self._request.scope)
-        if not self._started:
+        if not self.stream.is_started:
             raise told
-        await self._request.send({"type": "http.response.body", "body": _data({"error": error_object(told)})})
-
-    async def write(self, data: bytes) -> None:
-        """Bytes of the stream, begun where it was not."""
-        await self._start()
-        await self._request.send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            limits = [(name.lower().encode(), value.encode("latin-1")) for name, value in self._request.headers.items()]
-            headers = [*STREAM_HEADERS, *limits]
-            await self._request.send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self.stream.end(_data({"error": error_object(told)}))
 
 
 def _data(value: Json) -> bytes:
-    return b"data: " + orjson.dumps(value) + b"\n\n"
+    return framed(orjson.dumps(value))

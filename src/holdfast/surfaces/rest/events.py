@@ -25,8 +25,8 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
 from holdfast.surfaces.http.asgi import ClientGone
 from holdfast.surfaces.http.protocol.hang_up import while_connected
+from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow, framed
 
-PING_SECONDS = 15.0
 RECHECK_SECONDS = 5.0
 SLOW_READER_SECONDS = 15.0
 MAX_WAITING = 2_000
@@ -35,11 +35,6 @@ MAX_STREAMS_EACH = 16
 _REMEMBERED = 1_000
 _RETRY_MILLIS = 2_000
 _TOPIC = re.compile(r"([a-z]+)\.(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)")
-_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +82,7 @@ class EventStreams:
             async with while_connected(receive):
                 try:
                     await self._send_on(call, workspace_id, topics, subscription, after, line)
-                except _TooSlow:
+                except ReaderTooSlow:
                     # Nothing fits into this connection any more, not even a last word: it is cut.
                     _log.info("a stream of events was cut: its reader does not read")
 
@@ -124,7 +119,7 @@ class EventStreams:
         after: int | None,
         line: "_Line",
     ) -> None:
-        await line.start(await self._bus.newest() if after is None else None)
+        await line.begin(await self._bus.newest() if after is None else None)
         sent = () if after is None else await self._catch_up(subscription, workspace_id, after, line)
         loop = asyncio.get_running_loop()
         check_at = loop.time() + RECHECK_SECONDS
@@ -133,7 +128,7 @@ class EventStreams:
                 check_at = loop.time() + RECHECK_SECONDS
                 refusal = await self._refusal(call, workspace_id, topics)
                 if refusal is not None:
-                    return await line.end(refusal.code, refusal.message)
+                    return await line.close(refusal.code, refusal.message)
             if loop.time() >= line.spoke_at + PING_SECONDS:
                 await line.ping()
             try:
@@ -142,9 +137,9 @@ class EventStreams:
             except TimeoutError:
                 continue
             except StopAsyncIteration:
-                return await line.end("shutting_down", "The server is shutting down; connect again.")
+                return await line.close("shutting_down", "The server is shutting down; connect again.")
             if event.topic == LAGGED:
-                return await line.end("too_slow", "More happened than was read in time; connect again to go on.")
+                return await line.close("too_slow", "More happened than was read in time; connect again to go on.")
             if event.number not in sent:
                 await line.tell(event)
 
@@ -176,53 +171,34 @@ class EventStreams:
         return None
 
 
-class _TooSlow(Exception):
-    """The connection takes nothing more."""
-
-
-class _Line:
-    """Writes Server-Sent Events."""
+class _Line(EventWriter):
+    """Writes what the bus tells, and what is to be said of the stream itself."""
 
     def __init__(self, send: Send, clock: Clock) -> None:
-        self._send = send
+        super().__init__(send, patience_seconds=SLOW_READER_SECONDS)
         self._clock = clock
-        self.spoke_at = 0.0
 
-    async def start(self, newest: int | None) -> None:
+    async def begin(self, newest: int | None) -> None:
         """Begin, with the place that a client which hears nothing can go on from."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         place = "" if newest is None else f"id: {newest}\n"
-        await self._write(f": following\nretry: {_RETRY_MILLIS}\n{place}\n".encode())
+        await self.write(f": following\nretry: {_RETRY_MILLIS}\n{place}\n".encode())
 
     async def tell(self, event: Event) -> None:
         """One event of the bus."""
-        await self._write(b"id: %d\n" % event.number + _block(event.topic, event.at, event.payload))
+        await self.write(framed(_data(event.topic, event.at, event.payload), event=event.topic, id=event.number))
 
     async def say(self, topic: str, payload: dict[str, Any]) -> None:
         """Something about the stream itself; it is no place to go on from."""
-        await self._write(_block(topic, self._clock.now(), payload))
+        await self.write(framed(_data(topic, self._clock.now(), payload), event=topic))
 
-    async def ping(self) -> None:
-        """A comment that keeps proxies from closing a quiet stream."""
-        await self._write(b": ping\n\n")
-
-    async def end(self, reason: str, message: str) -> None:
+    async def close(self, reason: str, message: str) -> None:
         """The last event, and the end."""
         await self.say("stream.end", {"reason": reason, "message": message})
-        await self._write(b"", is_last=True)
-
-    async def _write(self, body: bytes, *, is_last: bool = False) -> None:
-        try:
-            async with asyncio.timeout(SLOW_READER_SECONDS):
-                await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
-        except TimeoutError:
-            raise _TooSlow from None
-        self.spoke_at = asyncio.get_running_loop().time()
+        await self.end()
 
 
-def _block(topic: str, at: int, payload: Any) -> bytes:
-    data = orjson.dumps({"topic": topic, "at": iso(at), "payload": payload})
-    return b"event: " + topic.encode() + b"\ndata: " + data + b"\n\n"
+def _data(topic: str, at: int, payload: Any) -> bytes:
+    return orjson.dumps({"topic": topic, "at": iso(at), "payload": payload})
 
 
 class _Answer(Response):

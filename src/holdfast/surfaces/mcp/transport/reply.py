@@ -10,11 +10,11 @@ import anyio
 from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.surfaces.mcp.transport.wire import Form, end_events, send_event, send_message, send_ping, start_events
+from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter
+from holdfast.surfaces.mcp.transport.wire import Form, message_event, send_message
 
 ATTEND_AFTER_SECONDS = 0.25
 TICK_SECONDS = 1.0
-PING_SECONDS = 15.0
 SLOW_READER_SECONDS = 30.0
 RETRY_MILLIS = 500
 
@@ -60,6 +60,7 @@ class Reply:
         self._primes = primes
         self._on_gone = on_gone
         self._on_tick = on_tick
+        self._events = EventWriter(send, headers)
         self._streaming = False
         self._reachable = True
         self._lock = asyncio.Lock()
@@ -107,7 +108,7 @@ class Reply:
         self._streaming = True
         self._last_sent = time.monotonic()
         if self._reachable:
-            await self._guarded(start_events(self._send, self._headers))
+            await self._guarded(self._events.start())
         if self._primes and self._record is not None:
             await self._say(b"", is_final=False)
 
@@ -115,11 +116,12 @@ class Reply:
         event_id = None if self._record is None else await self._record(raw, is_final)
         if self._reachable:
             self._last_sent = time.monotonic()
-            await self._guarded(send_event(self._send, raw, event_id, retry_millis=None if raw else RETRY_MILLIS))
+            event = message_event(raw, event_id, retry_millis=None if raw else RETRY_MILLIS)
+            await self._guarded(self._events.write(event))
 
     async def _end(self) -> None:
         if self._reachable:
-            await self._guarded(end_events(self._send))
+            await self._guarded(self._events.end())
         self._reachable = False
 
     async def _guarded(self, sending: Awaitable[None]) -> None:
@@ -163,7 +165,7 @@ class Reply:
         elif self._streaming and self._reachable and time.monotonic() - self._last_sent >= PING_SECONDS:
             async with self._lock:
                 self._last_sent = time.monotonic()
-                await self._guarded(send_ping(self._send))
+                await self._guarded(self._events.ping())
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -8,10 +8,11 @@ from starlette.types import Receive, Send
 from holdfast.features.clients.model import NewClient, Session
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import send_bytes
+from holdfast.surfaces.http.sse import EventWriter, framed
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
-from holdfast.surfaces.mcp.transport.streams import Streams
-from holdfast.surfaces.mcp.transport.wire import Message, start_events
+from holdfast.surfaces.mcp.transport.streams import SLOW_READER_SECONDS, Streams
+from holdfast.surfaces.mcp.transport.wire import Message
 
 UNKNOWN = NewClient("", "", "2024-11-05", "", {})
 
@@ -30,11 +31,10 @@ class EventTransport:
         session = await self._clients.open(admitted.principal, admitted.project_id, admitted.workspace_id, UNKNOWN)
         admitted.session = session
         path = quote(str(admitted.scope["path"]))
-        await start_events(send, admitted.headers)
-        first = f"event: endpoint\ndata: {path}?session_id={session.id}\n\n"
-        await send({"type": "http.response.body", "body": first.encode(), "more_body": True})
+        events = EventWriter(send, admitted.headers, patience_seconds=SLOW_READER_SECONDS)
+        await events.write(framed(f"{path}?session_id={session.id}".encode(), event="endpoint"))
         try:
-            await self._streams.follow(admitted, session, STANDALONE, 0, receive, send)
+            await self._streams.follow(admitted, session, STANDALONE, 0, receive, events)
         finally:
             # The stream is the session here: nobody can come back to it.
             await self._clients.end(session)

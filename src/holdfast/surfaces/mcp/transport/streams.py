@@ -12,12 +12,12 @@ from holdfast.core.principal import Principal
 from holdfast.features.clients.model import Session
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header
+from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow
 from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
 from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, Live
-from holdfast.surfaces.mcp.transport.wire import PING, end_events, send_event, send_ping, start_events
+from holdfast.surfaces.mcp.transport.wire import message_event
 
 LOOK_SECONDS = 1.0
-PING_SECONDS = 15.0
 RECHECK_SECONDS = 5.0
 SLOW_READER_SECONDS = 30.0
 
@@ -53,35 +53,35 @@ class Streams:
                 raise Invalid("The Last-Event-ID is not of this session, or too old.", code="event_id")
             after, stream = event.id, event.stream
         headers = {**admitted.headers, "Mcp-Session-Id": session.id}
-        await start_events(send, headers)
+        events = EventWriter(send, headers, patience_seconds=SLOW_READER_SECONDS)
         # Something at once: proxies and clients take a stream without a byte for one that hangs.
-        await send({"type": "http.response.body", "body": PING, "more_body": True})
-        await self.follow(admitted, session, stream, after, receive, send)
+        await events.ping()
+        await self.follow(admitted, session, stream, after, receive, events)
 
     async def follow(
-        self, admitted: Admitted, session: Session, stream: str, after: int, receive: Receive, send: Send
+        self, admitted: Admitted, session: Session, stream: str, after: int, receive: Receive, events: EventWriter
     ) -> None:
         """Send what the stream says until it ends, the client hangs up, or the credential no longer holds."""
         number = self._live.stand(session.id, admitted.workspace_id) if stream == STANDALONE else None
-        sending = asyncio.ensure_future(self._send_on(admitted, session, stream, number, after, send))
+        sending = asyncio.ensure_future(self._send_on(admitted, session, stream, number, after, events))
         hang_up = asyncio.ensure_future(_hung_up(receive))
         closing = asyncio.ensure_future(self._live.closing.wait())
         try:
             await asyncio.wait({sending, hang_up, closing}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 # A client that does not read is let go; what it missed is kept for its return.
-                with suppress(TimeoutError, OSError):
+                with suppress(ReaderTooSlow, TimeoutError, OSError):
                     sending.result()
         finally:
             for task in (sending, hang_up, closing):
                 task.cancel()
             if stream == STANDALONE:
                 self._live.leave(session.id)
-        with suppress(OSError):
-            await end_events(send)
+        with suppress(ReaderTooSlow, OSError):
+            await events.end()
 
     async def _send_on(
-        self, admitted: Admitted, session: Session, stream: str, number: int | None, after: int, send: Send
+        self, admitted: Admitted, session: Session, stream: str, number: int | None, after: int, events: EventWriter
     ) -> None:
         principal = admitted.principal
         pinged = checked = time.monotonic()
@@ -89,8 +89,7 @@ class Streams:
             while number is None or self._live.speaks(session.id, number):
                 for event in await self._clients.events(session.id, stream, after):
                     after = event.id
-                    async with asyncio.timeout(SLOW_READER_SECONDS):
-                        await send_event(send, event.message.encode(), event.id)
+                    await events.write(message_event(event.message.encode(), event.id))
                     pinged = time.monotonic()
                     if event.is_final:
                         return
@@ -103,7 +102,7 @@ class Streams:
                     principal = current
                 if now - pinged >= PING_SECONDS:
                     pinged = now
-                    await send_ping(send)
+                    await events.ping()
                 await waker.wait(min(LOOK_SECONDS, self._recheck_seconds))
 
     async def _rechecked(self, admitted: Admitted, session: Session, known: Principal) -> Principal | None:

@@ -15,6 +15,7 @@ from starlette.types import Scope, Send
 from holdfast.core import jsontext
 from holdfast.core.errors import FieldError, HoldfastError
 from holdfast.surfaces.http.asgi import send_bytes
+from holdfast.surfaces.http.sse import framed
 
 logger = logging.getLogger(__name__)
 
@@ -22,12 +23,6 @@ RequestId = str | int
 Kind = Literal["request", "notification", "reply"]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-SSE_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
-PING = b": ping\n\n"
 
 NOT_FOUND = -32002
 """What the handshake revisions answer for a resource that is not there."""
@@ -162,29 +157,9 @@ def http_status(code: int) -> int:
     return ERROR_CODE_HTTP_STATUS.get(code, 200)
 
 
-async def start_events(send: Send, headers: Mapping[str, str] | None = None) -> None:
-    """Begin a stream of events."""
-    extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
-    await send({"type": "http.response.start", "status": 200, "headers": [*SSE_HEADERS, *extra]})
-
-
-async def send_event(send: Send, raw: bytes, event_id: int | None = None, *, retry_millis: int | None = None) -> None:
-    """One event; a message without text only marks a place to resume from."""
-    head = b"" if event_id is None else b"id: %d\n" % event_id
-    if retry_millis is not None:
-        head += b"retry: %d\n" % retry_millis
-    kind = b"event: message\n" if raw else b""
-    await send({"type": "http.response.body", "body": head + kind + b"data: " + raw + b"\n\n", "more_body": True})
-
-
-async def send_ping(send: Send) -> None:
-    """A comment that keeps proxies from closing a quiet stream."""
-    await send({"type": "http.response.body", "body": PING, "more_body": True})
-
-
-async def end_events(send: Send) -> None:
-    """End a stream of events."""
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+def message_event(raw: bytes, event_id: int | None = None, *, retry_millis: int | None = None) -> bytes:
+    """One message as an event; one without text only marks a place to resume from."""
+    return framed(raw, event="message" if raw else "", id=event_id, retry_millis=retry_millis)
 
 
 Form = Literal["json", "events"]
