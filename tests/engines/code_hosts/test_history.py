@@ -1,7 +1,5 @@
 """What GitHub and GitLab keep beside the code, against strict fakes: pages, limits, faults, renames, deleted people."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -12,68 +10,15 @@ from hypothesis import strategies as st
 from holdfast.core.errors import NotFound, RateLimited, UpstreamFailed
 from holdfast.engines.code_hosts.github_history import GitHubHistory
 from holdfast.engines.code_hosts.gitlab_history import GitLabHistory
-from holdfast.engines.code_hosts.history import HostHistory, HostItem, HostItemKind, Token
-from holdfast.engines.code_hosts.patience import Patience
+from holdfast.engines.code_hosts.history import Token
 from holdfast.engines.fetch.network.guard import FetchFailed, Guard
-from tests.fakes.code_hosts import github as fake_github
-from tests.fakes.code_hosts import gitlab as fake_gitlab
+from tests.engines.code_hosts.reading import YEAR, Waits, read
 from tests.fakes.code_hosts.github import FakeGitHub
 from tests.fakes.code_hosts.github_history import at, problem
 from tests.fakes.code_hosts.gitlab import PROJECT, FakeGitLab
 from tests.fakes.web import content, site
 from tests.support.access.credentials import credential
 from tests.support.properties import examples
-
-YEAR = 1_767_225_600_000
-
-
-@dataclass
-class Waits:
-    """A sleep that only remembers how long it should have been."""
-
-    seconds: list[float] = field(default_factory=list)
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-
-
-@pytest.fixture
-def waits() -> Waits:
-    return Waits()
-
-
-@pytest.fixture
-async def hub() -> AsyncIterator[FakeGitHub]:
-    async with fake_github.github() as made:
-        yield made
-
-
-@pytest.fixture
-async def lab() -> AsyncIterator[FakeGitLab]:
-    async with fake_gitlab.gitlab() as made:
-        yield made
-
-
-@pytest.fixture
-async def on_hub(hub: FakeGitHub, waits: Waits) -> AsyncIterator[GitHubHistory]:
-    token = Token(credential(fake_github.TOKEN, hub.url), "the secret HUB")
-    made = GitHubHistory(Guard(), token, base_url=hub.url, patience=Patience(wait_seconds=100), sleep=waits)
-    yield made
-    await made.aclose()
-
-
-@pytest.fixture
-async def on_lab(lab: FakeGitLab, waits: Waits) -> AsyncIterator[GitLabHistory]:
-    token = Token(credential(fake_gitlab.TOKEN, lab.url), "the secret LAB")
-    made = GitLabHistory(Guard(), token, base_url=lab.url, patience=Patience(wait_seconds=100), sleep=waits)
-    yield made
-    await made.aclose()
-
-
-async def read(
-    history: HostHistory, kind: HostItemKind, since: int | None = None, *, name: str = "octo/tides", **more: Any
-) -> list[HostItem]:
-    return [item async for item in history.items(name, kind, since, **more)]
 
 
 @pytest.mark.contract("KS-2")
@@ -377,65 +322,6 @@ async def test_an_answer_that_is_no_list_is_told(body: bytes, hub: FakeGitHub, o
     hub.faults = [web.Response(body=body, content_type="application/json")]
     with pytest.raises(UpstreamFailed):
         await read(on_hub, "issue")
-
-
-@pytest.mark.contract("KS-2")
-async def test_a_merge_request_comes_with_threads_verdicts_and_files(lab: FakeGitLab, on_lab: GitLabHistory) -> None:
-    lab.history.merge(3, 10, files=["a.py", "b.py"], state="merged", merged_at=at(10), merge_commit_sha="f" * 40)
-    lab.history.note("merge_requests", 3, "Plain words", 11)
-    position = {"new_path": "a.py", "new_line": None, "old_path": "a.py", "old_line": 4}
-    lab.history.note("merge_requests", 3, "On a line", 12, type="DiffNote", position=position)
-    lab.history.note("merge_requests", 3, "approved this merge request", 13, system=True)
-    lab.history.note("merge_requests", 3, "added 1 commit", 14, system=True)
-    lab.history.note("merge_requests", 3, "For us alone", 15, internal=True)
-    lab.history.merge(4, 5, author=None)
-    lab.history.merge(6, 8, state="merged", merged_at=at(8))
-    first, second, merge = await read(on_lab, "pull_request", name=PROJECT)
-    assert (first.number, first.state, first.author, first.commit) == ("4", "open", "ghost", "")
-    assert second.commit == f"{6:040x}"
-    assert (merge.state, merge.commit, merge.files) == ("merged", "f" * 40, ("a.py", "b.py"))
-    assert [(remark.kind, remark.body, remark.path, remark.line) for remark in merge.remarks] == [
-        ("comment", "Plain words", "", None),
-        ("review", "On a line", "a.py", 4),
-        ("review", "approved this merge request", "", None),
-    ]
-
-
-@pytest.mark.contract("KS-2")
-async def test_gitlab_issues_page_by_moment_and_confidential_ones_stay_away(
-    lab: FakeGitLab, on_lab: GitLabHistory
-) -> None:
-    for iid in range(1, 26):
-        lab.history.issue(iid, 7 if 5 < iid < 18 else iid)
-    lab.history.issue(30, 1, confidential=True)
-    lab.history.note("issues", 25, "Seen too", 60)
-    lab.history.page_size = 5
-    found = await read(on_lab, "issue", name=PROJECT)
-    assert sorted(int(item.number) for item in found) == list(range(1, 26))
-    assert [item.updated_at for item in found] == sorted(item.updated_at for item in found)
-    assert found[-1].remarks[0].body == "Seen too"
-    lab.asked.clear()
-    assert [item.number for item in await read(on_lab, "issue", found[-1].updated_at, name=PROJECT)] == ["25"]
-    assert "updated_after=2026-01-01T00%3A01%3A00.000Z" in lab.asked[0]
-
-
-async def test_gitlab_releases_limits_and_faults(lab: FakeGitLab, on_lab: GitLabHistory, waits: Waits) -> None:
-    lab.history.release("v1", 10)
-    lab.history.release("v2", 20, upcoming_release=True, author=None)
-    lab.faults = [
-        web.Response(status=429, text="Retry later", headers={"Retry-After": "5"}),
-        web.Response(status=502, text="GitLab is not responding"),
-    ]
-    found = await read(on_lab, "release", name=PROJECT)
-    assert [(item.number, item.state, item.author, item.commit[:1]) for item in found] == [
-        ("v1", "published", "ada", "c"),
-        ("v2", "draft", "ghost", "c"),
-    ]
-    assert waits.seconds == [5, 1]
-    lab.limited = True
-    with pytest.raises(RateLimited, match="in 44 seconds"):
-        await read(on_lab, "issue", name=PROJECT)
-    assert waits.seconds == [5, 1, 44, 44]
 
 
 @given(

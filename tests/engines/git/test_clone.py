@@ -5,27 +5,17 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
 from holdfast.engines.git.transport.address import parse_location
-from holdfast.engines.git.transport.tunnel import Rules
+from tests.engines.git.cloning import cloner, fails, left
 from tests.engines.git.reading import walked
 from tests.support.access.credentials import credential
-from tests.support.attacks.delta_bombs import delta_bomb, sending
-from tests.support.code.git import GitRepo, environment
+from tests.support.code.git import GitRepo
 from tests.support.code.git_server import GitServer, git_server, has_http_backend
 
 # Each test starts processes that read repositories.
@@ -33,39 +23,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not has_http_backend(), reason="this machine has no git http-backend"),
 ]
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GitServer]:
-    with git_server(tmp_path / "served") as running:
-        yield running
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> GitRepo:
-    bare = GitRepo(tmp_path / "served" / "project.git", bare=True)
-    bare.grow(30)
-    return bare
-
-
-@asynccontextmanager
-async def cloner(tmp_path: Path, *allowed: str, limits: Limits | None = None) -> AsyncIterator[GitEngine]:
-    made = GitEngine(tmp_path / "mirrors", Rules(allow_private=allowed), limits=limits)
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-def _left(tmp_path: Path) -> list[str]:
-    """What is in the directory of mirrors besides locks."""
-    return sorted(path.name for path in (tmp_path / "mirrors").iterdir() if path.suffix != ".lock")
-
-
-async def _fails(git: GitEngine, url: str, **options: Credentials) -> GitFailed:
-    with pytest.raises(GitFailed) as failure:
-        await git.fetch("repo_1", parse_location(url), **options)  # type: ignore[arg-type]
-    return failure.value
 
 
 @pytest.mark.contract("KS-2")
@@ -82,7 +39,7 @@ async def test_a_url_is_cloned_and_then_read_without_its_server(tmp_path: Path, 
     assert (head.branch, head.commit) == ("main", repo.run("rev-parse", "main"))
     assert told
     assert told[-1].done == told[-1].total
-    assert _left(tmp_path) == ["repo_1.git"]
+    assert left(tmp_path) == ["repo_1.git"]
     async with cloner(tmp_path) as git:
         assert len((await walked(git, location, head)).commits) == 30
         assert (await git.read("repo_1", location, head.commit, "src/part_0/module_0.py")).text.startswith("# module 0")
@@ -129,10 +86,10 @@ async def test_a_private_repository_needs_the_right_token(tmp_path: Path, repo: 
     server.login = ("robot", "s3cret-token-value")
     url = server.url("project.git")
     async with cloner(tmp_path, server.place) as git:
-        nobody = await _fails(git, url)
+        nobody = await fails(git, url)
         assert nobody.code == "unauthorized"
         assert "--key-from" in nobody.message
-        wrong = await _fails(git, url, credentials=Credentials("robot", credential("wrong-token", url)))
+        wrong = await fails(git, url, credentials=Credentials("robot", credential("wrong-token", url)))
         assert wrong.code == "token_refused"
         assert "wrong-token" not in wrong.message
         head = await git.fetch(
@@ -147,21 +104,21 @@ async def test_internal_places_are_refused_unless_the_operator_allows_them(
     tmp_path: Path, repo: GitRepo, server: GitServer
 ) -> None:
     async with cloner(tmp_path) as git:
-        refused = await _fails(git, server.url("project.git"))
+        refused = await fails(git, server.url("project.git"))
         assert refused.code == "refused_address"
         assert "HOLDFAST_FETCH_ALLOW" in refused.message
         for url in ("git://10.0.0.1/x.git", "https://localhost/x.git", "https://169.254.169.254/x.git"):
-            assert (await _fails(git, url)).code == "refused_address", url
+            assert (await fails(git, url)).code == "refused_address", url
     assert server.requests == []
-    assert _left(tmp_path) == []
+    assert left(tmp_path) == []
 
 
 async def test_a_redirect_is_followed_only_where_it_may_lead(tmp_path: Path, repo: GitRepo, server: GitServer) -> None:
     async with cloner(tmp_path, server.place) as git:
         server.redirect = "http://10.0.0.1{path}"
-        assert (await _fails(git, server.url("moved.git"))).code == "refused_address"
+        assert (await fails(git, server.url("moved.git"))).code == "refused_address"
         server.redirect = "file:///etc/passwd"
-        assert (await _fails(git, server.url("moved.git"))).code == "refused_address"
+        assert (await fails(git, server.url("moved.git"))).code == "refused_address"
 
         def once(handler: BaseHTTPRequestHandler) -> bool:
             if not handler.path.startswith("/moved.git"):
@@ -184,7 +141,7 @@ async def test_a_token_never_follows_a_redirect_to_another_host(
         server.redirect = f"http://127.0.0.1:{other.port}{{path}}"
         async with cloner(tmp_path, server.place, other.place) as git:
             url = server.url("project.git")
-            failure = await _fails(git, url, credentials=Credentials("", credential("s3cret-token-value", url)))
+            failure = await fails(git, url, credentials=Credentials("", credential("s3cret-token-value", url)))
             assert failure.code == "redirected"
             assert f"127.0.0.1:{other.port}/project.git" in failure.message
             assert other.requests == []
@@ -195,7 +152,7 @@ async def test_a_token_never_follows_a_redirect_to_another_host(
 async def test_a_token_is_not_sent_in_clear_to_strangers(tmp_path: Path) -> None:
     async with cloner(tmp_path) as git:
         for url in ("http://git.example.org/x.git", "git://git.example.org/x.git"):
-            failure = await _fails(git, url, credentials=Credentials("", credential("token", url)))
+            failure = await fails(git, url, credentials=Credentials("", credential("token", url)))
             assert failure.code == "insecure"
             assert "https://" in failure.message
 
@@ -204,7 +161,7 @@ async def test_what_is_not_there_is_told_apart_from_what_is_no_repository(
     tmp_path: Path, repo: GitRepo, server: GitServer
 ) -> None:
     async with cloner(tmp_path, server.place) as git:
-        assert (await _fails(git, server.url("nothing.git"))).code == "not_found"
+        assert (await fails(git, server.url("nothing.git"))).code == "not_found"
 
         def page(handler: BaseHTTPRequestHandler) -> bool:
             handler.send_response(200)
@@ -215,11 +172,11 @@ async def test_what_is_not_there_is_told_apart_from_what_is_no_repository(
             return True
 
         server.answer_with = page
-        assert (await _fails(git, server.url("project.git"))).code == "not_a_repository"
-        ssh = await _fails(git, "git@git.example.org:owner/name.git")
+        assert (await fails(git, server.url("project.git"))).code == "not_a_repository"
+        ssh = await fails(git, "git@git.example.org:owner/name.git")
         assert ssh.code == "ssh_unsupported"
         assert "https://git.example.org/owner/name.git" in ssh.message
-        gone = await _fails(git, "https://nowhere.invalid/x.git")
+        gone = await fails(git, "https://nowhere.invalid/x.git")
         assert gone.code == "unreachable"
 
 
@@ -249,12 +206,12 @@ async def test_a_server_that_never_ends_is_left_in_time(tmp_path: Path, repo: Gi
     server.answer_with = lambda handler: _stall(handler, released, begun)
     try:
         async with cloner(tmp_path, server.place, limits=Limits(clone_seconds=2)) as git:
-            failure = await _fails(git, server.url("project.git"))
+            failure = await fails(git, server.url("project.git"))
         assert failure.code == "too_slow"
         assert "clone it yourself" in failure.message
     finally:
         released.set()
-    assert _left(tmp_path) == []
+    assert left(tmp_path) == []
 
 
 async def test_a_server_that_sends_without_end_is_cut_off(tmp_path: Path, repo: GitRepo, server: GitServer) -> None:
@@ -276,9 +233,9 @@ async def test_a_server_that_sends_without_end_is_cut_off(tmp_path: Path, repo: 
 
     server.answer_with = flood
     async with cloner(tmp_path, server.place, limits=Limits(clone_bytes=3_000_000)) as git:
-        failure = await _fails(git, server.url("project.git"))
+        failure = await fails(git, server.url("project.git"))
     assert failure.code == "too_large", failure.message
-    assert _left(tmp_path) == []
+    assert left(tmp_path) == []
 
 
 @pytest.mark.slow
@@ -289,7 +246,7 @@ async def test_fetches_of_one_repository_wait_for_each_other(tmp_path: Path, rep
             git.fetch("repo_1", location), git.fetch("repo_1", location), other.fetch("repo_1", location)
         )
     assert len({head.commit for head in heads}) == 1
-    assert _left(tmp_path) == ["repo_1.git"]
+    assert left(tmp_path) == ["repo_1.git"]
 
 
 async def test_what_a_killed_fetch_left_in_a_mirror_is_in_nobodys_way(
@@ -346,7 +303,7 @@ async def test_a_clone_killed_midway_leaves_nothing_in_the_way_of_the_next(
         assert await asyncio.to_thread(begun.wait, 60)
         children = [pid for pid in _cloning_processes() if _parent(pid) == process.pid]
         assert len(children) == 1
-        assert [name.endswith(".cloning") for name in _left(tmp_path)] == [True]
+        assert [name.endswith(".cloning") for name in left(tmp_path)] == [True]
         process.kill()
         process.wait()
         async with asyncio.timeout(30):
@@ -360,7 +317,7 @@ async def test_a_clone_killed_midway_leaves_nothing_in_the_way_of_the_next(
     async with cloner(tmp_path, server.place) as git:
         head = await git.fetch("repo_1", parse_location(url))
     assert head.commit == repo.run("rev-parse", "main")
-    assert _left(tmp_path) == ["repo_1.git"]
+    assert left(tmp_path) == ["repo_1.git"]
 
 
 def _parent(pid: int) -> int:
@@ -387,150 +344,4 @@ async def test_cancelling_a_clone_ends_its_process(tmp_path: Path, repo: GitRepo
     finally:
         released.set()
     assert not [pid for pid in _cloning_processes() if _parent(pid) == os.getpid()]
-    assert _left(tmp_path) == []
-
-
-def _certificate(directory: Path) -> Path:
-    """A certificate for loopback that signs itself, with its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = directory / "certificate.pem"
-    path.write_bytes(
-        signed.public_bytes(serialization.Encoding.PEM) + key.private_bytes(serialization.Encoding.PEM, *plain)
-    )
-    return path
-
-
-async def test_tls_goes_through_the_tunnel_and_is_checked_at_its_end(tmp_path: Path, repo: GitRepo) -> None:
-    certificate = _certificate(tmp_path)
-    with git_server(tmp_path / "served", certificate) as server:
-        server.login = ("x-access-token", "s3cret-token-value")
-        location = parse_location(server.url("project.git"))
-        async with cloner(tmp_path, server.place) as git:
-            failure = await _fails(git, location.text)
-            assert failure.code == "tls"
-            assert "SSL_CERT_FILE" in failure.message
-        rules = Rules(allow_private=(server.place,), ca_file=str(certificate))
-        trusting = GitEngine(tmp_path / "mirrors", rules)
-        head = await trusting.fetch(
-            "repo_1", location, credentials=Credentials("", credential("s3cret-token-value", location.text))
-        )
-        await trusting.close()
-    assert head.commit == repo.run("rev-parse", "main")
-
-
-async def test_the_git_protocol_goes_through_the_same_guard(tmp_path: Path, repo: GitRepo) -> None:
-    asked: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A git daemon for one repository: git's own upload-pack at the end of a socket."""
-        asked.append(await reader.readexactly(int(await reader.readexactly(4), 16) - 4))
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            "git", "upload-pack", "--strict", str(repo.path), stdin=pipe, stdout=pipe, env=environment()
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        async def up(sink: asyncio.StreamWriter) -> None:
-            while piece := await reader.read(65_536):
-                sink.write(piece)
-            sink.close()
-
-        rising = asyncio.ensure_future(up(process.stdin))
-        while piece := await process.stdout.read(65_536):
-            writer.write(piece)
-        writer.close()
-        rising.cancel()
-        await process.wait()
-
-    daemon = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = daemon.sockets[0].getsockname()[1]
-    async with cloner(tmp_path, f"127.0.0.1:{port}") as git:
-        head = await git.fetch("repo_1", parse_location(f"git://127.0.0.1:{port}/project.git"))
-    daemon.close()
-    assert head.commit == repo.run("rev-parse", "main")
-    assert asked[0].startswith(f"git-upload-pack /project.git\0host=127.0.0.1:{port}\0".encode())
-
-
-async def test_a_git_daemon_that_has_no_such_repository_is_understood(tmp_path: Path) -> None:
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(int(await reader.readexactly(4), 16) - 4)
-        said = b"ERR access denied or repository not exported: /none.git"
-        writer.write(f"{len(said) + 4:04x}".encode() + said)
-        writer.close()
-
-    daemon = await asyncio.start_server(refuse, "127.0.0.1", 0)
-    place = f"127.0.0.1:{daemon.sockets[0].getsockname()[1]}"
-    async with cloner(tmp_path, place) as git:
-        assert (await _fails(git, f"git://{place}/none.git")).code == "not_found"
-    daemon.close()
-
-
-@pytest.mark.slow
-async def test_a_pack_that_takes_more_work_than_its_size_warrants_is_broken_off(
-    tmp_path: Path, server: GitServer
-) -> None:
-    """Twenty files of two hundred megabytes each, in a pack of some kilobytes."""
-    bomb = delta_bomb(200 << 20, files=20)
-    assert len(bomb.pack) < 10_000
-    server.answer_with = sending(bomb)
-    git = GitEngine(tmp_path / "mirrors", Rules((server.place,)), limits=Limits(unpack_seconds=1.0))
-    try:
-        failure = await _fails(git, server.url("bomb.git"))
-    finally:
-        await git.close()
-    assert failure.code == "hostile"
-    assert "more work" in failure.message
-    assert _left(tmp_path) == []
-
-
-async def test_a_large_file_behind_a_delta_is_known_by_its_name_only(tmp_path: Path, server: GitServer) -> None:
-    server.answer_with = sending(delta_bomb(30 << 20))
-    async with cloner(tmp_path, server.place) as git:
-        location = parse_location(server.url("bomb.git"))
-        head = await git.fetch("repo_1", location)
-        files = [file async for change in git.snapshot("repo_1", location, head, {}) for file in change.files]
-    assert [(file.path, file.kind, len(file.passages)) for file in files] == [("bomb0000", "large", 0)]
-
-
-class _Rebinding:
-    """A name server that changes its mind: each question gets the next answer, the last one for ever."""
-
-    def __init__(self, *answers: str) -> None:
-        self._answers = answers
-        self.asked = 0
-
-    async def resolve(self, host: str, port: int) -> list[str]:
-        self.asked += 1
-        return [self._answers[min(self.asked, len(self._answers)) - 1]]
-
-
-async def test_a_name_that_changes_between_the_first_look_and_the_clone_is_judged_again(
-    tmp_path: Path, repo: GitRepo, server: GitServer
-) -> None:
-    names = _Rebinding("127.0.0.1", "169.254.169.254")
-    # The operator named the host, not the metadata service that it comes to mean.
-    git = GitEngine(tmp_path / "mirrors", Rules((f"git.test:{server.port}",), resolver=names))
-    url = f"http://git.test:{server.port}/project.git"
-    try:
-        failure = await _fails(git, url)
-        in_clear = await _fails(git, url, credentials=Credentials("", credential("s3cret-token-value", url)))
-    finally:
-        await git.close()
-    assert (failure.code, names.asked >= 2) == ("refused_address", True)
-    assert all(request.startswith("GET") for request in server.requests)
-    assert in_clear.code == "insecure"
-    assert server.authorizations == []
-    assert _left(tmp_path) == []
+    assert left(tmp_path) == []

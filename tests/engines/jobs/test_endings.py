@@ -6,7 +6,7 @@ from holdfast.engines.jobs import Job, JobEngine, JobFailed, JobRun
 from holdfast.engines.jobs import store as job_store
 from holdfast.engines.jobs import turns as job_turns
 from holdfast.storage.database import Database, Tx
-from tests.engines.jobs.test_jobs import engine_on, enqueue, running
+from tests.engines.jobs.engines import engine_on, enqueue, running
 
 
 def told_engine(engine: JobEngine) -> list[tuple[str, str]]:

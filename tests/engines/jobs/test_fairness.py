@@ -14,7 +14,7 @@ from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import JobEngine, JobRun, store, turns
 from holdfast.engines.jobs.model import Claim
 from holdfast.storage.database import Database, Row, Tx
-from tests.engines.jobs.test_jobs import running
+from tests.engines.jobs.engines import running
 from tests.support.properties import examples
 
 _LEASE_MILLIS = 3_600_000

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound
+from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.features.memory.model import Change, Filters, NewMemory, Saved
+from holdfast.features.memory.model import Change, Filters, NewMemory
 from holdfast.features.memory.service import MemoryRejected
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.features.memory.saving import count, save
 from tests.support.clock import MovableClock
 from tests.support.features.memories import MemoryWorld, memory_world
 
@@ -29,18 +30,9 @@ async def embedded(sqlite_database: SqliteDatabase, clock: MovableClock) -> Memo
     return await memory_world(sqlite_database, clock)
 
 
-async def _save(world: MemoryWorld, content: str, **fields: object) -> Saved:
-    return await world.memory.save(world.agent, world.ws, NewMemory(content, **fields))  # type: ignore[arg-type]
-
-
-async def _count(world: MemoryWorld, table: str) -> int:
-    row = await world.database.read(lambda tx: tx.one(f"SELECT COUNT(*) AS number FROM {table}"))
-    return int(row["number"]) if row else 0
-
-
 @pytest.mark.contract("XM-4")
 async def test_a_saved_memory_is_read_by_id_and_by_slug_and_recalled(world: MemoryWorld) -> None:
-    saved = await _save(world, "The staging database listens on port 5433.", tags=("infra", "infra", "db"))
+    saved = await save(world, "The staging database listens on port 5433.", tags=("infra", "infra", "db"))
     memory = saved.memory
     assert saved.outcome == "saved"
     assert memory is not None
@@ -57,7 +49,7 @@ async def test_the_row_its_index_entry_its_audit_and_its_event_are_one_transacti
     world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = ("memory", "search_entry", "audit_event")
-    before = [await _count(world, table) for table in tables]
+    before = [await count(world, table) for table in tables]
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the bus is away")
@@ -65,52 +57,52 @@ async def test_the_row_its_index_entry_its_audit_and_its_event_are_one_transacti
     with monkeypatch.context() as patch:
         patch.setattr(world.events, "publish", broken)
         with pytest.raises(RuntimeError):
-            await _save(world, "The cache lives in Redis.")
-    assert [await _count(world, table) for table in tables] == before
+            await save(world, "The cache lives in Redis.")
+    assert [await count(world, table) for table in tables] == before
     async with world.events.subscribe(["memory.changed"]) as events:
-        saved = await _save(world, "The cache lives in Redis.")
+        saved = await save(world, "The cache lives in Redis.")
         assert saved.memory is not None
         event = await asyncio.wait_for(events.get(), 10)
     assert event.workspace_id == world.ws
     assert event.payload == {"id": saved.memory.id, "slug": saved.memory.slug, "action": "save"}
-    assert [await _count(world, table) for table in tables] == [number + 1 for number in before]
+    assert [await count(world, table) for table in tables] == [number + 1 for number in before]
 
 
 @pytest.mark.contract("XS-T8")
 async def test_saying_the_same_again_returns_the_memory_that_exists(world: MemoryWorld) -> None:
-    first = await _save(world, "User prefers TypeScript with strict mode enabled for all code examples")
+    first = await save(world, "User prefers TypeScript with strict mode enabled for all code examples")
     for again in (
         "User prefers TypeScript with strict mode enabled for all code examples",
         "  user prefers TypeScript with  strict mode\nenabled for all code examples. ",
         "The user prefers TypeScript, with strict mode enabled, for all the code examples!",
     ):
-        repeated = await _save(world, again)
+        repeated = await save(world, again)
         assert repeated.outcome == "duplicate"
         assert first.memory is not None
         assert repeated.memory is not None
         assert repeated.memory.id == first.memory.id
-    assert await _count(world, "memory") == 1
+    assert await count(world, "memory") == 1
 
 
 async def test_fifty_saves_at_once_of_one_text_store_one_memory(world: MemoryWorld) -> None:
     texts = ["We ship on Fridays" + "." * (number % 2) for number in range(50)]
-    saved = await asyncio.gather(*(_save(world, text) for text in texts))
+    saved = await asyncio.gather(*(save(world, text) for text in texts))
     assert sorted({each.outcome for each in saved}) == ["duplicate", "saved"]
     assert sum(each.outcome == "saved" for each in saved) == 1
     assert len({each.memory.id for each in saved if each.memory}) == 1
-    assert await _count(world, "memory") == 1
-    assert await _count(world, "search_entry") == 1
+    assert await count(world, "memory") == 1
+    assert await count(world, "search_entry") == 1
 
 
 async def test_fifty_saves_at_once_under_one_title_get_fifty_slugs(world: MemoryWorld) -> None:
-    saved = await asyncio.gather(*(_save(world, f"Port {number} is taken", title="Ports") for number in range(50)))
+    saved = await asyncio.gather(*(save(world, f"Port {number} is taken", title="Ports") for number in range(50)))
     slugs = [each.memory.slug for each in saved if each.memory]
     assert len(set(slugs)) == 50
     assert {"ports", "ports-2"} <= set(slugs)
 
 
 async def test_a_text_in_another_workspace_is_no_duplicate(world: MemoryWorld) -> None:
-    await _save(world, "The office closes at six")
+    await save(world, "The office closes at six")
     other = await world.memory.save(world.agent, world.workspace_ids[1], NewMemory("The office closes at six"))
     assert other.outcome == "saved"
 
@@ -129,11 +121,11 @@ async def test_a_text_in_another_workspace_is_no_duplicate(world: MemoryWorld) -
     ],
 )
 async def test_junk_is_rejected_with_the_reason(embedded: MemoryWorld, content: str, word: str) -> None:
-    saved = await _save(embedded, content)
+    saved = await save(embedded, content)
     assert saved.outcome == "rejected"
     assert saved.memory is None
     assert word in (saved.reason or "")
-    assert await _count(embedded, "memory") == 0
+    assert await count(embedded, "memory") == 0
 
 
 @pytest.mark.parametrize(
@@ -166,7 +158,7 @@ async def test_a_credential_is_refused_with_its_kind_and_is_nowhere_afterwards(
         assert saved.outcome == "rejected"
         assert kind in (saved.reason or "")
         assert secret not in (saved.reason or "")
-    kept = await _save(embedded, "The deploy needs the key named DEPLOY_KEY")
+    kept = await save(embedded, "The deploy needs the key named DEPLOY_KEY")
     assert kept.memory is not None
     with pytest.raises(MemoryRejected) as refused:
         await embedded.memory.edit(
@@ -182,13 +174,13 @@ async def test_a_credential_is_refused_with_its_kind_and_is_nowhere_afterwards(
 
 async def test_a_memory_of_ten_thousand_words_is_refused_naming_the_limit(embedded: MemoryWorld) -> None:
     with pytest.raises(Invalid) as refused:
-        await _save(embedded, "word and more words " * 2_500)
+        await save(embedded, "word and more words " * 2_500)
     assert "2,000 words" in refused.value.message
     assert refused.value.fields[0].field == "content"
 
 
 async def test_text_that_no_store_keeps_is_cleaned(world: MemoryWorld) -> None:
-    saved = await _save(world, "Line\x00 one\r\nline\ud800 two\x07", title="A\x00 title", tags=("a\x00b",))
+    saved = await save(world, "Line\x00 one\r\nline\ud800 two\x07", title="A\x00 title", tags=("a\x00b",))
     assert saved.memory is not None
     assert saved.memory.content == "Line one\nline two"
     assert (saved.memory.title, saved.memory.tags) == ("A title", ("ab",))
@@ -205,17 +197,17 @@ async def test_text_that_no_store_keeps_is_cleaned(world: MemoryWorld) -> None:
     ],
 )
 async def test_a_category_is_inferred_from_the_wording(embedded: MemoryWorld, content: str, category: str) -> None:
-    saved = await _save(embedded, content)
+    saved = await save(embedded, content)
     assert saved.memory is not None
     assert saved.memory.category == category
 
 
 async def test_a_given_category_is_kept_and_a_wrong_one_explained(embedded: MemoryWorld) -> None:
-    saved = await _save(embedded, "Shipped M8 with sampling-based approvals.", category="Decision")
+    saved = await save(embedded, "Shipped M8 with sampling-based approvals.", category="Decision")
     assert saved.memory is not None
     assert saved.memory.category == "decision"
     with pytest.raises(Invalid) as refused:
-        await _save(embedded, "Something else entirely", category="no/such;thing")
+        await save(embedded, "Something else entirely", category="no/such;thing")
     assert refused.value.fields[0].field == "category"
 
 
@@ -231,8 +223,8 @@ async def test_a_given_category_is_kept_and_a_wrong_one_explained(embedded: Memo
 async def test_a_changed_value_is_saved_and_reported_as_a_contradiction(
     embedded: MemoryWorld, old: str, new: str
 ) -> None:
-    first = await _save(embedded, old)
-    second = await _save(embedded, new)
+    first = await save(embedded, old)
+    second = await save(embedded, new)
     assert second.outcome == "saved"
     assert first.memory is not None
     assert [each.memory.id for each in second.contradicts] == [first.memory.id]
@@ -240,129 +232,13 @@ async def test_a_changed_value_is_saved_and_reported_as_a_contradiction(
 
 
 async def test_another_subject_is_no_contradiction(embedded: MemoryWorld) -> None:
-    await _save(embedded, "The API listens on port 8080")
-    assert not (await _save(embedded, "Carol joined the design team in June")).contradicts
-
-
-async def test_a_superseded_memory_leaves_the_present_and_is_found_as_of_its_time(world: MemoryWorld) -> None:
-    start = world.clock.now()
-    old = await _save(world, "The office is in Berlin", occurred_at=start - 400 * DAY)
-    assert old.memory is not None
-    new = await _save(world, "The office moved to Munich", occurred_at=start - 100 * DAY, supersedes=old.memory.slug)
-    assert new.memory is not None
-    assert new.contradicts == []
-    ended = await world.memory.get(world.agent, world.ws, old.memory.id)
-    assert (ended.status, ended.superseded_by, ended.valid_until) == ("superseded", new.memory.id, start - 100 * DAY)
-
-    async def recalled(as_of: int | None) -> list[str]:
-        by_meaning = await world.memory.recall(world.agent, world.ws, "where is the office", as_of=as_of)
-        by_time = await world.memory.recall(world.agent, world.ws, None, as_of=as_of)
-        assert {each.memory.id for each in by_meaning} == {each.memory.id for each in by_time}
-        return [each.memory.content for each in by_meaning]
-
-    assert await recalled(None) == ["The office moved to Munich"]
-    assert await recalled(start - 200 * DAY) == ["The office is in Berlin"]
-    assert await recalled(start - 500 * DAY) == []
-    assert await recalled(start) == ["The office moved to Munich"]
-
-
-async def test_a_superseded_memory_is_not_superseded_or_edited_again(world: MemoryWorld) -> None:
-    old = await _save(world, "The lead is Alice")
-    assert old.memory is not None
-    await world.memory.supersede(world.agent, world.ws, old.memory.id, NewMemory("The lead is Bob"))
-    with pytest.raises(Conflict):
-        await world.memory.supersede(world.agent, world.ws, old.memory.id, NewMemory("The lead is Carol"))
-    with pytest.raises(Conflict):
-        await world.memory.edit(world.agent, world.ws, old.memory.id, Change(content="The lead is Dan"))
-    with pytest.raises(NotFound):
-        await world.memory.supersede(world.agent, world.ws, "no-such", NewMemory("The lead is Erin"))
-    again = await _save(world, "The lead is Alice")
-    assert again.outcome == "saved"
-
-
-async def test_an_edit_keeps_the_slug_and_the_former_words(world: MemoryWorld) -> None:
-    saved = await _save(world, "The rate limit is 45 calls a minute")
-    assert saved.memory is not None
-    before = world.clock.now()
-    world.clock.advance(days=1)
-    edited = await world.memory.edit(
-        world.person,
-        world.ws,
-        saved.memory.slug,
-        Change(content="The rate limit is 60 calls a minute", tags=("limits",)),
-    )
-    assert (edited.slug, edited.revision, edited.tags) == (saved.memory.slug, 2, ("limits",))
-    assert edited.title == "The rate limit is 60 calls a minute"
-    history = await world.memory.history(world.person, world.ws, edited.id)
-    assert [(each.revision, each.content, each.editor) for each in history] == [
-        (1, "The rate limit is 45 calls a minute", "usr_ada")
-    ]
-    now = await world.memory.recall(world.agent, world.ws, "rate limit")
-    then = await world.memory.recall(world.agent, world.ws, "rate limit", as_of=before)
-    assert now[0].memory.content == "The rate limit is 60 calls a minute"
-    assert then[0].memory.content == "The rate limit is 45 calls a minute"
-    assert await world.memory.edit(world.person, world.ws, edited.id, Change(title=edited.title)) == edited
-
-
-async def test_an_edit_cannot_make_two_memories_say_the_same(world: MemoryWorld) -> None:
-    one = await _save(world, "The database is MySQL")
-    await _save(world, "The queue is RabbitMQ")
-    assert one.memory is not None
-    with pytest.raises(Conflict, match="the-queue-is-rabbitmq"):
-        await world.memory.edit(world.agent, world.ws, one.memory.id, Change(content="the queue is RabbitMQ."))
-
-
-async def test_of_edits_at_once_every_one_is_kept_in_the_history(world: MemoryWorld) -> None:
-    saved = await _save(world, "The counter is at 0")
-    assert saved.memory is not None
-    changes = [Change(content=f"The counter is at {number}") for number in range(1, 11)]
-    await asyncio.gather(*(world.memory.edit(world.agent, world.ws, saved.memory.id, change) for change in changes))
-    history = await world.memory.history(world.agent, world.ws, saved.memory.id)
-    now = await world.memory.get(world.agent, world.ws, saved.memory.id)
-    assert now.revision == 11
-    assert {each.content for each in history} | {now.content} == {f"The counter is at {n}" for n in range(11)}
-
-
-async def test_an_edit_of_a_revision_that_is_not_the_newest_is_a_conflict(world: MemoryWorld) -> None:
-    saved = await _save(world, "The counter is at 0")
-    assert saved.memory is not None
-    edit = world.memory.edit
-    await edit(world.agent, world.ws, saved.memory.id, Change(content="The counter is at 1"), expected_revision=1)
-    with pytest.raises(Conflict):
-        await edit(world.agent, world.ws, saved.memory.id, Change(content="The counter is at 2"), expected_revision=1)
-
-
-async def test_a_retracted_memory_leaves_the_present_and_may_be_said_again(world: MemoryWorld) -> None:
-    saved = await _save(world, "The launch is on 5 May")
-    assert saved.memory is not None
-    told = world.clock.now()
-    world.clock.advance(days=1)
-    retracted = await world.memory.retract(world.person, world.ws, saved.memory.slug, "postponed")
-    assert (retracted.status, retracted.status_note) == ("retracted", "postponed")
-    assert await world.memory.retract(world.person, world.ws, saved.memory.slug) == retracted
-    assert await world.memory.recall(world.agent, world.ws, "launch") == []
-    assert [each.memory.id for each in await world.memory.recall(world.agent, world.ws, "launch", as_of=told)] == [
-        saved.memory.id
-    ]
-    again = await _save(world, "The launch is on 5 May")
-    assert again.outcome == "saved"
-    assert again.memory is not None
-    assert again.memory.slug == "the-launch-is-on-5-may-2"
-
-
-async def test_a_forgotten_memory_is_gone_with_its_history_and_its_index_entry(world: MemoryWorld) -> None:
-    saved = await _save(world, "Remember my birthday on 3 March")
-    assert saved.memory is not None
-    await world.memory.edit(world.agent, world.ws, saved.memory.id, Change(content="Remember my birthday on 4 March"))
-    await world.memory.forget(world.person, world.ws, saved.memory.slug)
-    assert [await _count(world, table) for table in ("memory", "memory_revision", "search_entry")] == [0, 0, 0]
-    with pytest.raises(NotFound):
-        await world.memory.forget(world.person, world.ws, saved.memory.slug)
+    await save(embedded, "The API listens on port 8080")
+    assert not (await save(embedded, "Carol joined the design team in June")).contradicts
 
 
 async def test_recall_without_a_query_is_chronological_and_filtered_by_category(world: MemoryWorld) -> None:
     for number in range(5):
-        await _save(world, f"Build {number} is green", category="ci" if number % 2 else "build")
+        await save(world, f"Build {number} is green", category="ci" if number % 2 else "build")
         world.clock.advance(seconds=1)
     found = await world.memory.recall(world.agent, world.ws, "", limit=3)
     assert [each.memory.content for each in found] == [f"Build {number} is green" for number in (4, 3, 2)]
@@ -374,7 +250,7 @@ async def test_recall_without_a_query_is_chronological_and_filtered_by_category(
 
 async def test_a_list_is_read_page_by_page_without_gap_or_repetition(world: MemoryWorld) -> None:
     for number in range(7):
-        await _save(world, f"Server {number} runs Debian", tags=("50%_off",) if number == 3 else ("x",))
+        await save(world, f"Server {number} runs Debian", tags=("50%_off",) if number == 3 else ("x",))
         world.clock.advance(seconds=number % 2)
     seen: list[str] = []
     cursor: str | None = None
@@ -403,7 +279,7 @@ async def test_trust_is_never_more_than_the_callers_own(embedded: MemoryWorld) -
 
 
 async def test_another_tenant_sees_and_changes_nothing(world: MemoryWorld) -> None:
-    saved = await _save(world, "The plan is secret sauce")
+    saved = await save(world, "The plan is secret sauce")
     assert saved.memory is not None
     stranger = replace(world.person, organization_id=new_id("org"))
     confined = replace(world.agent, workspace_ids=frozenset({world.workspace_ids[1]}))
@@ -436,7 +312,7 @@ async def test_reading_needs_read_and_writing_needs_inference(world: MemoryWorld
 
 
 async def test_search_covers_every_type_asked_for_and_explains_an_unknown_one(world: MemoryWorld) -> None:
-    await _save(world, "The gateway speaks gRPC")
+    await save(world, "The gateway speaks gRPC")
     hits = await world.memory.search(world.agent, world.ws, "gateway", types=["memories", "documents"])
     assert [(hit.type, hit.meta["slug"]) for hit in hits] == [("memory", "the-gateway-speaks-grpc")]
     assert await world.memory.search(world.agent, world.ws, "gateway", types=["decision"]) == []
@@ -448,5 +324,5 @@ async def test_search_covers_every_type_asked_for_and_explains_an_unknown_one(wo
 
 async def test_slugs_are_completed_by_their_beginning(world: MemoryWorld) -> None:
     for content in ("Deploy on Monday", "Deploy with Helm", "Drink water"):
-        await _save(world, content)
+        await save(world, content)
     assert await world.memory.slugs(world.agent, world.ws, "deploy") == ["deploy-on-monday", "deploy-with-helm"]
