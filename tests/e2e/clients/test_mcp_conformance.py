@@ -27,7 +27,7 @@ def required(revision: str) -> list[str]:
 @pytest.mark.parametrize(("revision", "count"), [("2025-11-25", 30), ("2026-07-28", 37)])
 async def test_every_required_scenario_passes(sqlite_database: SqliteDatabase, revision: str, count: int) -> None:
     fixtures = Fixtures()
-    async with serve_site(sqlite_database, annex=fixtures) as site:
+    async with serve_site(sqlite_database, annex=fixtures, more_tools=fixtures.tools) as site:
         fixtures.live = site.surface.live
         key = await site.key()
         async with site.client(key) as client:

@@ -36,7 +36,9 @@ class Bench:
     async def call(self, name: str, tier: Tier = "all", **arguments: Any) -> Outcome:
         principal = Principal("org_1", "key_1", "key", False, frozenset({"inference"}), tier=tier)
         outcome = await self.gateway.call(ToolCall(principal, None, "mcp"), f"xerotier.{name}", arguments)
-        schema = self.gateway.output_schema(f"xerotier.{name}")
+        tool = self.gateway.get(f"xerotier.{name}")
+        assert tool is not None
+        schema = tool.output_schema()
         jsonschema.validate(outcome.data, schema or {})
         return outcome
 

@@ -5,9 +5,12 @@ import base64
 import json
 import warnings
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
@@ -31,9 +34,12 @@ from mcp_types import (
     Resource,
     ResourceTemplate,
     TextContent,
-    Tool,
 )
+from pydantic import BaseModel, ConfigDict
 
+from holdfast.core.access import RUN
+from holdfast.core.tools import tool
+from holdfast.surfaces.mcp.content.asking import InputNeeded
 from holdfast.surfaces.mcp.content.tools import Context
 from holdfast.surfaces.mcp.transport.live import Change, Live
 
@@ -103,8 +109,27 @@ def text(said: str, **more: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=said)], **more)
 
 
+class Anything(BaseModel):
+    """What a fixture takes: its schema says more, and the suite sends what it says."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureTool(tool.Tool[Any, Any]):
+    """A tool that brings its schema along and answers in the protocol's own words."""
+
+    schema: dict[str, Any] = field(default_factory=dict)
+
+    def input_schema(self) -> dict[str, Any]:
+        return self.schema
+
+    def output_schema(self) -> None:
+        return None
+
+
 class Fixtures:
-    """An Annex with every fixture of the suite."""
+    """Every fixture of the suite; its tools run through the gateway like any other."""
 
     def __init__(self) -> None:
         self.live: Live | None = None
@@ -150,9 +175,20 @@ class Fixtures:
                 },
             },
         }
-        self.tools = [
-            Tool(name=name, description=f"Fixture {name}", input_schema=schemas.get(name, NO_ARGUMENTS))
-            for name in self._handlers
+        self._context: ContextVar[Context] = ContextVar("context")
+        self.tools: list[tool.AnyTool] = [
+            FixtureTool(
+                name=name,
+                title=name,
+                description=f"Fixture {name}",
+                input=Anything,
+                output=CallToolResult,
+                handler=self._handling(handler),
+                annotations=tool.Annotations(read_only=True),
+                access=RUN,
+                schema=schemas.get(name, NO_ARGUMENTS),
+            )
+            for name, handler in self._handlers.items()
         ]
         self.prompts = [
             Prompt(name="test_simple_prompt", description="A simple prompt"),
@@ -190,9 +226,22 @@ class Fixtures:
             return types.EmptyResult()
 
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+        server.middleware.append(self._remember)
 
-    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        return await self._handlers[params.name](ctx, params)
+    def _handling(self, handler: Handler) -> Callable[[tool.ToolCall, Anything], Awaitable[CallToolResult]]:
+        async def handle(call: tool.ToolCall, given: Anything) -> CallToolResult:
+            ctx = self._context.get()
+            result = await handler(ctx, CallToolRequestParams.model_validate(ctx.params))
+            if isinstance(result, InputRequiredResult):
+                raise InputNeeded(result)
+            return result
+
+        return handle
+
+    async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """What the fixtures want of the session is more than a tool of the product has: the request itself."""
+        self._context.set(ctx)
+        return await call_next(ctx)
 
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult | InputRequiredResult:
         given = params.arguments or {}

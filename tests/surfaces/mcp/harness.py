@@ -268,6 +268,7 @@ async def serve_site(
     recheck_seconds: float = 0.2,
     settings: Settings | None = None,
     tools: Sequence[AnyTool] | None = None,
+    more_tools: Sequence[AnyTool] = (),
 ) -> AsyncIterator[Site]:
     """The product's surface on a database, with the product's tools and a few of the tests' own."""
     settings = settings or Settings(mcp_calls_per_minute=600_000, requests_per_minute=600_000)
@@ -286,7 +287,7 @@ async def serve_site(
             _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
         listed = product_catalog(services).tools if tools is None else tools
-        gateway = build_gateway(services, lambda: Catalog([*listed, *own]))
+        gateway = build_gateway(services, lambda: Catalog([*listed, *own, *more_tools]))
         authenticator = Authenticator(
             services.keys,
             services.sign_in,

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import ANY
 from holdfast.core.principal import Principal
-from holdfast.core.schema import input_schema
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
 FIND_TOOL = "find_tool"
@@ -44,7 +43,7 @@ def find_tool(visible: Callable[[Principal], Sequence[AnyTool]]) -> AnyTool:
                     name=tool.name,
                     title=tool.title,
                     description=tool.description,
-                    inputSchema=input_schema(tool.input),
+                    inputSchema=tool.input_schema(),
                 )
                 for tool in ranked
             ]

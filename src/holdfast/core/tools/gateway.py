@@ -13,7 +13,6 @@ from holdfast.core import jsontext
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.fields import invalid
 from holdfast.core.principal import Principal
-from holdfast.core.schema import input_schema, output_schema
 from holdfast.core.tools.alias import AnyAlias, Target
 from holdfast.core.tools.deadline import within
 from holdfast.core.tools.finding import find_tool
@@ -141,16 +140,6 @@ class Gateway:
     def get(self, name: str) -> AnyTool | None:
         """A tool by its own name, whoever asks."""
         return self._tools.get(name)
-
-    def input_schema(self, name: str) -> dict[str, Any] | None:
-        """What a tool takes, as JSON Schema."""
-        tool = self._tools.get(name)
-        return None if tool is None else input_schema(tool.input)
-
-    def output_schema(self, name: str) -> dict[str, Any] | None:
-        """What a tool gives, as JSON Schema."""
-        tool = self._tools.get(name)
-        return None if tool is None else output_schema(tool.output)
 
     # Calling.
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from holdfast.core.access import Access, NeededTier, holds
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal, Tier
+from holdfast.core.schema import input_schema, output_schema
 
 _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
@@ -106,6 +107,14 @@ class Tool(Generic[_In, _Out]):
     def tier(self) -> NeededTier:
         """The tier that a key needs."""
         return self.access.tier
+
+    def input_schema(self) -> dict[str, Any]:
+        """What it takes, as JSON Schema."""
+        return input_schema(self.input)
+
+    def output_schema(self) -> dict[str, Any] | None:
+        """What it gives, as JSON Schema; None where it does not say."""
+        return output_schema(self.output)
 
     def within(self, tier: Tier) -> bool:
         """Whether a key of that tier sees this tool."""

@@ -35,7 +35,7 @@ from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
 from holdfast.surfaces.mcp.content.asking import STATE_SECONDS
 from holdfast.surfaces.mcp.content.prompts import MorePrompts, PromptHandlers, PromptRefused
 from holdfast.surfaces.mcp.content.resources import MoreResources, ResourceHandlers, ResourceRefused
-from holdfast.surfaces.mcp.content.tools import Context, MoreTools, ToolHandlers
+from holdfast.surfaces.mcp.content.tools import Context, ToolHandlers
 from holdfast.surfaces.mcp.transport.exchange import AnyServer
 from holdfast.surfaces.mcp.transport.listening import Listening
 
@@ -50,7 +50,7 @@ MAX_URI = 2_000
 MAX_COMPLETIONS = 100
 
 
-class Annex(MoreTools, MorePrompts, MoreResources, Protocol):
+class Annex(MorePrompts, MoreResources, Protocol):
     """A second catalog in the SDK's own words, through the same door: how tests bring the conformance fixtures."""
 
     def install(self, server: AnyServer) -> None:

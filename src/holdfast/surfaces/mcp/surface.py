@@ -68,7 +68,7 @@ class McpSurface:
         self._clients = clients
         self._doorkeeper = Doorkeeper(gate, workspaces, project_exists, settings.allowed_origins)
         self._live = Live(clients, changes)
-        self._tools = ToolHandlers(gateway, clients, annex)
+        self._tools = ToolHandlers(gateway, clients)
         self._resources = ResourceHandlers(knowledge, clock, annex)
         self._prompts = PromptHandlers(knowledge, gateway, annex)
         self._annex = annex

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
@@ -38,15 +38,16 @@ class InputNeeded(Exception):
         self.result = result
 
 
-async def asker(
+def asker(
     ctx: Context, clients: Clients, responses: Mapping[str, Any] | None, state: str | None
 ) -> "Retrying | Direct":
     """The way to ask that this request's era has."""
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return Direct(ctx)
-    answered: dict[str, Any] = {}
-    if state is not None:
-        answered = await _redeem(clients, responses or {}, state)
+
+    async def answered() -> dict[str, Any]:
+        return {} if state is None else await _redeem(clients, responses or {}, state)
+
     return Retrying(ctx, answered)
 
 
@@ -89,26 +90,31 @@ class Direct:
 class Retrying:
     """Asks by ending the call with a question. The client retries with the answer, and the tool runs again."""
 
-    def __init__(self, ctx: Context, answered: Mapping[str, Any]) -> None:
+    def __init__(self, ctx: Context, redeem: Callable[[], Awaitable[dict[str, Any]]]) -> None:
         self._ctx = ctx
-        self._answered = answered
+        self._redeem = redeem
+        self._answered: dict[str, Any] | None = None
 
     async def __call__(self, message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
         """The person's answer if this is the retry that carries it; else the call ends here with InputNeeded."""
         if not _can_ask(self._ctx.session.client_capabilities):
             return None
         question = "q" + hashlib.sha256(jsontext.dumps([message, schema])).hexdigest()[:16]
+        if self._answered is None:
+            # Once, and only by a tool that asks: a state is good for one retry.
+            self._answered = await self._redeem()
         given = self._answered.get(question)
         if given is None:
-            raise InputNeeded(self._question(question, message, schema))
+            raise InputNeeded(self._question(question, message, schema, self._answered))
         try:
             result = ElicitResult.model_validate(given, by_name=False)
         except ValidationError:
             raise MCPError(code=INVALID_PARAMS, message=f"inputResponses.{question} is not an answer to it") from None
         return dict(result.content or {}) if result.action == "accept" else None
 
-    def _question(self, question: str, message: str, schema: dict[str, Any]) -> InputRequiredResult:
-        state = {"nonce": secrets.token_hex(16), "question": question, "answered": dict(self._answered)}
+    @staticmethod
+    def _question(question: str, message: str, schema: dict[str, Any], answered: dict[str, Any]) -> InputRequiredResult:
+        state = {"nonce": secrets.token_hex(16), "question": question, "answered": answered}
         params = ElicitRequestFormParams(message=message, requested_schema=schema)
         return InputRequiredResult(
             input_requests={question: ElicitRequest(params=params)}, request_state=jsontext.dumps(state).decode()

@@ -1,11 +1,11 @@
 """Owns tools on the wire: the list that a key sees, calls and their results, and the two-tool catalog."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, InputRequiredResult, Tool
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
@@ -24,42 +24,28 @@ COMPLETE = {"resultType": "complete"}
 Context = ServerRequestContext[Any, Admitted]
 
 
-class MoreTools(Protocol):
-    """Tools in the SDK's own words, beside ours: for fixtures, which need every kind of content."""
-
-    @property
-    def tools(self) -> list[Tool]: ...
-
-    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult: ...
-
-
 class ToolHandlers:
     """Serves tools/list and tools/call from a gateway."""
 
-    def __init__(
-        self, gateway: Gateway, clients: Clients, more: MoreTools | None = None, *, plain: bool = False
-    ) -> None:
+    def __init__(self, gateway: Gateway, clients: Clients, *, plain: bool = False) -> None:
         """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
         self._plain = plain
         self._consumer: Consumer = "keystone" if plain else "mcp"
         self._gateway = gateway
         self._clients = clients
-        self._more = more
         self._wire = {tool.name: self._described(tool) for tool in gateway.listed(self._consumer)}
-        self._more_wire = (
-            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in more.tools] if more else []
-        )
+        self._mirrored = {name: wire["inputSchema"] for name, wire in self._wire.items() if _mirrors(wire)}
 
     def listed(self, principal: Principal) -> dict[str, Any]:
         """The result of tools/list for this principal."""
         if self._by_catalog(principal):
             return {"tools": _CATALOG, **COMPLETE}
         own = [self._wire[tool.name] for tool in self._gateway.visible(principal, self._consumer)]
-        return {"tools": own + self._more_wire, **COMPLETE}
+        return {"tools": own, **COMPLETE}
 
     def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
-        """The schema of a tool that mirrors arguments in headers, which only some of the others do."""
-        return next((tool["inputSchema"] for tool in self._more_wire if tool["name"] == name and _mirrors(tool)), None)
+        """The schema of a tool that mirrors arguments in headers."""
+        return self._mirrored.get(name)
 
     async def call(self, ctx: Context, params: CallToolRequestParams) -> Any:
         """The result of tools/call: a tool's own errors are results that say so, for the model to act on."""
@@ -71,16 +57,19 @@ class ToolHandlers:
                 name, arguments = _chosen(arguments)
             elif name == FIND_TOOL:
                 consumer = "catalog"
-        if self._more is not None and any(tool["name"] == name for tool in self._more_wire):
-            return await self._more.call_tool(ctx, params)
         try:
-            return _result(await self._gateway.call(await self._call(ctx, params, consumer), name, arguments))
+            outcome = await self._gateway.call(await self._call(ctx, params, consumer), name, arguments)
         except InputNeeded as pause:
             return pause.result
         except (ToolUnknown, ToolRefused) as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message, data={"code": error.code}) from None
         except HoldfastError as error:
             return error_result(error)
+        tool = self._gateway.get(name)
+        if tool is not None and issubclass(tool.output, CallToolResult):
+            # A tool that speaks the protocol itself: its answer goes on as it is.
+            return CallToolResult.model_validate(outcome.data)
+        return _result(outcome)
 
     async def _call(self, ctx: Context, params: CallToolRequestParams, consumer: Consumer) -> ToolCall:
         admitted = _admitted(ctx)
@@ -93,7 +82,7 @@ class ToolHandlers:
             project_id=admitted.project_id,
             session_id=admitted.session.id if admitted.session else None,
             progress=_progress(ctx),
-            ask=await asker(ctx, self._clients, params.input_responses, params.request_state),
+            ask=asker(ctx, self._clients, params.input_responses, params.request_state),
             bind=None if admitted.session is None else _binder(admitted, self._clients),
         )
 
@@ -101,13 +90,13 @@ class ToolHandlers:
         return principal.catalog_search and not self._plain
 
     def _described(self, tool: AnyTool) -> dict[str, Any]:
-        notes = tool.annotations
+        notes, gives = tool.annotations, tool.output_schema()
         return {
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "inputSchema": self._gateway.input_schema(tool.name),
-            "outputSchema": self._gateway.output_schema(tool.name),
+            "inputSchema": tool.input_schema(),
+            **({} if gives is None else {"outputSchema": gives}),
             "annotations": {
                 "readOnlyHint": notes.read_only,
                 "destructiveHint": notes.destructive,
