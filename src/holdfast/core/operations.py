@@ -3,7 +3,7 @@
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
@@ -93,7 +93,8 @@ class Download:
 class EventStream:
     """An answer that goes on: Server-Sent Events as they happen, each whole."""
 
-    frames: AsyncIterator[bytes]
+    frames: AsyncGenerator[bytes, None]
+    """Closed when the client hangs up or reads too slowly; an error before the first is answered as usual."""
 
 
 Handler = Callable[[Call], Awaitable[Any]]

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.storage.database import Database, Tx
+from holdfast.surfaces.http import operations as http_operations
 from holdfast.surfaces.rest import events
 from tests.conftest import OpenDatabase
 from tests.support.code.git import GitRepo
@@ -193,7 +194,7 @@ async def test_who_reads_too_slowly_is_told_and_can_go_on(
 
 async def test_who_does_not_read_at_all_is_let_go(sqlite_server: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server = sqlite_server
-    monkeypatch.setattr(events, "SLOW_READER_SECONDS", 0.2)
+    monkeypatch.setattr(http_operations, "SLOW_READER_SECONDS", 0.2)
     monkeypatch.setattr(events, "MAX_WAITING", 100_000)
     where = urlsplit(server.url)
     request = (

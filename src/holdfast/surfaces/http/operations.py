@@ -1,25 +1,31 @@
 """Owns carrying declared operations over HTTP: a request as their models, and their answers as bytes."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope
+from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Invalid
 from holdfast.core.fields import invalid
 from holdfast.core.model import NoQuery
-from holdfast.core.operations import Call, CutShort, Download, Operation, Upload
+from holdfast.core.operations import Call, CutShort, Download, EventStream, Operation, Upload
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
-from holdfast.surfaces.http.asgi import header, parse_json
+from holdfast.surfaces.http.asgi import ClientGone, header, parse_json
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.http.multipart import read_upload
+from holdfast.surfaces.http.protocol.hang_up import while_connected
+from holdfast.surfaces.http.sse import EventWriter, ReaderTooSlow
 
+SLOW_READER_SECONDS = 15.0
 _NO_QUERY = NoQuery()
+_log = logging.getLogger(__name__)
 _PLAIN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- ")
 
 Authenticate = Callable[[Scope], Awaitable[Principal]]
@@ -122,6 +128,20 @@ def download(answer: Download) -> Response:
     if isinstance(answer.content, bytes):
         return Response(answer.content, media_type=answer.media_type, headers=headers)
     return StreamingResponse(answer.content, media_type=answer.media_type, headers=headers)
+
+
+async def send_events(stream: EventStream, receive: Receive, send: Send) -> None:
+    """Send events until they end, the client hangs up, or it reads too slowly."""
+    writer = EventWriter(send, patience_seconds=SLOW_READER_SECONDS)
+    with suppress(ClientGone):
+        async with while_connected(receive), aclosing(stream.frames) as frames:
+            try:
+                async for frame in frames:
+                    await writer.write(frame)
+                await writer.end()
+            except ReaderTooSlow:
+                # Nothing fits into this connection any more, not even a last word: it is cut.
+                _log.info("a stream of events was cut: its reader does not read")
 
 
 def _named(filename: str) -> str:

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import orjson
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound
-from holdfast.core.operations import Call, Download, Operation
+from holdfast.core.operations import Call, Download, EventStream, Operation
 from holdfast.core.principal import Principal
 from holdfast.core.redaction import redacted_path
 from holdfast.surfaces.http.asgi import header, problem, read_body, send_bytes, send_problem
-from holdfast.surfaces.http.operations import HttpCall, body_of, download, query_of, render
+from holdfast.surfaces.http.operations import HttpCall, body_of, download, query_of, render, send_events
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.http.site import MethodNotAllowed
 
@@ -144,8 +143,9 @@ async def _run(
     if answer is None:
         return 204, b"", {}
     if isinstance(answer, Download):
-        answer = download(answer)
-    if isinstance(answer, Response):
-        await answer(scope, receive, send)
+        await download(answer)(scope, receive, send)
+        return 0, b"", {}
+    if isinstance(answer, EventStream):
+        await send_events(answer, receive, send)
         return 0, b"", {}
     return operation.status, render(answer), _NO_STORE if operation.no_store else {}

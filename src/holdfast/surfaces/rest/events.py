@@ -1,42 +1,33 @@
 """Owns following a workspace live: its events as Server-Sent Events, for as long as the caller may see it."""
 
 import asyncio
-import logging
 import re
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from pydantic import Field
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import READ
 from holdfast.core.clock import Clock, SystemClock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
 from holdfast.core.model import Model
-from holdfast.core.operations import Call, Operation
+from holdfast.core.operations import Call, EventStream, Operation
 from holdfast.core.principal import Principal
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
-from holdfast.surfaces.http.asgi import ClientGone
-from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow, framed
+from holdfast.surfaces.http.sse import PING, PING_SECONDS, framed
 
 RECHECK_SECONDS = 5.0
-SLOW_READER_SECONDS = 15.0
 MAX_WAITING = 2_000
 MAX_STREAMS = 2_000
 MAX_STREAMS_EACH = 16
 _REMEMBERED = 1_000
 _RETRY_MILLIS = 2_000
 _TOPIC = re.compile(r"([a-z]+)\.(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)")
-
-_log = logging.getLogger(__name__)
 
 
 class EventsQuery(Model):
@@ -60,31 +51,18 @@ class EventStreams:
         self._by_actor: Counter[str] = Counter()
         self._stopped = False
 
-    async def follow(self, call: Call) -> Response:
+    async def follow(self, call: Call) -> EventStream:
         """The events of the workspace in the path, from now on or from after the Last-Event-ID."""
         topics = topics_of(self._topics, call.principal, call.query.topics)
         after = _last_event_id(call)
         workspace = await self._workspaces.get(call.principal, call.path["workspace_id"])
-        return _Answer(partial(self._serve, call, workspace.id, topics, after))
+        return EventStream(self._frames(call, workspace.id, topics, after))
 
     async def stop(self) -> None:
         """End every stream, and begin no other."""
         self._stopped = True
         for subscription in list(self._open):
             subscription.close()
-
-    async def _serve(
-        self, call: Call, workspace_id: str, topics: Sequence[str], after: int | None, receive: Receive, send: Send
-    ) -> None:
-        """Send events until the client hangs up, may no longer see them or reads too slowly, or the server stops."""
-        line = _Line(send, self._clock)
-        with self._subscribed(call.principal, workspace_id, topics) as subscription, suppress(ClientGone):
-            async with while_connected(receive):
-                try:
-                    await self._send_on(call, workspace_id, topics, subscription, after, line)
-                except ReaderTooSlow:
-                    # Nothing fits into this connection any more, not even a last word: it is cut.
-                    _log.info("a stream of events was cut: its reader does not read")
 
     @contextmanager
     def _subscribed(self, principal: Principal, workspace_id: str, topics: Sequence[str]) -> Iterator[Subscription]:
@@ -110,53 +88,60 @@ class EventStreams:
             if not self._by_actor[principal.actor]:
                 del self._by_actor[principal.actor]
 
-    async def _send_on(
-        self,
-        call: Call,
-        workspace_id: str,
-        topics: Sequence[str],
-        subscription: Subscription,
-        after: int | None,
-        line: "_Line",
-    ) -> None:
-        await line.begin(await self._bus.newest() if after is None else None)
-        sent = () if after is None else await self._catch_up(subscription, workspace_id, after, line)
+    async def _frames(
+        self, call: Call, workspace_id: str, topics: Sequence[str], after: int | None
+    ) -> AsyncGenerator[bytes, None]:
+        """Events until the caller may no longer see them, reads too slowly, or the server stops."""
         loop = asyncio.get_running_loop()
-        check_at = loop.time() + RECHECK_SECONDS
-        while True:
-            if loop.time() >= check_at:
-                check_at = loop.time() + RECHECK_SECONDS
-                refusal = await self._refusal(call, workspace_id, topics)
-                if refusal is not None:
-                    return await line.close(refusal.code, refusal.message)
-            if loop.time() >= line.spoke_at + PING_SECONDS:
-                await line.ping()
-            try:
-                async with asyncio.timeout_at(min(check_at, line.spoke_at + PING_SECONDS)):
-                    event = await subscription.get()
-            except TimeoutError:
-                continue
-            except StopAsyncIteration:
-                return await line.close("shutting_down", "The server is shutting down; connect again.")
-            if event.topic == LAGGED:
-                return await line.close("too_slow", "More happened than was read in time; connect again to go on.")
-            if event.number not in sent:
-                await line.tell(event)
+        with self._subscribed(call.principal, workspace_id, topics) as subscription:
+            yield _start(await self._bus.newest() if after is None else None)
+            sent: deque[int] = deque(maxlen=_REMEMBERED)
+            if after is not None:
+                async for frame in self._caught_up(subscription, workspace_id, after, sent):
+                    yield frame
+            check_at, spoke_at = loop.time() + RECHECK_SECONDS, loop.time()
+            while True:
+                if loop.time() >= check_at:
+                    check_at = loop.time() + RECHECK_SECONDS
+                    refusal = await self._refusal(call, workspace_id, topics)
+                    if refusal is not None:
+                        yield self._end(refusal.code, refusal.message)
+                        return
+                if loop.time() >= spoke_at + PING_SECONDS:
+                    yield PING
+                    spoke_at = loop.time()
+                try:
+                    async with asyncio.timeout_at(min(check_at, spoke_at + PING_SECONDS)):
+                        event = await subscription.get()
+                except TimeoutError:
+                    continue
+                except StopAsyncIteration:
+                    yield self._end("shutting_down", "The server is shutting down; connect again.")
+                    return
+                if event.topic == LAGGED:
+                    yield self._end("too_slow", "More happened than was read in time; connect again to go on.")
+                    return
+                if event.number not in sent:
+                    yield _told(event)
+                    spoke_at = loop.time()
 
-    async def _catch_up(
-        self, subscription: Subscription, workspace_id: str, after: int, line: "_Line"
-    ) -> Collection[int]:
-        """Send what came since an event; the numbers of the newest, which the subscription may bring again."""
+    async def _caught_up(
+        self, subscription: Subscription, workspace_id: str, after: int, sent: deque[int]
+    ) -> AsyncGenerator[bytes, None]:
+        """What came since an event; `sent` gets the numbers of the newest, which the subscription may bring again."""
         if not await self._bus.keeps(after):
-            await line.say("stream.gap", {"message": "Events before this one may be missing; read the state afresh."})
-        sent: deque[int] = deque(maxlen=_REMEMBERED)
+            missing = {"message": "Events before this one may be missing; read the state afresh."}
+            yield _block("stream.gap", self._clock.now(), missing)
         while events := await self._bus.kept(workspace_id, after):
             for event in events:
                 after = event.number
                 sent.append(after)
                 if subscription.wants(event):
-                    await line.tell(event)
-        return frozenset(sent)
+                    yield _told(event)
+
+    def _end(self, reason: str, message: str) -> bytes:
+        """The last event. It is about the stream itself, and no place to go on from."""
+        return _block("stream.end", self._clock.now(), {"reason": reason, "message": message})
 
     async def _refusal(self, call: Call, workspace_id: str, topics: Iterable[str]) -> HoldfastError | None:
         """Why the stream may not go on. Looking again is no request: no limit counts it."""
@@ -171,45 +156,18 @@ class EventStreams:
         return None
 
 
-class _Line(EventWriter):
-    """Writes what the bus tells, and what is to be said of the stream itself."""
-
-    def __init__(self, send: Send, clock: Clock) -> None:
-        super().__init__(send, patience_seconds=SLOW_READER_SECONDS)
-        self._clock = clock
-
-    async def begin(self, newest: int | None) -> None:
-        """Begin, with the place that a client which hears nothing can go on from."""
-        place = "" if newest is None else f"id: {newest}\n"
-        await self.write(f": following\nretry: {_RETRY_MILLIS}\n{place}\n".encode())
-
-    async def tell(self, event: Event) -> None:
-        """One event of the bus."""
-        await self.write(framed(_data(event.topic, event.at, event.payload), event=event.topic, id=event.number))
-
-    async def say(self, topic: str, payload: dict[str, Any]) -> None:
-        """Something about the stream itself; it is no place to go on from."""
-        await self.write(framed(_data(topic, self._clock.now(), payload), event=topic))
-
-    async def close(self, reason: str, message: str) -> None:
-        """The last event, and the end."""
-        await self.say("stream.end", {"reason": reason, "message": message})
-        await self.end()
+def _start(newest: int | None) -> bytes:
+    """The beginning, with the place that a client which hears nothing can go on from."""
+    place = "" if newest is None else f"id: {newest}\n"
+    return f": following\nretry: {_RETRY_MILLIS}\n{place}\n".encode()
 
 
-def _data(topic: str, at: int, payload: Any) -> bytes:
-    return orjson.dumps({"topic": topic, "at": iso(at), "payload": payload})
+def _told(event: Event) -> bytes:
+    return _block(event.topic, event.at, event.payload, event.number)
 
 
-class _Answer(Response):
-    """A stream that begins when it is sent."""
-
-    def __init__(self, serve: Callable[[Receive, Send], Awaitable[None]]) -> None:
-        super().__init__()
-        self._serve = serve
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._serve(receive, send)
+def _block(topic: str, at: int, payload: Any, number: int | None = None) -> bytes:
+    return framed(orjson.dumps({"topic": topic, "at": iso(at), "payload": payload}), event=topic, id=number)
 
 
 def topics_of(known: Topics, principal: Principal, text: str | None) -> Sequence[str]:
