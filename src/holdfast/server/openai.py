@@ -2,14 +2,8 @@
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel
-from starlette.types import Scope
-
 from holdfast.core.access import READ, RUN, WRITE
-from holdfast.core.errors import Unauthenticated
-from holdfast.core.operations import Operation
 from holdfast.core.parts import Parts
-from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.documents import vector_store_operations as vector_stores
@@ -22,17 +16,16 @@ from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
-from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
-from holdfast.surfaces.http.operations import HttpCall, body_of, query_of, render
 from holdfast.surfaces.openai.chat import ChatCompletions
 from holdfast.surfaces.openai.embeddings import Embeddings
 from holdfast.surfaces.openai.files import Files, WorkspaceOf
 from holdfast.surfaces.openai.models import get_model, list_models
+from holdfast.surfaces.openai.operations import in_workspace
 from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses import Responses
-from holdfast.surfaces.openai.surface import Handler, OpenAiSurface, Route
+from holdfast.surfaces.openai.surface import OpenAiSurface, Route
 
 EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
 
@@ -71,7 +64,7 @@ def routes(parts: Parts, embeddings_model: str) -> Sequence[Route]:
         Route("GET", "/files/{file_id}", files.get, READ),
         Route("GET", "/files/{file_id}/content", files.content, READ),
         Route("DELETE", "/files/{file_id}", files.delete, WRITE),
-        *_in_workspace(vector_stores.api.bind(parts), workspace_of(turns)),
+        *in_workspace(vector_stores.api.bind(parts), workspace_of(turns)),
     ]
 
 
@@ -82,34 +75,3 @@ def workspace_of(turns: EndpointTurns) -> WorkspaceOf:
         return request.workspace_id or await turns.first_workspace(request.principal, request.project_id)
 
     return of
-
-
-def _in_workspace(operations: Sequence[Operation], workspace_of: WorkspaceOf) -> list[Route]:
-    """Operations of the management API that OpenAI's clients know too, in the workspace of the request."""
-    return [
-        Route(
-            operation.method,
-            operation.path.removeprefix("/api/workspaces/{workspace_id}"),
-            _carried(operation, workspace_of),
-            operation.access,
-        )
-        for operation in operations
-    ]
-
-
-def _carried(operation: Operation, workspace_of: WorkspaceOf) -> Handler:
-    async def carry_out(request: OpenAiRequest) -> None:
-        raw = await request.read()
-        path = {**request.path, "workspace_id": await workspace_of(request)}
-        body, query = body_of(operation, raw), query_of(operation, request.scope)
-        call = HttpCall(request.principal, path, query, body, "", request.scope, request.receive, _not_again)
-        answer = await operation.handler(call)
-        assert isinstance(answer, BaseModel)
-        await send_bytes(request.send, operation.status, render(answer), headers=request.headers)
-
-    return carry_out
-
-
-async def _not_again(scope: Scope) -> Principal:
-    """These operations answer at once: nothing goes on for which somebody would have to prove themselves twice."""
-    raise Unauthenticated
