@@ -21,7 +21,8 @@ _MAX_TIME_CHARACTERS = 64
 class Model(BaseModel):
     """What a request brings; a field nobody knows is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    # Built at first use: a command uses few of the models that it imports.
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
     def into(self, kind: type[_Thing], **more: Any) -> _Thing:
         """The dataclass of that kind with the fields of this model that it knows; `more` for the others."""

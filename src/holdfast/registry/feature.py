@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from holdfast.core.parts import Build, Parts
 from holdfast.registry.topics import Topic
@@ -63,16 +63,19 @@ class Building:
     def __init__(self) -> None:
         self._builds: dict[str, Build] = {}
         self.kinds: dict[str, type[Any]] = {}
-        """The classes that are built here, by name."""
+        """The classes that are built here, by name, but for those in quotes."""
 
     def __call__(self, build: Callable[[Parts], _Part]) -> Callable[[Parts], _Part]:
-        kind = get_type_hints(build).get("return")
-        if not inspect.isclass(kind):
+        # A class in quotes is one that the function imports itself: what else is built here can do without it.
+        kind = inspect.get_annotations(build).get("return")
+        name = kind if isinstance(kind, str) else kind.__name__ if inspect.isclass(kind) else None
+        if name is None:
             raise TypeError(f"{build.__qualname__} says nothing of what it builds; annotate what it returns.")
-        if kind.__name__ in self._builds:
-            raise ValueError(f"Two functions build {kind.__name__}.")
-        self._builds[kind.__name__] = build
-        self.kinds[kind.__name__] = kind
+        if name in self._builds:
+            raise ValueError(f"Two functions build {name}.")
+        self._builds[name] = build
+        if inspect.isclass(kind):
+            self.kinds[name] = kind
         return build
 
     def of(self, kind: type[Any]) -> Build:

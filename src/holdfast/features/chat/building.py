@@ -1,34 +1,33 @@
 """Owns how chats and their turns are built."""
 
+from typing import TYPE_CHECKING
+
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.tools.alias import AnyAlias
-from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool
-from holdfast.engines.events.bus import EventBus
-from holdfast.engines.llm.loop import Loop
-from holdfast.engines.search.engine import SearchEngine
-from holdfast.features.audit.service import Audit
-from holdfast.features.chat import store
-from holdfast.features.chat.record import TurnRecord
-from holdfast.features.chat.reminders import Reminders
-from holdfast.features.chat.service import ChatService
-from holdfast.features.chat.tools import ChatTools
-from holdfast.features.chat.turns import ChatTurns, DeepThinking
-from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_stores import VectorStoreService
-from holdfast.features.memory.service import MemoryService
-from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import ChatExists, Workspaces
 from holdfast.registry.feature import Building
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Tx
+
+if TYPE_CHECKING:
+    from holdfast.features.chat.service import ChatService
+    from holdfast.features.chat.turns import ChatTurns
 
 build = Building()
 
+# Every command asks workspaces, and they ask whether a chat exists: what chats are made of is imported by what builds
+# them, so that no other command loads it.
+
 
 @build
-def chats(parts: Parts) -> ChatService:
+def chats(parts: Parts) -> "ChatService":
+    from holdfast.engines.events.bus import EventBus
+    from holdfast.engines.search.engine import SearchEngine
+    from holdfast.features.audit.service import Audit
+    from holdfast.features.chat.service import ChatService
+
     return ChatService(
         parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[EventBus], parts[Clock]
     )
@@ -36,11 +35,29 @@ def chats(parts: Parts) -> ChatService:
 
 @build
 def chat_exists(parts: Parts) -> ChatExists:
-    return store.exists
+    def exists(tx: Tx, workspace_id: str, chat_id: str, /) -> bool:
+        from holdfast.features.chat import store
+
+        return store.exists(tx, workspace_id, chat_id)
+
+    return exists
 
 
 @build
-def turns(parts: Parts) -> ChatTurns:
+def turns(parts: Parts) -> "ChatTurns":
+    from holdfast.core.tools.gateway import Gateway
+    from holdfast.engines.llm.loop import Loop
+    from holdfast.engines.search.engine import SearchEngine
+    from holdfast.features.chat.record import TurnRecord
+    from holdfast.features.chat.reminders import Reminders
+    from holdfast.features.chat.service import ChatService
+    from holdfast.features.chat.tools import ChatTools
+    from holdfast.features.chat.turns import ChatTurns, DeepThinking
+    from holdfast.features.documents.service import DocumentService
+    from holdfast.features.documents.vector_stores import VectorStoreService
+    from holdfast.features.memory.service import MemoryService
+    from holdfast.features.usage.service import Usage
+
     tools = ChatTools(
         parts[Gateway],
         parts[DocumentService],

@@ -1,13 +1,13 @@
 """Owns `holdfast memory` (save, recall, get, edit, retract, supersede, forget, list) and `holdfast search`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Option, Session, command
-from holdfast.features.memory.model import Change, Filters, Memory, NewMemory, Recalled, Saved
+from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
+from holdfast.features.memory.model import Change, Filters, NewMemory, Saved
 from holdfast.features.memory.service import MemoryRejected, MemoryService
-from holdfast.features.memory.tools import memory_output, result_output, save_output
 from holdfast.features.memory.wording import checked_category
 
 memory = Commands("memory", help="What people and agents remember: facts, preferences, instructions, decisions.")
@@ -88,7 +88,8 @@ async def recall(session: Session, memories: MemoryService, given: Recall) -> No
         as_of=given.as_of,
     )
     columns = ["slug", "content", "category", "relevance", "created_at"]
-    session.out.table(map(memory_output, found), columns, "No memories match.")
+    rows = [RecalledAnswer.of(each.memory, relevance=round(each.relevance, 4), snippet=each.snippet) for each in found]
+    session.out.table(rows, columns, "No memories match.")
 
 
 class Search(InWorkspace):
@@ -107,6 +108,9 @@ async def search(session: Session, memories: MemoryService, given: Search) -> No
     id = await session.workspace(given.workspace)
     words = [word for item in given.types for word in item.split(",")]
     hits = await memories.search(session.principal, id, given.query, types=words, limit=given.limit, as_of=given.as_of)
+    # Imported where an agent's answer is shown: the models of tools cost time to make.
+    from holdfast.features.memory.tools import result_output
+
     session.out.table(map(result_output, hits), ["type", "slug", "title", "snippet", "score"], "Nothing matches.")
 
 
@@ -116,15 +120,14 @@ memory.add(search)
 @memory.command("get", help="Show one memory.")
 async def get(session: Session, memories: MemoryService, given: One) -> None:
     id = await session.workspace(given.workspace)
-    session.out.record(_shown(await memories.get(session.principal, id, given.memory)))
+    session.out.record(MemoryAnswer.of(await memories.get(session.principal, id, given.memory)))
 
 
 @memory.command("history", help="Show what a memory said before each edit.")
 async def history(session: Session, memories: MemoryService, given: One) -> None:
     id = await session.workspace(given.workspace)
     found = await memories.history(session.principal, id, given.memory)
-    rows = [{"revision": each.revision, "content": each.content, "edited_by": each.editor} for each in found]
-    session.out.table(rows, ["revision", "content", "edited_by"], "It was never edited.")
+    session.out.table(map(RevisionAnswer.of, found), ["revision", "content", "edited_by"], "It was never edited.")
 
 
 class Edit(_Described):
@@ -144,7 +147,7 @@ async def edit(session: Session, memories: MemoryService, given: Edit) -> None:
     id = await session.workspace(given.workspace)
     change = Change(given.content or None, given.title, given.category, tuple(given.tags) or None, given.occurred_at)
     edited = await memories.edit(session.principal, id, given.memory, change)
-    session.out.record(_shown(edited), [f"{edited.slug} is at revision {edited.revision}."])
+    session.out.record(MemoryAnswer.of(edited), [f"{edited.slug} is at revision {edited.revision}."])
 
 
 class Retract(One):
@@ -157,7 +160,7 @@ class Retract(One):
 async def retract(session: Session, memories: MemoryService, given: Retract) -> None:
     id = await session.workspace(given.workspace)
     found = await memories.retract(session.principal, id, given.memory, given.note)
-    session.out.record(_shown(found), [f"{found.slug} is retracted."])
+    session.out.record(MemoryAnswer.of(found), [f"{found.slug} is retracted."])
 
 
 @memory.command("forget", help="Remove a memory and its history for good.")
@@ -188,13 +191,9 @@ async def list_(session: Session, memories: MemoryService, given: Listing) -> No
         as_of=given.as_of,
     )
     page = await memories.list(session.principal, id, filters, limit=given.limit, cursor=given.cursor)
-    session.out.table(map(_shown, page.items), ["slug", "title", "category", "status", "created_at"])
+    session.out.table(map(MemoryAnswer.of, page.items), ["slug", "title", "category", "status", "created_at"])
     if page.next_cursor:
         session.out.note(f"There are more: add --cursor {page.next_cursor}")
-
-
-def _shown(memory: Memory) -> dict[str, Any]:
-    return memory_output(Recalled(memory, 1.0)).model_dump(exclude={"relevance"})
 
 
 def _show_saved(session: Session, saved: Saved) -> None:
@@ -205,4 +204,7 @@ def _show_saved(session: Session, saved: Saved) -> None:
     lines += [
         f"It may contradict {each.memory.slug}: {each.memory.content} ({each.reason})" for each in saved.contradicts
     ]
+    # Imported where an agent's answer is shown: the models of tools cost time to make.
+    from holdfast.features.memory.tools import save_output
+
     session.out.record(save_output(saved), lines)

@@ -2,9 +2,8 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-
-import snowballstemmer
+from functools import cache, lru_cache
+from typing import Any
 
 REPEATS = 0.92
 """Cosine from which two texts without a differing value are the same statement."""
@@ -67,7 +66,6 @@ _OPENERS = _words(
     """
 )
 _SYNONYMS = {"prefer": "like", "love": "like", "enjoy": "like", "favor": "like", "favour": "like", "everi": "each"}
-_stemmer = snowballstemmer.stemmer("english")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +142,12 @@ def _is_value(word: str, lowered: str, opens_sentence: bool) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _stem(word: str) -> str:
-    return str(_stemmer.stemWord(word))
+    return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> Any:
+    # Imported at the first word that is compared: it brings the stemmers of thirty languages.
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")

@@ -9,7 +9,6 @@ from holdfast.features.identity import store as identity_store
 from holdfast.features.identity.keys.api_keys import MissingWorkspace
 from holdfast.features.workspaces import store
 from holdfast.features.workspaces.service import ChatExists, Workspaces
-from holdfast.features.workspaces.tools import tools as workspace_tools
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database
 
@@ -40,4 +39,7 @@ def missing_workspace(parts: Parts) -> MissingWorkspace:
 
 def tools(parts: Parts) -> list[AnyTool]:
     """What agents call."""
+    # Their models cost time to make, which commands that call no tool need not spend.
+    from holdfast.features.workspaces.tools import tools as workspace_tools
+
     return workspace_tools(parts[Workspaces])

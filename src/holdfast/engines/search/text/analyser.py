@@ -10,7 +10,6 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-import snowballstemmer
 
 LONGEST_WORD = 64
 MOST_WORDS = 20_000
@@ -54,6 +53,9 @@ def stem(word: str) -> str:
         return word
     stemmer = getattr(_stemmer_of_thread, "stemmer", None)
     if stemmer is None:
+        # Imported at the first word: it brings the stemmers of thirty languages, which a list does not need.
+        import snowballstemmer
+
         # The stemmer keeps its state in itself, so each thread has one.
         stemmer = _stemmer_of_thread.stemmer = snowballstemmer.stemmer("english")
     return str(stemmer.stemWord(word))
