@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.surfaces.cli.frame import Entry
-from holdfast.surfaces.cli.root import cli
+from holdfast.surfaces.cli.root import Listing, command_line
 
 if TYPE_CHECKING:
     from holdfast.core.parts import Parts
@@ -27,6 +27,15 @@ async def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None
     from holdfast.server.lifecycle import serve
 
     await serve(settings, announce)
+
+
+def _commands() -> Listing:
+    from holdfast.server.features import commands
+
+    return commands()
+
+
+cli = command_line(_commands)
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings, load
 from holdfast.features.identity.service import local_principal
+from holdfast.main import cli
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.cli.frame import Entry
-from holdfast.surfaces.cli.root import cli
 from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, build_services, first_start, open_local
 

@@ -29,8 +29,11 @@ class Feature:
     """Whether `building.aliases(parts)` gives other names for tools, with their own arguments and answers."""
     operations: tuple[str, ...] = ()
     """Modules with REST operations, each in its `api`."""
-    commands: Mapping[str, str] = field(default_factory=dict)
-    """Commands of `holdfast` with their help, each an attribute of `commands.py`."""
+    commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Commands of `holdfast`: where each is declared, such as `commands:memory`, and its help in the list of all.
+
+    Several features can give commands to one group: the first of them names it.
+    """
     jobs: tuple[str, ...] = ()
     """Kinds of background jobs that `building.handle_jobs(parts)` gives handlers to."""
     background: tuple[str, ...] = ()

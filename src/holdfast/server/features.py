@@ -52,6 +52,16 @@ def _makers() -> dict[str, Feature]:
     return {made: feature for feature in features() for made in (*feature.services, *feature.answers)}
 
 
+def commands() -> dict[str, tuple[tuple[str, ...], str]]:
+    """The commands that features bring: where each is declared, and its help."""
+    listed: dict[str, tuple[tuple[str, ...], str]] = {}
+    for feature in features():
+        for name, (where, help) in feature.commands.items():
+            before, said = listed.get(name, ((), help))
+            listed[name] = ((*before, f"holdfast.features.{feature.name}.{where}"), said)
+    return listed
+
+
 def builder(kind: type[Any]) -> Build | None:
     """How a feature builds a class; None for what no feature builds."""
     feature = _makers().get(kind.__name__)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 from click.testing import CliRunner
 
-from holdfast.surfaces.cli.root import cli
+from holdfast.main import cli
 
 
 def _paths(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:

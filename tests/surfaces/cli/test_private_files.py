@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.core.settings import Settings
+from holdfast.main import cli
 from holdfast.surfaces.cli.frame import FAILED, Entry
-from holdfast.surfaces.cli.root import cli
 from tests.support.services import open_local
 
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.clients.model import NewClient
+from holdfast.main import cli
 from holdfast.surfaces.cli.frame import Entry
-from holdfast.surfaces.cli.root import cli
 from tests.support.services import Services, open_local
 
 

@@ -14,6 +14,9 @@ def _changed(event: Event) -> Changed:
 
 FEATURE = Feature(
     name="artifacts",
+    commands={
+        "artifacts": ("commands:artifacts", "Artifacts."),
+    },
     operations=("operations",),
     services=("ArtifactService",),
     tools=True,

@@ -2,4 +2,13 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="ask", operations=("operations",), tools=True, aliases=True, services=("Ask",))
+FEATURE = Feature(
+    name="ask",
+    commands={
+        "repos": ("commands:repos", ""),
+    },
+    operations=("operations",),
+    tools=True,
+    aliases=True,
+    services=("Ask",),
+)

@@ -4,6 +4,9 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="audit",
+    commands={
+        "audit": ("commands:audit", "The audit log."),
+    },
     operations=("operations",),
     services=("Audit",),
     background=("Audit",),

@@ -6,6 +6,9 @@ from holdfast.registry.topics import Topic
 
 FEATURE = Feature(
     name="chat",
+    commands={
+        "chats": ("commands:chats", "Conversations over the OpenAI-compatible endpoint."),
+    },
     tools=True,
     aliases=True,
     operations=("operations",),

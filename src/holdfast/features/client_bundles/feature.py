@@ -2,4 +2,11 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="client_bundles", operations=("operations",), services=("ClientBundles",))
+FEATURE = Feature(
+    name="client_bundles",
+    commands={
+        "mcp": ("commands:mcp", ""),
+    },
+    operations=("operations",),
+    services=("ClientBundles",),
+)

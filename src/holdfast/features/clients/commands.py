@@ -7,7 +7,7 @@ from holdfast.core.commands import Commands, Session
 from holdfast.features.clients.documented import DOCUMENTED
 from holdfast.features.clients.service import Clients
 
-mcp = Commands("mcp", help="Clients that connected.")
+mcp = Commands("mcp", help="Connect coding agents.")
 
 _COLUMNS = ("sampling", "elicitation", "roots")
 

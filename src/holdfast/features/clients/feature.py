@@ -2,4 +2,12 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="clients", operations=("operations",), services=("Clients",), migrations=("0010_mcp",))
+FEATURE = Feature(
+    name="clients",
+    commands={
+        "mcp": ("commands:mcp", "Connect coding agents."),
+    },
+    operations=("operations",),
+    services=("Clients",),
+    migrations=("0010_mcp",),
+)

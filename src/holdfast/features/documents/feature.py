@@ -6,6 +6,9 @@ from holdfast.registry.topics import Topic
 
 FEATURE = Feature(
     name="documents",
+    commands={
+        "docs": ("commands:docs", "Documents."),
+    },
     tools=True,
     aliases=True,
     operations=("operations", "vector_store_operations"),

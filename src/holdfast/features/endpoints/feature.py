@@ -4,6 +4,9 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="endpoints",
+    commands={
+        "endpoints": ("commands:endpoints", "Which model answers chat, and where."),
+    },
     uses_secrets=True,
     operations=("operations",),
     services=("EndpointModels", "Endpoints"),

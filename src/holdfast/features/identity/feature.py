@@ -4,6 +4,12 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="identity",
+    commands={
+        "keys": ("commands.keys:keys", "API keys."),
+        "projects": ("commands.projects:projects", "Projects."),
+        "organizations": ("commands.people:organizations", "Organizations on this server."),
+        "users": ("commands.people:users", "People of the organization."),
+    },
     operations=(
         "operations.organizations",
         "operations.users",

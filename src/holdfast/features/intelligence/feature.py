@@ -7,6 +7,14 @@ from holdfast.registry.topics import Changed, Topic
 
 FEATURE = Feature(
     name="intelligence",
+    commands={
+        "decisions": ("commands.decisions:decisions", "Decisions."),
+        "milestones": ("commands.milestones:milestones", "Milestones."),
+        "graph": ("commands.graph:graph", "Relations between what is known."),
+        "brief": ("commands.brief:brief", "Where the project stands."),
+        "analyze": ("commands.brief:analyze", "A written synthesis of what is known."),
+        "timeline": ("commands.milestones:timeline", "Milestones in order."),
+    },
     operations=("operations.decisions", "operations.milestones", "operations.graph", "operations.brief"),
     services=("IntelligenceService",),
     tools=True,

@@ -14,6 +14,10 @@ def _changed(event: Event) -> Changed:
 
 FEATURE = Feature(
     name="memory",
+    commands={
+        "memory": ("commands:memory", "Memories."),
+        "search": ("commands:search", "Search everything in a workspace."),
+    },
     services=("MemoryService",),
     tools=True,
     aliases=True,

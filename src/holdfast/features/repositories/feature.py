@@ -6,6 +6,9 @@ from holdfast.registry.topics import Topic
 
 FEATURE = Feature(
     name="repositories",
+    commands={
+        "repos": ("commands.repos:repos", "Repositories: their history, remembered and asked."),
+    },
     operations=("operations.repositories", "operations.finding", "operations.files"),
     uses_secrets=True,
     services=(

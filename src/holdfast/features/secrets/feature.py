@@ -3,5 +3,11 @@
 from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
-    name="secrets", operations=("operations",), services=("Secrets",), migrations=("0011_secrets", "0022_secret_hosts")
+    name="secrets",
+    commands={
+        "secrets": ("commands:secrets", "Secrets: API keys and the like, never shown again."),
+    },
+    operations=("operations",),
+    services=("Secrets",),
+    migrations=("0011_secrets", "0022_secret_hosts"),
 )

@@ -4,6 +4,9 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="synthesis",
+    commands={
+        "repos": ("commands:repos", ""),
+    },
     operations=("operations",),
     services=("Synthesis",),
     jobs=("repository.synthesis",),

@@ -4,6 +4,9 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="usage",
+    commands={
+        "usage": ("commands:usage", "What was used, by key, project, person and week."),
+    },
     operations=("operations",),
     services=("Limiter", "Usage"),
     background=("Limiter", "Usage"),

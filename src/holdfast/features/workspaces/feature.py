@@ -4,6 +4,9 @@ from holdfast.registry.feature import Feature
 
 FEATURE = Feature(
     name="workspaces",
+    commands={
+        "workspaces": ("commands:workspaces", "Workspaces."),
+    },
     operations=("operations",),
     services=("Workspaces",),
     answers=("Administered", "MissingWorkspace"),

@@ -1,5 +1,7 @@
 """Owns the command `holdfast` and the list of its commands, each loaded only when it is called."""
 
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -8,73 +10,46 @@ from click.shell_completion import CompletionItem
 
 from holdfast import __version__
 
-# Name → (where it is declared, help). Importing them all would make every command slow to start. Several features can
-# give commands to one group.
-_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "up": (("holdfast.surfaces.cli.server:up",), "Start the server."),
-    "status": (("holdfast.surfaces.cli.status:status",), "Show what this server has and whether it runs."),
-    "doctor": (("holdfast.surfaces.cli.doctor:doctor",), "Check this machine and the data, and say what to do."),
-    "settings": (("holdfast.surfaces.cli.settings:settings",), "Print every setting."),
-    "keys": (("holdfast.features.identity.commands.keys:keys",), "API keys."),
-    "projects": (("holdfast.features.identity.commands.projects:projects",), "Projects."),
-    "workspaces": (("holdfast.features.workspaces.commands:workspaces",), "Workspaces."),
-    "secrets": (("holdfast.features.secrets.commands:secrets",), "Secrets: API keys and the like, never shown again."),
-    "endpoints": (("holdfast.features.endpoints.commands:endpoints",), "Which model answers chat, and where."),
-    "organizations": (("holdfast.features.identity.commands.people:organizations",), "Organizations on this server."),
-    "users": (("holdfast.features.identity.commands.people:users",), "People of the organization."),
-    "audit": (("holdfast.features.audit.commands:audit",), "The audit log."),
-    "usage": (("holdfast.features.usage.commands:usage",), "What was used, by key, project, person and week."),
-    "backup": (("holdfast.surfaces.cli.backup:backup",), "Write everything to one file, while serving."),
-    "restore": (("holdfast.surfaces.cli.backup:restore",), "Bring a backup into an empty data directory."),
-    "memory": (("holdfast.features.memory.commands:memory",), "Memories."),
-    "search": (("holdfast.features.memory.commands:search",), "Search everything in a workspace."),
-    "repos": (
-        (
-            "holdfast.features.repositories.commands.repos:repos",
-            "holdfast.features.synthesis.commands:repos",
-            "holdfast.features.ask.commands:repos",
-        ),
-        "Repositories: their history, remembered and asked.",
-    ),
-    "docs": (("holdfast.features.documents.commands:docs",), "Documents."),
-    "artifacts": (("holdfast.features.artifacts.commands:artifacts",), "Artifacts."),
-    "chats": (("holdfast.features.chat.commands:chats",), "Conversations over the OpenAI-compatible endpoint."),
-    "decisions": (("holdfast.features.intelligence.commands.decisions:decisions",), "Decisions."),
-    "milestones": (("holdfast.features.intelligence.commands.milestones:milestones",), "Milestones."),
-    "graph": (("holdfast.features.intelligence.commands.graph:graph",), "Relations between what is known."),
-    "brief": (("holdfast.features.intelligence.commands.brief:brief",), "Where the project stands."),
-    "analyze": (("holdfast.features.intelligence.commands.brief:analyze",), "A written synthesis of what is known."),
-    "timeline": (("holdfast.features.intelligence.commands.milestones:timeline",), "Milestones in order."),
-    "import": (
-        ("holdfast.features.interchange.commands:import_",),
-        "Import Markdown, mem0, basic-memory or server-memory files.",
-    ),
-    "export": (("holdfast.features.interchange.commands:export",), "Export a workspace to Markdown."),
-    "mcp": (
-        (
-            "holdfast.features.client_bundles.commands:mcp",
-            "holdfast.features.clients.commands:mcp",
-            "holdfast.surfaces.cli.mcp:mcp",
-        ),
-        "Connect coding agents.",
-    ),
-    "completion": (
-        ("holdfast.surfaces.cli.completion:completion",),
-        "Print the script that completes commands in your shell.",
-    ),
+Listing = Mapping[str, tuple[tuple[str, ...], str]]
+"""Name → (where it is declared, help). Importing them all would make every command slow to start. Several features can
+give commands to one group."""
+
+_HERE = "holdfast.surfaces.cli."
+_SERVER: Listing = {
+    "up": ((_HERE + "server:up",), "Start the server."),
+    "status": ((_HERE + "status:status",), "Show what this server has and whether it runs."),
+    "doctor": ((_HERE + "doctor:doctor",), "Check this machine and the data, and say what to do."),
+    "settings": ((_HERE + "settings:settings",), "Print every setting."),
+    "backup": ((_HERE + "backup:backup",), "Write everything to one file, while serving."),
+    "restore": ((_HERE + "backup:restore",), "Bring a backup into an empty data directory."),
+    "completion": ((_HERE + "completion:completion",), "Print the script that completes commands in your shell."),
 }
+"""What is of the server as a whole; features list the others."""
+_TOOLS = _HERE + "mcp:mcp"
+"""`holdfast mcp tools` walks the tools of all features, so none of them has it."""
 
 
 class LazyCommands(click.Group):
     """A group whose commands live in modules that are imported on use."""
 
+    def __init__(self, features: Callable[[], Listing], **attributes: Any) -> None:
+        """`features` lists the commands that features bring."""
+        super().__init__(**attributes)
+        self._features = features
+
+    @cached_property
+    def _listed(self) -> Listing:
+        brought = dict(self._features())
+        at, help = brought["mcp"]
+        return {**_SERVER, **brought, "mcp": ((*at, _TOOLS), help)}
+
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(self._listed)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
+        if name not in self._listed:
             return None
-        found = [_declared(where) for where in _COMMANDS[name][0]]
+        found = [_declared(where) for where in self._listed[name][0]]
         if isinstance(found[0], click.Command):
             return found[0]
         # Imported here: `holdfast --help` and `--version` need no command, and so nothing that declares one.
@@ -84,12 +59,12 @@ class LazyCommands(click.Group):
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+            formatter.write_dl([(name, help) for name, (_, help) in self._listed.items()])
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         # click would import every command to ask for its help.
         names = [
-            CompletionItem(name, help=help) for name, (_, help) in _COMMANDS.items() if name.startswith(incomplete)
+            CompletionItem(name, help=help) for name, (_, help) in self._listed.items() if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, context, incomplete)]
 
@@ -99,7 +74,13 @@ def _declared(where: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="holdfast")
-def cli() -> None:
-    """One durable memory and one set of governed tools for every AI agent on your team."""
+def command_line(features: Callable[[], Listing]) -> click.Group:
+    """The command `holdfast`."""
+    made = LazyCommands(
+        features,
+        name="holdfast",
+        help="One durable memory and one set of governed tools for every AI agent on your team.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    click.version_option(__version__, prog_name="holdfast")(made)
+    return made
