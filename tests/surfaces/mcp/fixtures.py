@@ -1,7 +1,6 @@
 """Owns the catalog that the MCP conformance suite asks for. Only tests hand it to the surface."""
 
 import asyncio
-import base64
 import json
 import warnings
 from collections.abc import Awaitable, Callable
@@ -42,65 +41,7 @@ from holdfast.core.tools import tool
 from holdfast.surfaces.mcp.content.asking import InputNeeded
 from holdfast.surfaces.mcp.content.tools import Context
 from holdfast.surfaces.mcp.transport.live import Change, Live
-
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-WAV = base64.b64encode(
-    b"RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00@\x1f\x00\x00\x80>\x00\x00\x02\x00\x10\x00"
-    b"data\x00\x00\x00\x00"
-).decode()
-NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
-NAME_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-JSON_SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "$defs": {
-        "address": {
-            "$anchor": "addressDef",
-            "type": "object",
-            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
-        }
-    },
-    "properties": {
-        "name": {"type": "string"},
-        "address": {"$ref": "#/$defs/address"},
-        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-        "phone": {"type": "string"},
-        "email": {"type": "string"},
-    },
-    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-    "then": {"required": ["phone"]},
-    "else": {"required": ["email"]},
-    "additionalProperties": False,
-}
-DEFAULTS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "default": "John Doe"},
-        "age": {"type": "integer", "default": 30},
-        "score": {"type": "number", "default": 95.5},
-        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-        "verified": {"type": "boolean", "default": True},
-    },
-    "required": [],
-}
-_OPTIONS = ["option1", "option2", "option3"]
-_TITLED = [{"const": f"value{n}", "title": f"{word} Option"} for n, word in ((1, "First"), (2, "Second"), (3, "Third"))]
-ENUMS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "untitledSingle": {"type": "string", "enum": _OPTIONS},
-        "titledSingle": {"type": "string", "oneOf": _TITLED},
-        "legacyEnum": {
-            "type": "string",
-            "enum": ["opt1", "opt2", "opt3"],
-            "enumNames": ["Option One", "Option Two", "Option Three"],
-        },
-        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": _OPTIONS}},
-        "titledMulti": {"type": "array", "items": {"anyOf": _TITLED}},
-    },
-    "required": [],
-}
+from tests.surfaces.mcp.fixture_data import DEFAULTS, ENUMS, JSON_SCHEMA, NAME_SCHEMA, NO_ARGUMENTS, PNG, WAV
 
 Handler = Callable[[Context, CallToolRequestParams], Awaitable[CallToolResult | InputRequiredResult]]
 
