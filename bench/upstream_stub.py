@@ -9,7 +9,7 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from holdfast.engines.llm.remote.connection import Connections
+from holdfast.engines.llm.remote.connection import UpstreamConnections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 
 CHUNKS = 50
@@ -91,7 +91,7 @@ class Floor:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._upstream is None:
-            self._upstream = Upstream(self._spec, Connections())
+            self._upstream = Upstream(self._spec, UpstreamConnections())
         body, more = b"", True
         while more:
             message = await receive()

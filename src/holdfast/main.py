@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.surfaces.cli.frame import Entry
+from holdfast.surfaces.cli.frame import ProgramEntry
 from holdfast.surfaces.cli.root import Listing, command_line
 
 if TYPE_CHECKING:
@@ -40,4 +40,4 @@ cli = command_line(_commands)
 
 def main() -> None:
     """`holdfast`, alias `xeroctl`."""
-    cli(obj=Entry(_opens, _serves))
+    cli(obj=ProgramEntry(_opens, _serves))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engines.calculator import MAX_CHARACTERS, Answer, BadExpression, evaluate
+from holdfast.engines.calculator import MAX_CHARACTERS, BadExpression, Calculated, evaluate
 from tests.support.properties import examples
 
 
@@ -46,8 +46,8 @@ def test_an_expression_has_its_value(expression: str, result: float) -> None:
 
 
 def test_integers_stay_exact_and_say_so_where_json_would_round() -> None:
-    assert evaluate("2^64 + 1") == Answer("2^64 + 1", float(2**64), exact="18446744073709551617")
-    assert evaluate("2^53 - 1") == Answer("2^53 - 1", 2**53 - 1)
+    assert evaluate("2^64 + 1") == Calculated("2^64 + 1", float(2**64), exact="18446744073709551617")
+    assert evaluate("2^53 - 1") == Calculated("2^53 - 1", 2**53 - 1)
     assert evaluate("3^600 / 3^599").result == 3
     assert evaluate("2^0.5 * 0").digits == "0"
 

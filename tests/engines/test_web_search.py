@@ -11,7 +11,7 @@ from holdfast.engines.web_search.backends import backend as chosen
 from holdfast.engines.web_search.brave import Brave
 from holdfast.engines.web_search.engine import CHARACTERS, WebSearch
 from holdfast.engines.web_search.keyless import Keyless
-from holdfast.engines.web_search.model import Result
+from holdfast.engines.web_search.model import WebHit
 from holdfast.engines.web_search.searxng import SearXNG
 from holdfast.engines.web_search.tavily import Tavily
 from tests.fakes.web import Names, Site, html, site
@@ -60,7 +60,7 @@ async def test_searxng_gives_answer_abstract_results_and_the_two_top_pages(web: 
         "SearXNG",
     )
     assert [result.title for result in found.results] == ["One", "Two", "Three"]
-    assert found.results[0] == Result("One", web.url("/one"), "first & best")
+    assert found.results[0] == WebHit("One", web.url("/one"), "first & best")
     assert [page.url for page in found.fetched_pages] == [web.url("/one"), web.url("/two")]
     assert all(CHARACTERS // 2 - 5 <= len(page.content) <= CHARACTERS // 2 for page in found.fetched_pages)
     await reader.read(web.url("/one"))
@@ -102,7 +102,7 @@ async def test_tavily_speaks_its_format_and_its_limits_are_told() -> None:
         fake.results = [{"title": "T", "url": "https://e.example/", "content": "text", "score": 0.9}]
         fake.short_answer = "Twice a day."
         found = await Tavily(Guard(), KEY, fake.url).search("tides", 5)
-        assert (found.answer, found.results) == ("Twice a day.", (Result("T", "https://e.example/", "text"),))
+        assert (found.answer, found.results) == ("Twice a day.", (WebHit("T", "https://e.example/", "text"),))
         with pytest.raises(UpstreamFailed, match="refused our credential"):
             await Tavily(Guard(), "wrong", fake.url).search("tides", 5)
         for status in (429, 432):
@@ -160,7 +160,7 @@ async def test_the_keyless_search_reads_ddgs_results(monkeypatch: pytest.MonkeyP
 
     hits = [{"title": "T", "href": "https://e.example/", "body": "text"}, {"title": "no address"}]
     monkeypatch.setattr(keyless, "_ask", lambda query, count: hits)
-    assert (await Keyless().search("x", 5)).results == (Result("T", "https://e.example/", "text"),)
+    assert (await Keyless().search("x", 5)).results == (WebHit("T", "https://e.example/", "text"),)
 
 
 async def test_a_back_end_is_chosen_by_name_and_not_without_what_it_needs() -> None:

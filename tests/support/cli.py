@@ -15,7 +15,7 @@ from holdfast.core.settings import Settings, load
 from holdfast.features.identity.service import local_principal
 from holdfast.main import cli
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.cli.frame import Entry
+from holdfast.surfaces.cli.frame import ProgramEntry
 from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, build_services, first_start, open_local
 
@@ -28,7 +28,7 @@ class Cli:
 
     def run(self, *words: str | Path, input: str | None = None) -> Result:
         """One command as it is called."""
-        entry = Entry(self._opens, _never)
+        entry = ProgramEntry(self._opens, _never)
         given = [str(word) for word in (*words, "--data-dir", self._path.parent)]
         return CliRunner().invoke(cli, given, obj=entry, catch_exceptions=False, input=input)
 
@@ -61,7 +61,7 @@ class OperatorCli:
 
     def run(self, *words: str | Path, given: str = "") -> Result:
         """One command as it is called."""
-        entry = Entry(self._opens, _never)
+        entry = ProgramEntry(self._opens, _never)
         return CliRunner().invoke(cli, [*map(str, words)], obj=entry, input=given, catch_exceptions=False)
 
     def json(self, *words: str | Path) -> Any:

@@ -31,7 +31,7 @@ class BadExpression(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Calculated:
     """A number as JSON can carry it, and its digits where JSON's double would round them."""
 
     expression: str
@@ -48,18 +48,18 @@ class Answer:
         return repr(self.result)
 
 
-def evaluate(expression: str) -> Answer:
+def evaluate(expression: str) -> Calculated:
     """The value of an expression of `+ - * / ^`, parentheses, twelve functions, `pi` and `e`."""
     if len(expression) > MAX_CHARACTERS:
         raise BadExpression(f"longer than {MAX_CHARACTERS:,} characters", MAX_CHARACTERS + 1)
     value = _Parser(expression).parse()
     if isinstance(value, float):
-        return Answer(expression, value + 0.0)  # adding zero turns -0.0 into 0.0
+        return Calculated(expression, value + 0.0)  # adding zero turns -0.0 into 0.0
     if value.denominator != 1:
-        return Answer(expression, float(value))
+        return Calculated(expression, float(value))
     if abs(value.numerator) <= _SAFE_INTEGER:
-        return Answer(expression, value.numerator)
-    return Answer(expression, float(value), exact=str(value.numerator))
+        return Calculated(expression, value.numerator)
+    return Calculated(expression, float(value), exact=str(value.numerator))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.features.usage.window import Windows
 from holdfast.storage.database import Database
-from holdfast.surfaces.http.admission import LimitedGate
+from holdfast.surfaces.http.admission import LimitedCallers
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.keystone import KeystoneSettings, KeystoneSurface
 
@@ -18,7 +18,7 @@ def build_keystone(
     """The endpoint for agents that ask about repositories."""
     windows = Windows(parts[Database], clock or SystemClock())
     return KeystoneSurface(
-        gate=LimitedGate(authenticator, windows, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
+        gate=LimitedCallers(authenticator, windows, settings.mcp_rate_limit_per_minute, "mcp", bucket="keystone"),
         gateway=parts[Gateway],
         clients=parts[Clients],
         settings=KeystoneSettings(

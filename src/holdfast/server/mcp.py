@@ -13,7 +13,7 @@ from holdfast.features.knowledge.service import WorkspaceKnowledge
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
-from holdfast.surfaces.http.admission import LimitedGate
+from holdfast.surfaces.http.admission import LimitedCallers
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
@@ -33,7 +33,7 @@ def build_mcp(
     """The endpoint for agents."""
 
     return McpSurface(
-        gate=LimitedGate(authenticator, parts[Limiter], settings.mcp_calls_per_minute, "mcp"),
+        gate=LimitedCallers(authenticator, parts[Limiter], settings.mcp_calls_per_minute, "mcp"),
         workspaces=parts[Workspaces],
         project_exists=parts[Identity].project_exists,
         gateway=gateway,

@@ -15,7 +15,7 @@ from holdfast.features.turns.service import EndpointTurns
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.surfaces.http.admission import LimitedGate, ProjectDoor
+from holdfast.surfaces.http.admission import LimitedCallers, ProjectAdmission
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.openai.chat import ChatCompletions
 from holdfast.surfaces.openai.embeddings import Embeddings
@@ -32,9 +32,9 @@ EMBEDDED_EMBEDDER = "all-MiniLM-L6-v2"
 
 def build_openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> OpenAiSurface:
     """The endpoint for chat clients."""
-    gate = LimitedGate(authenticator, parts[Limiter], settings.chat_requests_per_minute, "chat")
+    gate = LimitedCallers(authenticator, parts[Limiter], settings.chat_requests_per_minute, "chat")
     return OpenAiSurface(
-        ProjectDoor(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
+        ProjectAdmission(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
         parts[EndpointModels],
         routes(parts, settings.embeddings_model or EMBEDDED_EMBEDDER),
         max_body_bytes=settings.max_chat_bytes,

@@ -17,7 +17,7 @@ class ArchiveRefused(Exception):
     """The archive holds what no backup of ours holds; the text says what."""
 
 
-class Archive:
+class BackupArchive:
     """The members of a gzipped tar file, looked through once from beginning to end."""
 
     def __init__(self, file: IO[bytes]) -> None:

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from holdfast.storage.backup_archive import Archive, ArchiveRefused
+from holdfast.storage.backup_archive import ArchiveRefused, BackupArchive
 from holdfast.storage.backup_file import BackupFailed, opened_regular, refuse_altered, refuse_newer
 from holdfast.storage.postgresql import PostgresTx
 from holdfast.storage.schema import build
@@ -97,7 +97,7 @@ def load(file: Path, url: str, replace: bool, heads: Heads) -> int:
     """Put a copy into the database at the URL, all in one transaction; its schema version."""
     try:
         with opened_regular(file) as opened:
-            archive = Archive(opened)
+            archive = BackupArchive(opened)
             manifest = _read_manifest(file, archive)
             with _connected(url) as connection:
                 _make_room(connection, replace)
@@ -162,7 +162,7 @@ def _copy_statement(name: str, columns: list[str], direction: str) -> sql.Compos
     return sql.SQL("COPY {} ({}) {}").format(sql.Identifier(name), listed, sql.SQL(direction))
 
 
-def _read_manifest(file: Path, archive: Archive) -> _Manifest:
+def _read_manifest(file: Path, archive: BackupArchive) -> _Manifest:
     """What the archive says it holds, when it holds exactly that; read to its end before anything is changed."""
     manifest = _Manifest(**json.loads(archive.small(_MANIFEST, _MAX_MANIFEST)))
     if manifest.format != _FORMAT:
@@ -196,7 +196,7 @@ def _make_room(connection: Connection, replace: bool) -> None:
         connection.execute(f"DROP {row['kind']} IF EXISTS {row['name']} CASCADE".encode())
 
 
-def _fill(archive: Archive, manifest: _Manifest, connection: Connection) -> None:
+def _fill(archive: BackupArchive, manifest: _Manifest, connection: Connection) -> None:
     """Every table of ours and no other. Keys and triggers wait: rows arrive in any order, and keys are checked last."""
     ours = _tables(connection)
     for name in sorted(ours.keys() ^ manifest.tables.keys()):

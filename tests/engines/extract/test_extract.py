@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.engines.extract.chunk import MAX_TOKENS, Chunk, count_tokens
 from holdfast.engines.extract.engine import ExtractEngine
-from holdfast.engines.extract.formats import Kind, UnsupportedFormat, recognise
-from holdfast.engines.extract.model import ExtractionFailed, Limits, Summary
+from holdfast.engines.extract.formats import FileKind, UnsupportedFormat, recognise
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits, Summary
 from tests.engines.extract import files
 
 Read = Callable[[str, bytes], Awaitable[tuple[list[Chunk], Summary]]]
@@ -20,10 +20,10 @@ Read = Callable[[str, bytes], Awaitable[tuple[list[Chunk], Summary]]]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    return reader(tmp_path, Limits())
+    return reader(tmp_path, ExtractLimits())
 
 
-def reader(directory: Path, limits: Limits) -> Read:
+def reader(directory: Path, limits: ExtractLimits) -> Read:
     async def extract(filename: str, content: bytes) -> tuple[list[Chunk], Summary]:
         path = directory / "file"
         path.write_bytes(content)
@@ -168,7 +168,7 @@ async def test_a_bomb_in_an_office_file_is_refused(read: Read, bomb: Callable[[]
 
 
 async def test_reading_that_needs_too_much_memory_is_ended(tmp_path: Path) -> None:
-    read = reader(tmp_path, Limits(memory_bytes=200 * 1024 * 1024, characters=100_000_000))
+    read = reader(tmp_path, ExtractLimits(memory_bytes=200 * 1024 * 1024, characters=100_000_000))
     with pytest.raises(ExtractionFailed) as problem:
         await read("large.txt", b"word " * 20_000_000)
     assert problem.value.code in ("too_much_memory", "crashed")
@@ -176,11 +176,11 @@ async def test_reading_that_needs_too_much_memory_is_ended(tmp_path: Path) -> No
 
 @pytest.mark.slow
 async def test_reading_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    read = reader(tmp_path, Limits(cpu_seconds=1))
+    read = reader(tmp_path, ExtractLimits(cpu_seconds=1))
     with pytest.raises(ExtractionFailed) as problem:
         await read("large.py", b"x = [1, 2, 3]\n" * 140_000)
     assert problem.value.code == "too_slow"
-    read = reader(tmp_path, Limits(wall_seconds=0.05))
+    read = reader(tmp_path, ExtractLimits(wall_seconds=0.05))
     with pytest.raises(ExtractionFailed, match="longer than"):
         await read("large.py", b"x = [1, 2, 3]\n" * 100_000)
 
@@ -189,7 +189,7 @@ async def test_a_reader_that_is_not_wanted_any_more_is_ended(tmp_path: Path) -> 
     path = tmp_path / "file"
     path.write_bytes(b"some words in a line\n\n" * 500_000)
     before = {child.pid for child in psutil.Process().children()}
-    async with aclosing(ExtractEngine().extract(path, Kind("text"))) as values:
+    async with aclosing(ExtractEngine().extract(path, FileKind("text"))) as values:
         await anext(values)
         child = next(child for child in psutil.Process().children() if child.pid not in before)
     assert not child.is_running()
@@ -200,7 +200,7 @@ async def test_the_reader_sees_none_of_the_servers_environment(tmp_path: Path, m
     path = tmp_path / "file"
     path.write_bytes(b"some words in a line\n\n" * 500_000)
     before = {child.pid for child in psutil.Process().children()}
-    async with aclosing(ExtractEngine().extract(path, Kind("text"))) as values:
+    async with aclosing(ExtractEngine().extract(path, FileKind("text"))) as values:
         await anext(values)
         child = next(child for child in psutil.Process().children() if child.pid not in before)
         assert "HOLDFAST_TEST_SECRET" not in child.environ()
@@ -239,11 +239,11 @@ print(apart, reached, wrote)
 
 
 async def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:
-    read = reader(tmp_path, Limits(characters=10_000))
+    read = reader(tmp_path, ExtractLimits(characters=10_000))
     chunks, summary = await read("long.txt", "Grüße an alle. ".encode() * 5_000)
     assert summary.truncated
     assert sum(len(chunk.text) for chunk in chunks) <= 10_000
-    read = reader(tmp_path, Limits(chunks=3))
+    read = reader(tmp_path, ExtractLimits(chunks=3))
     chunks, summary = await read("long.txt", b"word " * 5_000)
     assert (len(chunks), summary.truncated) == (3, True)
 
@@ -256,16 +256,16 @@ async def test_megabytes_of_space_do_not_choke_the_pipe(read: Read) -> None:
 @pytest.mark.parametrize(
     ("filename", "head", "kind"),
     [
-        ("a.PDF", b"%PDF-1.7", Kind("pdf")),
-        ("wrong-name.txt", b"%PDF-1.7", Kind("pdf")),
-        ("a.md", b"# hello", Kind("markdown")),
-        ("a.tsx", b"import", Kind("code", "tsx")),
-        ("Makefile", b"all:", Kind("text")),
-        ("page", b"<!DOCTYPE HTML><p>", Kind("html")),
-        ("utf16.txt", b"\xff\xfeh\x00i\x00", Kind("text")),
+        ("a.PDF", b"%PDF-1.7", FileKind("pdf")),
+        ("wrong-name.txt", b"%PDF-1.7", FileKind("pdf")),
+        ("a.md", b"# hello", FileKind("markdown")),
+        ("a.tsx", b"import", FileKind("code", "tsx")),
+        ("Makefile", b"all:", FileKind("text")),
+        ("page", b"<!DOCTYPE HTML><p>", FileKind("html")),
+        ("utf16.txt", b"\xff\xfeh\x00i\x00", FileKind("text")),
     ],
 )
-def test_a_kind_is_told_from_name_and_beginning(filename: str, head: bytes, kind: Kind) -> None:
+def test_a_kind_is_told_from_name_and_beginning(filename: str, head: bytes, kind: FileKind) -> None:
     assert recognise(filename, "", head) == kind
 
 

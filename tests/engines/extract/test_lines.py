@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from holdfast.engines.extract.chunk import chunk_markdown, chunk_text
 from holdfast.engines.extract.code import chunk_code, parse
-from holdfast.engines.extract.lines import Numbered, number, number_markdown
+from holdfast.engines.extract.lines import NumberedPassage, number, number_markdown
 from holdfast.engines.extract.symbols import definitions
 from tests.support.properties import examples
 
 _ANY_TEXT = st.text(st.sampled_from("ab é.!?\n\t#-=`~漢 "), max_size=600)
 
 
-def _stand(text: str, passages: list[Numbered]) -> None:
+def _stand(text: str, passages: list[NumberedPassage]) -> None:
     lines = text.split("\n")
     last = 1
     for passage in passages:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import Commit, File, Head, Limits
+from holdfast.engines.git.model import BranchHead, Commit, File, Limits
 from holdfast.engines.git.transport.address import Location, parse_location
 
 
@@ -30,7 +30,7 @@ async def engine(directory: Path, limits: Limits | None = None) -> AsyncIterator
 
 
 async def walked(
-    git: GitEngine, location: Location, head: Head, *, known_head: str = "", known: Collection[str] = ()
+    git: GitEngine, location: Location, head: BranchHead, *, known_head: str = "", known: Collection[str] = ()
 ) -> Read:
     """The whole of what a walk gives."""
     read = Read([], [], [])
@@ -54,7 +54,7 @@ async def history(path: Path, directory: Path, *, branch: str = "", limits: Limi
 
 
 async def snapshot(
-    git: GitEngine, location: Location, head: Head, known: Mapping[str, str] | None = None
+    git: GitEngine, location: Location, head: BranchHead, known: Mapping[str, str] | None = None
 ) -> tuple[dict[str, File], list[str]]:
     """The files of a head by path, and the paths that went."""
     files: dict[str, File] = {}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.model import Change, GitFailed, Limits
+from holdfast.engines.git.model import FileChange, GitFailed, Limits
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, history, walked
 from tests.support.code.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
@@ -32,14 +32,14 @@ async def test_a_commit_says_who_when_what_and_which_files(tmp_path: Path) -> No
     begin, change = read.commits
     assert (begin.sha, begin.parents, begin.author, begin.email) == (first, (), AUTHOR, EMAIL)
     assert (begin.authored_at, begin.committed_at) == (BEGAN * 1000, BEGAN * 1000)
-    assert begin.changes == (Change("A", "a.txt", "", 2, 0), Change("A", "gone.txt", "", 1, 0))
+    assert begin.changes == (FileChange("A", "a.txt", "", 2, 0), FileChange("A", "gone.txt", "", 1, 0))
     assert (change.sha, change.parents, change.author) == (second, (first,), "Grace Hopper")
-    assert (change.subject, change.body) == ("Change the first file", "Because two\nwas wrong.")
+    assert (change.subject, change.body) == ("FileChange the first file", "Because two\nwas wrong.")
     assert change.message == "Change the first file\n\nBecause two\nwas wrong."
     assert change.changes == (
-        Change("M", "a.txt", "", 2, 1),
-        Change("A", "dir/b.bin", "", 0, 0),
-        Change("D", "gone.txt", "", 0, 1),
+        FileChange("M", "a.txt", "", 2, 1),
+        FileChange("A", "dir/b.bin", "", 0, 0),
+        FileChange("D", "gone.txt", "", 0, 1),
     )
 
 
@@ -71,7 +71,7 @@ async def test_a_rename_is_one_change_with_its_former_name(tmp_path: Path) -> No
     repo.rename("old/name.py", "new/name.py")
     repo.commit("Move", {"new/name.py": text + "one more\n"})
     change = (await history(repo.path, tmp_path)).commits[-1].changes
-    assert change == (Change("R", "new/name.py", "old/name.py", 1, 0),)
+    assert change == (FileChange("R", "new/name.py", "old/name.py", 1, 0),)
 
 
 async def test_renames_too_many_to_compare_are_known_by_equal_content(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_huge_file_beside_a_rename_is_never_compared(tmp_path: Path) -> 
     repo.rename("a.txt", "b.txt")
     repo.commit("Move beside something large", {"large.txt": "y\n" * 2_000})
     moved = (await history(repo.path, tmp_path, limits=Limits(file_bytes=1_000))).commits[-1]
-    assert moved.changes == (Change("R", "b.txt", "a.txt", 0, 0), Change("A", "large.txt", "", 0, 0))
+    assert moved.changes == (FileChange("R", "b.txt", "a.txt", 0, 0), FileChange("A", "large.txt", "", 0, 0))
 
 
 async def test_changes_beyond_the_limit_are_counted(tmp_path: Path) -> None:

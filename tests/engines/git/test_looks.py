@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.errors import NotFound
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import GitFailed, Head, Tag, TreeEntry
+from holdfast.engines.git.model import BranchHead, GitFailed, Tag, TreeEntry
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine
 from tests.support.code.git import BEGAN, GitRepo, has_git
@@ -33,7 +33,7 @@ def repo(tmp_path: Path) -> GitRepo:
     return GitRepo(tmp_path / "repo")
 
 
-async def _head(git: GitEngine, path: Path, branch: str = "") -> Head:
+async def _head(git: GitEngine, path: Path, branch: str = "") -> BranchHead:
     return await git.fetch("repo_1", parse_location(str(path)), branch=branch)
 
 
@@ -165,19 +165,19 @@ async def test_where_a_repository_stands(git: GitEngine, repo: GitRepo, tmp_path
     first = repo.commit("Begin", {"a": "1"})
     repo.checkout("feature/x", create=True)
     second = repo.commit("Next", {"a": "2"})
-    assert (await _head(git, repo.path)) == Head("feature/x", second)
-    assert (await _head(git, repo.path, "main")) == Head("main", first)
+    assert (await _head(git, repo.path)) == BranchHead("feature/x", second)
+    assert (await _head(git, repo.path, "main")) == BranchHead("main", first)
     with pytest.raises(GitFailed, match="no branch 'nope'; it has feature/x, main"):
         await _head(git, repo.path, "nope")
     repo.checkout(first)
-    assert (await _head(git, repo.path)) == Head("HEAD", first)
-    assert (await _head(git, repo.path, "HEAD")) == Head("HEAD", first)
+    assert (await _head(git, repo.path)) == BranchHead("HEAD", first)
+    assert (await _head(git, repo.path, "HEAD")) == BranchHead("HEAD", first)
     clone = GitRepo.clone(repo, tmp_path / "clone")
     assert (await _head(git, clone.path, "feature/x")).commit == second
     clone.run("remote", "set-url", "origin", "https://robot:s3cret@h.example/r.git")
     assert (await _head(git, clone.path, "main")).origin == "https://h.example/r.git"
     repo.run("worktree", "add", "-q", "-f", str(tmp_path / "linked"), "main")
-    assert (await _head(git, tmp_path / "linked")) == Head("main", first)
+    assert (await _head(git, tmp_path / "linked")) == BranchHead("main", first)
     bare = GitRepo.clone(repo, tmp_path / "bare.git", "--bare")
     bare.run("symbolic-ref", "HEAD", "refs/heads/never-pushed")
     assert (await _head(git, bare.path)).branch == "main"

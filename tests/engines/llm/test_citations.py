@@ -5,11 +5,13 @@ import json
 import pytest
 
 from holdfast.core.tools.outcome import Outcome
-from holdfast.engines.llm.citations import CitationCheck, Source, Sources, bibliography
+from holdfast.engines.llm.citations import CitationCheck, ReadSource, Sources, bibliography
 from holdfast.engines.llm.model import CallEvent
 
-HERONS = Source(1, "Herons", "https://birds.test/herons", "Grey herons nest in April.\nThey eat “small” fish – mostly.")
-TIDES = Source(2, "Tides", "https://sea.test/", "The tide turns twice a day, and the moon *drives* it.")
+HERONS = ReadSource(
+    1, "Herons", "https://birds.test/herons", "Grey herons nest in April.\nThey eat “small” fish – mostly."
+)
+TIDES = ReadSource(2, "Tides", "https://sea.test/", "The tide turns twice a day, and the moon *drives* it.")
 BOTH = {1: HERONS, 2: TIDES}
 
 

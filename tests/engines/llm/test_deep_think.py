@@ -12,8 +12,8 @@ from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.budget import Budgeted
 from holdfast.engines.llm.extractive.embedded import HINT, Extractive
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import LoopRequest, LoopTool, Model
-from holdfast.engines.llm.research.deep_think import SUBTASK_TOKENS, DeepThink, Kept
+from holdfast.engines.llm.model import LanguageModel, LoopRequest, LoopTool
+from holdfast.engines.llm.research.deep_think import SUBTASK_TOKENS, DeepThink, WrittenArtifact
 from holdfast.engines.llm.research.planning import plain_plan, read_plan, targets
 from tests.engines.llm.turns import Heard, tool, upstream
 from tests.fakes.llm.model import Turn, calls, says
@@ -42,10 +42,10 @@ class Memo:
     async def save(self, state: Json) -> None:
         self.state = json.loads(json.dumps(state))
 
-    async def keep(self, part: str, title: str, content: str) -> Kept:
+    async def keep(self, part: str, title: str, content: str) -> WrittenArtifact:
         name = f"deep-think-{part or 'report'}.md"
         self.kept[name] = content
-        return Kept(name, title, 1)
+        return WrittenArtifact(name, title, 1)
 
     async def finish(self) -> None:
         self.state = None
@@ -63,7 +63,11 @@ def asking(question: str = QUESTION, **more: Any) -> Json:
 
 
 async def think(
-    model: Model, tools: Sequence[LoopTool] = (), memo: Memo | None = None, body: Json | None = None, **more: Any
+    model: LanguageModel,
+    tools: Sequence[LoopTool] = (),
+    memo: Memo | None = None,
+    body: Json | None = None,
+    **more: Any,
 ) -> Heard:
     """A research to its end; the whole stream has to be grammatical."""
     heard = Heard()
@@ -73,7 +77,7 @@ async def think(
     return heard
 
 
-async def failing(model: Model, tools: Sequence[LoopTool], memo: Memo) -> tuple[Heard, HoldfastError]:
+async def failing(model: LanguageModel, tools: Sequence[LoopTool], memo: Memo) -> tuple[Heard, HoldfastError]:
     heard = Heard()
     with pytest.raises(HoldfastError) as caught:
         async for event in DeepThink(Loop()).run(model, LoopRequest(asking(), tools), memo):

@@ -10,7 +10,7 @@ from holdfast.core.errors import UpstreamFailed
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.calculator import evaluate
 from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, Extractive
-from holdfast.engines.llm.extractive.extracts import Passage
+from holdfast.engines.llm.extractive.extracts import QuotedPassage
 from holdfast.engines.llm.extractive.rules import find_sum, wanted_calls
 from holdfast.engines.llm.model import LoopTool
 from tests.engines.llm.turns import client_tool, hear
@@ -18,12 +18,12 @@ from tests.engines.llm.turns import client_tool, hear
 Json = dict[str, Any]
 
 KNOWN = [
-    Passage("Deploys", "Deploys happen on Tuesday mornings. Ask Mira before a hotfix.", "mem_1"),
-    Passage("Kitchen", "The coffee machine is descaled monthly.", "mem_2"),
+    QuotedPassage("Deploys", "Deploys happen on Tuesday mornings. Ask Mira before a hotfix.", "mem_1"),
+    QuotedPassage("Kitchen", "The coffee machine is descaled monthly.", "mem_2"),
 ]
 
 
-async def knowledge(question: str) -> Sequence[Passage]:
+async def knowledge(question: str) -> Sequence[QuotedPassage]:
     return KNOWN
 
 
@@ -52,8 +52,8 @@ async def test_an_answer_quotes_the_knowledge_and_cites_it() -> None:
 async def test_a_question_that_was_kept_is_no_answer_to_it() -> None:
     question = "When do deploys happen?"
 
-    async def with_report(_: str) -> Sequence[Passage]:
-        return [Passage("Report", f"# {question}\n\nFindings: {question}\n\nNothing was found.", "art_1"), *KNOWN]
+    async def with_report(_: str) -> Sequence[QuotedPassage]:
+        return [QuotedPassage("Report", f"# {question}\n\nFindings: {question}\n\nNothing was found.", "art_1"), *KNOWN]
 
     heard = await hear(Extractive(with_report), [], ask(question))
     assert heard.text.startswith("- Deploys happen on Tuesday mornings. [1]\n\nSources:\n[1] Deploys (mem_1)")

@@ -13,7 +13,7 @@ from holdfast.core.jsontext import loads_strange
 from holdfast.engines.llm import assembly
 from holdfast.engines.llm.assembly import Assembly, add_usage
 from holdfast.engines.llm.model import Json
-from holdfast.engines.llm.remote.names import Names, needs_rewriting
+from holdfast.engines.llm.remote.names import ToolNames, needs_rewriting
 from holdfast.engines.llm.remote.sse import Events, LineTooLong
 from tests.engines.llm.turns import client_tool
 from tests.fakes.llm.model import Turn, calls
@@ -114,7 +114,7 @@ def test_usage_adds_up_by_field() -> None:
 @examples(60)
 @given(st.lists(st.text(min_size=1, max_size=100), max_size=8))
 def test_every_name_goes_out_strict_and_distinct_and_comes_back(names: list[str]) -> None:
-    made = Names(names)
+    made = ToolNames(names)
     outward = [made.outward(name) for name in dict.fromkeys(names)]
     assert len(set(outward)) == len(outward)
     assert all(

@@ -11,7 +11,7 @@ import uvloop
 
 from holdfast.core.errors import Invalid, UpstreamFailed
 from holdfast.engines.fetch.network.url import parse_url
-from holdfast.engines.llm.remote.connection import Connections, Timeouts, parse_base_url
+from holdfast.engines.llm.remote.connection import Timeouts, UpstreamConnections, parse_base_url
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from tests.fakes.flood import flood
@@ -24,13 +24,13 @@ SHORT = Timeouts(first_byte_seconds=1.0, idle_seconds=1.0)
 
 
 @pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    made = Connections()
+async def connections() -> AsyncIterator[UpstreamConnections]:
+    made = UpstreamConnections()
     yield made
     await made.aclose()
 
 
-def upstream(fake: FakeModel, connections: Connections, timeouts: Timeouts | None = None) -> Upstream:
+def upstream(fake: FakeModel, connections: UpstreamConnections, timeouts: Timeouts | None = None) -> Upstream:
     return Upstream(
         UpstreamSpec(fake.url, "fake-model", credential(KEY, fake.url), timeouts=timeouts or Timeouts()), connections
     )
@@ -42,7 +42,7 @@ async def text_of(asked: Upstream, body: dict[str, Any] = BODY) -> str:
     )
 
 
-async def test_a_stream_comes_as_parsed_chunks_and_asks_for_usage(connections: Connections) -> None:
+async def test_a_stream_comes_as_parsed_chunks_and_asks_for_usage(connections: UpstreamConnections) -> None:
     async with model(says("Hello there.", extra={"x_new_field": {"deep": 1}})) as fake:
         chunks = [chunk async for chunk in upstream(fake, connections).stream({**BODY, "seed": 7})]
     assert "".join(c["delta"].get("content", "") for chunk in chunks for c in chunk["choices"]) == "Hello there."
@@ -54,7 +54,7 @@ async def test_a_stream_comes_as_parsed_chunks_and_asks_for_usage(connections: C
     assert fake.refused == []
 
 
-async def test_connections_are_kept_and_used_again(connections: Connections) -> None:
+async def test_connections_are_kept_and_used_again(connections: UpstreamConnections) -> None:
     async with model() as fake:
         asked = upstream(fake, connections)
         for _ in range(20):
@@ -65,7 +65,7 @@ async def test_connections_are_kept_and_used_again(connections: Connections) -> 
 
 def test_uvloop_serves_as_well_as_asyncio() -> None:
     async def ask() -> tuple[str, int]:
-        connections = Connections()
+        connections = UpstreamConnections()
         async with model(says("Hello there.")) as fake:
             text = await text_of(upstream(fake, connections))
             await text_of(upstream(fake, connections))
@@ -76,7 +76,7 @@ def test_uvloop_serves_as_well_as_asyncio() -> None:
         assert thread.submit(uvloop.run, ask()).result(60) == ("Hello there.", 1)
 
 
-async def test_a_kept_connection_that_its_server_closed_is_replaced_silently(connections: Connections) -> None:
+async def test_a_kept_connection_that_its_server_closed_is_replaced_silently(connections: UpstreamConnections) -> None:
     async with model() as fake:
         fake.close_each = True
         asked = upstream(fake, connections)
@@ -85,7 +85,7 @@ async def test_a_kept_connection_that_its_server_closed_is_replaced_silently(con
         assert len(fake.requests) == 5
 
 
-async def test_a_relay_passes_bytes_status_and_unknown_headers_untouched(connections: Connections) -> None:
+async def test_a_relay_passes_bytes_status_and_unknown_headers_untouched(connections: UpstreamConnections) -> None:
     async with model(says("One two three.", headers={"x-ratelimit-left": "9", "set-cookie": "a=b"})) as fake:
         headers = {b"content-type": b"application/json", b"authorization": b"Bearer ours", b"cookie": b"s=1"}
         answer = await upstream(fake, connections).relay("POST", "/chat/completions", headers, {**BODY, "stream": True})
@@ -101,7 +101,7 @@ async def test_a_relay_passes_bytes_status_and_unknown_headers_untouched(connect
     assert "cookie" not in fake.headers[0]
 
 
-async def test_a_relay_passes_an_error_answer_on(connections: Connections) -> None:
+async def test_a_relay_passes_an_error_answer_on(connections: UpstreamConnections) -> None:
     async with model(Turn(status=418, body={"error": {"message": "I am a teapot"}})) as fake:
         answer = await upstream(fake, connections).relay("GET", "/models", {}, None)
         assert answer.status == 418
@@ -109,7 +109,7 @@ async def test_a_relay_passes_an_error_answer_on(connections: Connections) -> No
         assert fake.paths == ["GET /v1/models"]
 
 
-async def test_dotted_names_go_out_rewritten_and_come_back_whole(connections: Connections) -> None:
+async def test_dotted_names_go_out_rewritten_and_come_back_whole(connections: UpstreamConnections) -> None:
     body = {
         **BODY,
         "messages": [
@@ -148,26 +148,26 @@ async def test_dotted_names_go_out_rewritten_and_come_back_whole(connections: Co
     assert body["tools"][0]["function"]["name"] == "repo.read"
 
 
-async def test_an_upstream_that_does_not_stream_is_read_whole(connections: Connections) -> None:
+async def test_an_upstream_that_does_not_stream_is_read_whole(connections: UpstreamConnections) -> None:
     async with model(Turn(body=says("All at once.").whole())) as fake:
         assert await text_of(upstream(fake, connections)) == "All at once."
 
 
 @pytest.mark.parametrize("turn", [says("a b c d", cut_after=3), says("a b c d", end_after=3)])
-async def test_a_stream_cut_in_the_middle_is_an_error_not_an_end(connections: Connections, turn: Turn) -> None:
+async def test_a_stream_cut_in_the_middle_is_an_error_not_an_end(connections: UpstreamConnections, turn: Turn) -> None:
     async with model(turn) as fake:
         with pytest.raises(UpstreamCut):
             await text_of(upstream(fake, connections))
 
 
-async def test_a_stream_that_finished_without_done_is_whole(connections: Connections) -> None:
+async def test_a_stream_that_finished_without_done_is_whole(connections: UpstreamConnections) -> None:
     async with model(says("a b", done=False)) as fake:
         assert await text_of(upstream(fake, connections)) == "a b"
 
 
 @pytest.mark.parametrize("turn", [Turn(silent=True), Turn(drip=True), says("abc", stall_after=2)])
 async def test_half_open_dripping_and_stalled_upstreams_are_left_after_their_limit(
-    connections: Connections, turn: Turn
+    connections: UpstreamConnections, turn: Turn
 ) -> None:
     async with model(turn) as fake:
         with pytest.raises(UpstreamTimeout):
@@ -176,7 +176,7 @@ async def test_half_open_dripping_and_stalled_upstreams_are_left_after_their_lim
     assert connections.open == 0
 
 
-async def test_closing_the_stream_hangs_up(connections: Connections) -> None:
+async def test_closing_the_stream_hangs_up(connections: UpstreamConnections) -> None:
     async with model(says("abc", stall_after=2)) as fake:
         stream = upstream(fake, connections).stream(BODY)
         await anext(stream)
@@ -185,7 +185,7 @@ async def test_closing_the_stream_hangs_up(connections: Connections) -> None:
         assert connections.open == 0
 
 
-async def test_cancelling_while_the_upstream_thinks_hangs_up(connections: Connections) -> None:
+async def test_cancelling_while_the_upstream_thinks_hangs_up(connections: UpstreamConnections) -> None:
     async with model(Turn(silent=True)) as fake:
         task = asyncio.create_task(text_of(upstream(fake, connections)))
         await asyncio.wait_for(fake.asked.wait(), 30)
@@ -195,7 +195,7 @@ async def test_cancelling_while_the_upstream_thinks_hangs_up(connections: Connec
         await asyncio.wait_for(fake.hung_up.wait(), 30)
 
 
-async def test_a_refusal_keeps_its_status_words_and_time_to_wait(connections: Connections) -> None:
+async def test_a_refusal_keeps_its_status_words_and_time_to_wait(connections: UpstreamConnections) -> None:
     busy = Turn(status=429, headers={"retry-after": "7"}, body={"error": {"message": "Slow down."}})
     async with model(busy) as fake:
         with pytest.raises(UpstreamRefused) as caught:
@@ -205,7 +205,7 @@ async def test_a_refusal_keeps_its_status_words_and_time_to_wait(connections: Co
     assert "Slow down." in caught.value.message
 
 
-async def test_a_refused_credential_is_told_without_the_upstreams_words(connections: Connections) -> None:
+async def test_a_refused_credential_is_told_without_the_upstreams_words(connections: UpstreamConnections) -> None:
     async with model(Turn(status=401, body={"error": {"message": f"bad key {KEY}"}})) as fake:
         with pytest.raises(UpstreamRefused) as caught:
             await text_of(upstream(fake, connections))
@@ -224,14 +224,14 @@ async def test_a_refused_credential_is_told_without_the_upstreams_words(connecti
         b"HTTP/1.1 200 OK\r\n" + b"x-long: " + b"a" * 100_000 + b"\r\n\r\n",
     ],
 )
-async def test_nonsense_is_an_upstream_failure(connections: Connections, raw: bytes) -> None:
+async def test_nonsense_is_an_upstream_failure(connections: UpstreamConnections, raw: bytes) -> None:
     async with model(Turn(raw=raw)) as fake:
         with pytest.raises(UpstreamFailed):
             await text_of(upstream(fake, connections))
     assert connections.open == 0
 
 
-async def test_an_interim_answer_is_passed_over(connections: Connections) -> None:
+async def test_an_interim_answer_is_passed_over(connections: UpstreamConnections) -> None:
     body = json.dumps(says("ok").whole()).encode()
     raw = (
         b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -241,7 +241,7 @@ async def test_an_interim_answer_is_passed_over(connections: Connections) -> Non
         assert await text_of(upstream(fake, connections)) == "ok"
 
 
-async def test_an_answer_faster_than_its_reader_waits_in_the_sockets(connections: Connections) -> None:
+async def test_an_answer_faster_than_its_reader_waits_in_the_sockets(connections: UpstreamConnections) -> None:
     many = [{"choices": [{"index": 0, "delta": {"content": "x" * 60_000}}]} for _ in range(200)]
     async with model(Turn(chunks=many)) as fake:
         answer = await upstream(fake, connections).relay("POST", "/chat/completions", {}, {**BODY, "stream": True})
@@ -254,7 +254,7 @@ async def test_an_answer_faster_than_its_reader_waits_in_the_sockets(connections
     assert largest < 1_000_000
 
 
-async def test_nobody_listening_is_unreachable(connections: Connections) -> None:
+async def test_nobody_listening_is_unreachable(connections: UpstreamConnections) -> None:
     async with model() as fake:
         asked = upstream(fake, connections)
     with pytest.raises(UpstreamUnreachable):
@@ -276,7 +276,7 @@ async def test_an_address_that_is_refused_is_never_connected_to() -> None:
         judged.append(address)
         return "private"
 
-    connections = Connections(refuse)
+    connections = UpstreamConnections(refuse)
     async with model() as fake:
         with pytest.raises(UpstreamFailed, match="may not be used: private"):
             await text_of(upstream(fake, connections))
@@ -284,7 +284,7 @@ async def test_an_address_that_is_refused_is_never_connected_to() -> None:
     assert judged == ["127.0.0.1"]
 
 
-async def test_a_path_or_header_can_not_break_out_of_its_line(connections: Connections) -> None:
+async def test_a_path_or_header_can_not_break_out_of_its_line(connections: UpstreamConnections) -> None:
     async with model() as fake:
         asked = upstream(fake, connections)
         with pytest.raises(Invalid):
@@ -294,7 +294,7 @@ async def test_a_path_or_header_can_not_break_out_of_its_line(connections: Conne
     assert fake.requests == []
 
 
-async def test_an_answer_that_drips_for_ever_ends_with_its_time(connections: Connections) -> None:
+async def test_an_answer_that_drips_for_ever_ends_with_its_time(connections: UpstreamConnections) -> None:
     """Each byte is progress; only the time in all ends it."""
     async with flood() as water:
         spec = UpstreamSpec(water.url("/drips"), "m", timeouts=Timeouts(idle_seconds=30.0, total_seconds=0.8))

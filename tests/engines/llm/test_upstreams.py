@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import RateLimited
-from holdfast.engines.llm.remote.connection import Connections, Timeouts
+from holdfast.engines.llm.remote.connection import Timeouts, UpstreamConnections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.remote.upstreams import Upstreams
 from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
@@ -34,7 +34,7 @@ class Time:
 
 
 class World:
-    def __init__(self, connections: Connections, fakes: list[FakeModel]) -> None:
+    def __init__(self, connections: UpstreamConnections, fakes: list[FakeModel]) -> None:
         self.time = Time()
         self.first, self.second = fakes
         self._connections = connections
@@ -60,7 +60,7 @@ class World:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    connections = Connections()
+    connections = UpstreamConnections()
     async with model() as first, model() as second:
         first.otherwise, second.otherwise = says("first"), says("second")
         yield World(connections, [first, second])
@@ -188,7 +188,7 @@ async def test_cancelling_during_a_pause_ends_it(world: World) -> None:
         paused.set()
         await asyncio.Event().wait()
 
-    connections = Connections()
+    connections = UpstreamConnections()
     asked = Upstreams(
         [Upstream(UpstreamSpec(world.first.url, "first", credential(KEY, world.first.url)), connections)], sleep=forever
     )
@@ -203,7 +203,7 @@ async def test_cancelling_during_a_pause_ends_it(world: World) -> None:
 async def test_nobody_there_is_unreachable() -> None:
     async with model() as fake:
         url = fake.url
-    connections = Connections()
+    connections = UpstreamConnections()
     time = Time()
     asked = Upstreams([Upstream(UpstreamSpec(url, "gone"), connections)], now=time.now, sleep=time.sleep)
     with pytest.raises(UpstreamUnreachable):

@@ -7,8 +7,17 @@ from typing import Any
 
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, LoopEvent, LoopRequest, LoopTool, Model, SideEvent
-from holdfast.engines.llm.remote.connection import Connections
+from holdfast.engines.llm.model import (
+    CallEvent,
+    ChunkEvent,
+    Done,
+    LanguageModel,
+    LoopEvent,
+    LoopRequest,
+    LoopTool,
+    SideEvent,
+)
+from holdfast.engines.llm.remote.connection import UpstreamConnections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 from tests.fakes.llm.model import KEY, FakeModel, Turn, model
 from tests.support.access.credentials import credential
@@ -78,14 +87,14 @@ def client_tool(name: str) -> Json:
 @asynccontextmanager
 async def upstream(*script: Turn) -> AsyncIterator[tuple[FakeModel, Upstream]]:
     """A fake and the way to it; at the end it must have refused nothing."""
-    connections = Connections()
+    connections = UpstreamConnections()
     async with model(*script) as fake:
         yield fake, Upstream(UpstreamSpec(fake.url, "fake-model", credential(KEY, fake.url)), connections)
         await connections.aclose()
     assert fake.refused == []
 
 
-async def hear(asked: Model, tools: Sequence[LoopTool] = (), body: Json = ASK, **more: Any) -> Heard:
+async def hear(asked: LanguageModel, tools: Sequence[LoopTool] = (), body: Json = ASK, **more: Any) -> Heard:
     """Run a turn to its end; the whole stream has to be grammatical."""
     heard = Heard()
     async for event in Loop().run(asked, LoopRequest(body, tools, **more)):

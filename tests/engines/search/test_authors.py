@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.engines.search.stores.shelf import Shelves
 from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.stores.workspace_index import Shelves
 from holdfast.engines.search.text.authors import Authors
 from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase

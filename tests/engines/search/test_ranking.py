@@ -7,8 +7,8 @@ from holdfast.engines.search import Query, ranking
 from holdfast.engines.search.pool import NO_SOURCE, Pool
 from holdfast.engines.search.stores.base import Filter, Store
 from holdfast.engines.search.stores.postgres import PostgresStore
-from holdfast.engines.search.stores.shelf import Shelves
 from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.stores.workspace_index import Shelves
 from holdfast.engines.search.text.moments import moments
 from holdfast.storage.database import Database, Tx
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -40,7 +40,7 @@ def score(cosine: float, entries: int) -> float:
         named=np.zeros(1, np.bool_),
         neighbours=np.full(1, NO_SOURCE),
     )
-    question = ranking.Question({"word": 3.0}, 20.0, moments("word", NOW), entries, frozenset())
+    question = ranking.RankedQuestion({"word": 3.0}, 20.0, moments("word", NOW), entries, frozenset())
     return ranking.rank(pool, question, 1)[0].score
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
-from holdfast.features.ask.model import Answer
+from holdfast.features.ask.model import CitedAnswer
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.hosts.item_entries import item_entries
@@ -60,7 +60,7 @@ async def test_without_a_model_the_best_passages_are_quoted_under_each_aspect(wo
 
 
 async def test_each_kind_of_question_gets_its_kind_of_source(here: RepositoryWorld) -> None:
-    async def ask(question: str) -> Answer:
+    async def ask(question: str) -> CitedAnswer:
         return await here.services.ask.ask(here.principal, ["ledger"], question, source="rest")
 
     where = await ask("Where is open_session?")

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.core.errors import RateLimited
 from holdfast.core.tools.gateway import Intent
-from holdfast.features.ask.model import Answer
+from holdfast.features.ask.model import CitedAnswer
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.usage.model import UsageFilter
 from holdfast.storage.database import Database
@@ -38,7 +38,7 @@ class Asked:
     def __init__(self, world: RepositoryWorld, fake: FakeModel, source: GitRepo) -> None:
         self.world, self.fake, self.source = world, fake, source
 
-    async def ask(self, question: str = QUESTION, *slugs: str, **options: Any) -> Answer:
+    async def ask(self, question: str = QUESTION, *slugs: str, **options: Any) -> CitedAnswer:
         service = asking(self.world, **options)
         return await service.ask(self.world.principal, slugs or ["ledger"], question, source="mcp")
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from holdfast.engines.llm.citations import Source
+from holdfast.engines.llm.citations import ReadSource
 from holdfast.features.ask.answering.markdown import cited_in, sentences, tidied
 from holdfast.features.ask.answering.review import Reviewed, names_in, review
 
-COMMIT = Source(
+COMMIT = ReadSource(
     1,
     "Keep sessions in PostgreSQL",
     "ledger@8d90859",
     "Keep sessions in PostgreSQL\n\nRedis lost them on restart because it ran without a disk.\nGrace Hopper 2023-11-14",
 )
-FILE = Source(
+FILE = ReadSource(
     2,
     "src/sessions.py",
     "ledger:src/sessions.py#L1-L9",

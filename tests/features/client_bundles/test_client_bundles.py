@@ -12,7 +12,7 @@ import yaml
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from holdfast.core.principal import SCOPES
-from holdfast.features.client_bundles.model import Bundle, Wanted
+from holdfast.features.client_bundles.model import Bundle, WantedClient
 from holdfast.features.client_bundles.service import CLIENTS, archive
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
@@ -36,7 +36,7 @@ async def sqlite_world(sqlite_database: SqliteDatabase, clock: MovableClock) -> 
 
 
 async def issue(world: World, client: str, **more: Any) -> Bundle:
-    wanted = Wanted(client=client, workspace_id=world.start.workspace_id, **{"url": URL, **more})
+    wanted = WantedClient(client=client, workspace_id=world.start.workspace_id, **{"url": URL, **more})
     return await world.services.client_bundles.issue(world.owner, wanted)
 
 
@@ -216,7 +216,7 @@ async def test_a_draft_changes_no_key_and_shows_none(sqlite_world: World) -> Non
     world = sqlite_world
     bundle = await issue(world, "cursor")
     before = await world.services.keys.list(world.owner)
-    wanted = Wanted(client="cursor", workspace_id=world.start.workspace_id, url=URL)
+    wanted = WantedClient(client="cursor", workspace_id=world.start.workspace_id, url=URL)
     draft = await world.services.client_bundles.draft(world.owner, wanted)
     assert await world.services.keys.list(world.owner) == before
     assert draft.files[0].merge("") == bundle.files[0].merge("").replace(key_of(bundle), "xero_…")
@@ -224,7 +224,7 @@ async def test_a_draft_changes_no_key_and_shows_none(sqlite_world: World) -> Non
 
 async def test_strangers_and_the_unprivileged_get_nothing(world: World) -> None:
     bundles, services = world.services.client_bundles, world.services
-    wanted = Wanted(client="cursor", workspace_id=world.start.workspace_id)
+    wanted = WantedClient(client="cursor", workspace_id=world.start.workspace_id)
     foreign = await services.identity.create_organization(world.owner, "Other")
     with pytest.raises(NotFound):
         await bundles.issue(local_principal(foreign.id), wanted)
@@ -241,7 +241,7 @@ async def test_strangers_and_the_unprivileged_get_nothing(world: World) -> None:
     principal = await services.keys.authenticate((await services.keys.create(world.owner, confined)).secret)
     with pytest.raises(NotFound):
         await bundles.issue(principal, wanted)
-    assert (await bundles.issue(principal, Wanted(client="cursor", workspace_id=elsewhere.id))).environment == {}
+    assert (await bundles.issue(principal, WantedClient(client="cursor", workspace_id=elsewhere.id))).environment == {}
 
 
 async def test_what_cannot_be_made_is_refused_before_the_key_changes(sqlite_world: World) -> None:

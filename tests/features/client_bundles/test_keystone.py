@@ -10,7 +10,7 @@ import yaml
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from holdfast.core.principal import SCOPES
-from holdfast.features.client_bundles.model import Bundle, Wanted
+from holdfast.features.client_bundles.model import Bundle, WantedClient
 from holdfast.features.client_bundles.service import CLIENTS, archive
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
@@ -35,7 +35,7 @@ async def sqlite_world(sqlite_database: SqliteDatabase, clock: MovableClock) -> 
 
 
 async def issue(world: World, client: str, **more: Any) -> Bundle:
-    wanted = Wanted(client=client, surface="keystone", **{"url": URL, **more})
+    wanted = WantedClient(client=client, surface="keystone", **{"url": URL, **more})
     return await world.services.client_bundles.issue(world.owner, wanted)
 
 
@@ -108,7 +108,7 @@ async def test_the_documented_snippet_is_written_to_the_letter(sqlite_world: Wor
 @pytest.mark.parametrize("client", list(CLIENTS))
 async def test_both_surfaces_live_in_the_same_files(sqlite_world: World, client: str) -> None:
     workspace_id = sqlite_world.start.workspace_id
-    wanted = Wanted(client=client, workspace_id=workspace_id, url=URL)
+    wanted = WantedClient(client=client, workspace_id=workspace_id, url=URL)
     xerotier = await sqlite_world.services.client_bundles.issue(sqlite_world.owner, wanted)
     keystone = await issue(sqlite_world, client)
     before = {file.path: file.merge("") for file in xerotier.files}
@@ -146,7 +146,9 @@ async def test_a_draft_changes_no_key_and_shows_none(sqlite_world: World) -> Non
     world = sqlite_world
     bundle = await issue(world, "cursor")
     before = await world.services.keys.list(world.owner)
-    draft = await world.services.client_bundles.draft(world.owner, Wanted(client="cursor", surface="keystone", url=URL))
+    draft = await world.services.client_bundles.draft(
+        world.owner, WantedClient(client="cursor", surface="keystone", url=URL)
+    )
     assert await world.services.keys.list(world.owner) == before
     assert draft.files[0].merge("") == bundle.files[0].merge("").replace(key_of(bundle), "ks_live_…")
     assert b"keystone/README.md" in archive(bundle)
@@ -157,14 +159,14 @@ async def test_only_whoever_sees_the_organization_gets_its_key(world: World) -> 
     everything = NewKey(name="all", project_id=world.start.project_id, scopes=frozenset(SCOPES))
     principal = await services.keys.authenticate((await services.keys.create(world.owner, everything)).secret)
     with pytest.raises(Forbidden, match="one project"):
-        await bundles.issue(principal, Wanted(client="cursor", surface="keystone", url=URL))
+        await bundles.issue(principal, WantedClient(client="cursor", surface="keystone", url=URL))
     whole = NewKey(name="whole", kind="organization")
     unprivileged = await services.keys.authenticate((await services.keys.create(world.owner, whole)).secret)
     with pytest.raises(Forbidden):
-        await bundles.issue(unprivileged, Wanted(client="cursor", surface="keystone", url=URL))
+        await bundles.issue(unprivileged, WantedClient(client="cursor", surface="keystone", url=URL))
     foreign = await services.identity.create_organization(world.owner, "Other")
-    wanted = Wanted(client="cursor", surface="keystone", workspace_id=world.start.workspace_id, url=URL)
+    wanted = WantedClient(client="cursor", surface="keystone", workspace_id=world.start.workspace_id, url=URL)
     with pytest.raises(NotFound):
         await bundles.issue(local_principal(foreign.id), wanted)
     with pytest.raises(Invalid):
-        await bundles.issue(world.owner, Wanted(client="cursor", url=URL))
+        await bundles.issue(world.owner, WantedClient(client="cursor", url=URL))

@@ -19,7 +19,7 @@ from holdfast.engines.llm.model import LoopRequest, LoopTool
 from holdfast.engines.llm.research.deep_think import DeepThink
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.chat.model import Served
-from holdfast.features.chat.tools import Place
+from holdfast.features.chat.tools import TurnPlace
 from holdfast.features.deep_think.service import KEPT_MILLIS, DeepThinkService
 from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
@@ -142,7 +142,7 @@ async def test_citations_are_checked_against_pages_as_they_were_fetched(world: W
         )
         reader = Reader(guard)
         fetch = _fetch_tool(Fetcher(reader, seconds=90))
-        place = Place(world.owner, world.start.project_id, world.start.workspace_id, None)
+        place = TurnPlace(world.owner, world.start.project_id, world.start.workspace_id, None)
         body = {"messages": said(f"What does {web.url()} say?")}
         cited = 'They nest [1 "herons nest in April"], eat [2 "small fish and frogs"], and sing [2 "they sing"].'
         model = ScriptedModel(PLAN, "One.", "Two.", "Three.", cited)

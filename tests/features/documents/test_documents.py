@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.errors import Conflict, Forbidden, Invalid
 from holdfast.engines.extract.formats import UnsupportedFormat
-from holdfast.engines.extract.model import Limits
+from holdfast.engines.extract.model import ExtractLimits
 from holdfast.features.documents.ingest import INDEX_BATCH
 from holdfast.features.documents.model import DocumentNotFound, EmptyFile, FileTooLarge
 from holdfast.features.documents.service import ABANDONED_MILLIS
@@ -47,7 +47,7 @@ async def test_an_uploaded_document_is_read_indexed_and_found(here: Library) -> 
 
 
 async def test_bytes_and_text_come_back(database: Database, clock: MovableClock) -> None:
-    here = await library(database, clock, limits=Limits(chunks=300))
+    here = await library(database, clock, limits=ExtractLimits(chunks=300))
     content = b"".join(b"Line %d of a long file.\n\n" % number for number in range(100_000))
     document = await here.add("long.txt", content)
 
@@ -219,7 +219,7 @@ async def test_a_document_whose_job_died_each_time_has_failed(here: Library) -> 
 async def test_a_text_that_is_too_long_is_indexed_from_its_beginning(
     sqlite_database: Database, clock: MovableClock
 ) -> None:
-    here = await library(sqlite_database, clock, limits=Limits(chunks=3))
+    here = await library(sqlite_database, clock, limits=ExtractLimits(chunks=3))
     document = await here.add("long.txt", b"word " * 5_000)
     assert (document.state, document.chunks, document.truncated) == ("ready", 3, True)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engines.extract.model import Limits
+from holdfast.engines.extract.model import ExtractLimits
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.library import library, settle
@@ -13,7 +13,7 @@ from tests.support.features.library import library, settle
 async def test_a_file_that_cannot_be_read_fails_its_job_with_the_reason_at_the_first_attempt(
     database: Database, clock: MovableClock
 ) -> None:
-    here = await library(database, clock, limits=Limits(wall_seconds=0.01))
+    here = await library(database, clock, limits=ExtractLimits(wall_seconds=0.01))
     document = await here.add("big.md", b"# Heading\n\nwords and more words\n\n" * 20_000)
     job = await here.jobs.get(document.job_id)
     assert (document.state, document.reason_code) == ("failed", "too_slow")

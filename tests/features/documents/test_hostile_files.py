@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.engines.extract.formats import UnsupportedFormat
-from holdfast.engines.extract.model import Limits
+from holdfast.engines.extract.model import ExtractLimits
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.attacks.hostile_files import FILES, SLOW_FILES, Hostile
@@ -44,7 +44,7 @@ async def _neighbour(here: Library) -> Library:
 async def test_every_hostile_file_ends_and_anothers_good_one_is_read_after_each(
     sqlite_database: SqliteDatabase, clock: MovableClock, part: int
 ) -> None:
-    here = await library(sqlite_database, clock, limits=Limits(chunks=50))
+    here = await library(sqlite_database, clock, limits=ExtractLimits(chunks=50))
     theirs = await _neighbour(here)
     async with here.working():
         for number, hostile in enumerate(FILES[part::_PARTS]):
@@ -55,7 +55,7 @@ async def test_every_hostile_file_ends_and_anothers_good_one_is_read_after_each(
 
 @pytest.mark.slow
 async def test_hostile_files_end_alike_on_both_stores(database: Database, clock: MovableClock) -> None:
-    here = await library(database, clock, limits=Limits(chunks=50))
+    here = await library(database, clock, limits=ExtractLimits(chunks=50))
     async with here.working():
         for hostile in FILES:
             if hostile.filename in _FEW:
@@ -67,6 +67,6 @@ async def test_hostile_files_end_alike_on_both_stores(database: Database, clock:
 async def test_what_would_take_hours_is_ended_by_the_clock(
     sqlite_database: SqliteDatabase, clock: MovableClock, hostile: Hostile
 ) -> None:
-    here = await library(sqlite_database, clock, limits=Limits(cpu_seconds=2))
+    here = await library(sqlite_database, clock, limits=ExtractLimits(cpu_seconds=2))
     async with here.working():
         await _ends(here, hostile)

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.features.documents.filters import Comparison, Compound, Filter
 from holdfast.features.documents.vector_store_model import (
-    Listing,
+    ListPart,
     VectorStoreChange,
     VectorStoreExpired,
     VectorStoreFileNotFound,
@@ -134,14 +134,14 @@ async def test_files_are_listed_changed_and_removed(
         await stores.add_file(*_at(here), made.id, document.id)
         ids.append(document.id)
 
-    first, more = await stores.files(*_at(here), made.id, Listing(limit=2))
+    first, more = await stores.files(*_at(here), made.id, ListPart(limit=2))
     assert ([each.document_id for each in first], more) == ([ids[4], ids[3]], True)
-    rest, more = await stores.files(*_at(here), made.id, Listing(limit=9, after=ids[3]))
+    rest, more = await stores.files(*_at(here), made.id, ListPart(limit=9, after=ids[3]))
     assert ([each.document_id for each in rest], more) == ([ids[2], ids[1], ids[0]], False)
-    rising, _ = await stores.files(*_at(here), made.id, Listing(limit=9, descending=False, before=ids[2]))
+    rising, _ = await stores.files(*_at(here), made.id, ListPart(limit=9, descending=False, before=ids[2]))
     assert [each.document_id for each in rising] == [ids[0], ids[1]]
-    done, _ = await stores.files(*_at(here), made.id, Listing(), "completed")
-    waiting, _ = await stores.files(*_at(here), made.id, Listing(), "in_progress")
+    done, _ = await stores.files(*_at(here), made.id, ListPart(), "completed")
+    waiting, _ = await stores.files(*_at(here), made.id, ListPart(), "in_progress")
     assert (len(done), len(waiting)) == (0, 5)
 
     changed = await stores.set_attributes(*_at(here), made.id, ids[0], {"a": "b"})
@@ -190,9 +190,9 @@ async def test_an_unused_store_expires_and_can_be_revived(
 async def test_stores_are_listed_in_both_directions(here: Library, stores: VectorStoreService) -> None:
     ids = [(await stores.create(*_at(here), name=str(number))).id for number in range(4)]
     ids.sort()
-    newest, more = await stores.list(*_at(here), Listing(limit=3))
+    newest, more = await stores.list(*_at(here), ListPart(limit=3))
     assert ([each.id for each in newest], more) == (ids[:0:-1], True)
-    oldest, more = await stores.list(*_at(here), Listing(limit=9, descending=False, after=ids[1]))
+    oldest, more = await stores.list(*_at(here), ListPart(limit=9, descending=False, after=ids[1]))
     assert ([each.id for each in oldest], more) == (ids[2:], False)
     await stores.delete(*_at(here), ids[0])
     with pytest.raises(VectorStoreNotFound):
@@ -214,7 +214,7 @@ async def test_what_is_wrong_is_refused_by_name(here: Library, stores: VectorSto
         with pytest.raises(Invalid) as problem:
             await call
         assert problem.value.fields[0].field == field
-    assert len((await stores.list(*_at(here), Listing()))[0]) == 1
+    assert len((await stores.list(*_at(here), ListPart()))[0]) == 1
 
 
 async def test_a_store_is_its_organizations_own(here: Library, stores: VectorStoreService) -> None:

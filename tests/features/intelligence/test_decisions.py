@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import Conflict, Forbidden, Invalid, NotFound
 from holdfast.engines.search.model import Query
-from holdfast.features.intelligence.model import DecisionEdit, DecisionFilter, Found, NewDecision
+from holdfast.features.intelligence.model import DecisionEdit, DecisionFilter, FoundDecision, NewDecision
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
@@ -19,7 +19,7 @@ async def at(database: Database, clock: MovableClock) -> Stage:
     return await stage(database, clock)
 
 
-def _titles(found: list[Found]) -> list[str]:
+def _titles(found: list[FoundDecision]) -> list[str]:
     return [each.decision.title for each in found]
 
 

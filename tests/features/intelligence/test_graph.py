@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.errors import Invalid, NotFound
 from holdfast.features.intelligence.graph.drawing import mermaid
-from holdfast.features.intelligence.model import Decision, Graph, GraphQuery, Node, Ref, Relation
+from holdfast.features.intelligence.model import Decision, Graph, GraphNode, GraphQuery, Ref, Relation
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
@@ -147,7 +147,7 @@ async def test_the_graph_draws_as_mermaid(sqlite_database: SqliteDatabase, clock
 
 def test_no_title_breaks_out_of_a_drawing() -> None:
     hostile = 'x"]; click n0 "javascript:alert(1)" %% <b>#quot;`\n'
-    node = Node("dec_1", "document", hostile)
+    node = GraphNode("dec_1", "document", hostile)
     tie = Relation("rel_1", "ws", Ref("document", "dec_1"), Ref("document", "dec_1"), "causes", hostile, "a", 1)
     lines = mermaid(Graph((node,), (tie,), truncated=False)).splitlines()
     assert len(lines) == 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engines.git.transport.address import parse_location
-from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.access import RepositoryTokens
 from holdfast.features.repositories.model import Repository
 from holdfast.storage.database import Database
 from tests.features.repositories.hosted import hosted
@@ -47,7 +47,7 @@ async def test_the_operators_token_goes_to_the_operators_host_only(
     token: str | None,
 ) -> None:
     world = await hosted(sqlite_database, clock, tmp_path)
-    access = Access(sqlite_database, world.secrets, host_urls=urls, host_tokens=TOKENS)
+    access = RepositoryTokens(sqlite_database, world.secrets, host_urls=urls, host_tokens=TOKENS)
     repository = replace(await world.add("https://git.example.org/o/r.git"), location=location)
 
     credentials = (await access.of(_as_kept(repository)))[1]

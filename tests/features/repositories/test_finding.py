@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.principal import Principal
-from holdfast.engines.git.model import Change, Commit, File, Passage, Symbol, Tag
+from holdfast.engines.git.model import Commit, File, FileChange, FilePassage, Symbol, Tag
 from holdfast.engines.search import Entry
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.repositories import store
@@ -36,7 +36,7 @@ class Kept:
         return self
 
     async def file(self, path: str, *passages: str, symbols: Sequence[Symbol] = (), kind: str = "code") -> None:
-        parts = tuple(Passage(text, "", 1 + 10 * n, 10 + 10 * n) for n, text in enumerate(passages))
+        parts = tuple(FilePassage(text, "", 1 + 10 * n, 10 + 10 * n) for n, text in enumerate(passages))
         made = File(path, "b" * 40, kind, 100, "python", 10 * len(parts), parts, tuple(symbols))  # type: ignore[arg-type]
 
         def work(tx: Tx) -> None:
@@ -49,8 +49,8 @@ class Kept:
         self, sha: str, subject: str, *paths: str, body: str = "", days_ago: int = 1, renames: Mapping[str, str] = {}
     ) -> None:
         moment = NOW - days_ago * DAY
-        changes = tuple(Change("M", path) for path in paths)
-        changes += tuple(Change("R", new, old) for old, new in renames.items())
+        changes = tuple(FileChange("M", path) for path in paths)
+        changes += tuple(FileChange("R", new, old) for old, new in renames.items())
         made = Commit(sha, (), "Ana Ruiz", "ana@example.org", moment, moment, subject, body, changes)
 
         def work(tx: Tx) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engines.git.model import Change, Commit, Tag
+from holdfast.engines.git.model import Commit, FileChange, Tag
 from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.features.synthesis.findings.decisions import decisions, told
 from holdfast.features.synthesis.findings.milestones import MANY, boundaries, changes_since, chosen, milestones
@@ -33,7 +33,7 @@ DAY = 86_400_000
 def commit(
     number: int, subject: str, body: str = "", *, author: str = "Ada Lovelace", paths: tuple[str, ...] = ()
 ) -> Commit:
-    changes = tuple(Change("M", path, insertions=5) for path in paths)
+    changes = tuple(FileChange("M", path, insertions=5) for path in paths)
     return Commit(f"{number:040x}", (), author, "a@x.org", number * DAY, number * DAY, subject, body, changes)
 
 
@@ -133,7 +133,7 @@ def test_programs_own_nothing() -> None:
 
 
 def test_a_renamed_file_keeps_its_history() -> None:
-    moved = replace(commit(3, "Move it"), changes=(Change("R", "a.py", "old.py"),))
+    moved = replace(commit(3, "Move it"), changes=(FileChange("R", "a.py", "old.py"),))
     history = walked(moved, commit(2, "Fix it", paths=("old.py",)), commit(1, "Write it", paths=("old.py",)))
     known = history.files["a.py"]
     assert (known.commits, known.added, [subject for _, subject in known.fixes]) == (3, f"{1:040x}", ["Fix it"])

@@ -9,7 +9,7 @@ import httpx
 from holdfast.core.ids import new_id
 from holdfast.core.operations import Operation
 from holdfast.features.chat import store as chat_store
-from holdfast.features.chat.model import Question
+from holdfast.features.chat.model import ChatQuestion
 from holdfast.features.repositories.model import NewRepository
 from tests.support.server import TestServer
 
@@ -113,7 +113,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     ids["file_id"] = ids["document_id"]
     jobs = (await client.get(f"{space}/jobs")).json()["items"]
     ids["job_id"] = jobs[0].get("job_id") or jobs[0]["id"]
-    asked = Question(
+    asked = ChatQuestion(
         ids["correlation_id"], ids["chat_id"], "", "", {"question": "secret?"}, [], "pending", None, None, 0, None
     )
     await server.services.database.write(lambda tx: chat_store.insert_question(tx, server.start.workspace_id, asked))

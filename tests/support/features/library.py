@@ -10,7 +10,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal, Scope
 from holdfast.engines.events import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
-from holdfast.engines.extract.model import Limits
+from holdfast.engines.extract.model import ExtractLimits
 from holdfast.engines.jobs import JobEngine
 from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.features.artifacts.service import ArtifactService
@@ -115,7 +115,7 @@ def build(
     organization_id: str,
     workspace_id: str,
     *,
-    limits: Limits | None = None,
+    limits: ExtractLimits | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Library:
     """The services for a workspace that exists."""
@@ -142,7 +142,7 @@ def build(
 
 
 async def library(
-    database: Database, clock: Clock, *, limits: Limits | None = None, max_bytes: int = MAX_BYTES
+    database: Database, clock: Clock, *, limits: ExtractLimits | None = None, max_bytes: int = MAX_BYTES
 ) -> Library:
     """A new workspace with its services."""
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "ours"))

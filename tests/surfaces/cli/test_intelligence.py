@@ -15,7 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.features.identity.service import local_principal
 from holdfast.main import cli
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.cli.frame import NOT_FOUND, Entry
+from holdfast.surfaces.cli.frame import NOT_FOUND, ProgramEntry
 from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, build_services, first_start
 
@@ -27,7 +27,7 @@ class Cli:
         self._path = path
 
     def run(self, *words: str) -> Result:
-        return CliRunner().invoke(cli, [*words], obj=Entry(self._opens, _never), catch_exceptions=False)
+        return CliRunner().invoke(cli, [*words], obj=ProgramEntry(self._opens, _never), catch_exceptions=False)
 
     def json(self, *words: str) -> Any:
         result = self.run(*words, "--json")

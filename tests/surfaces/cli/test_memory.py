@@ -15,7 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.features.identity.service import local_principal
 from holdfast.main import cli
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, Entry
+from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND, ProgramEntry
 from tests.fakes.embedder import WordEmbedder
 from tests.support.services import Services, build_services, first_start
 
@@ -27,7 +27,7 @@ class Cli:
         self._path = path
 
     def run(self, *words: str, input: str | None = None) -> Result:
-        entry = Entry(self._opens, _never)
+        entry = ProgramEntry(self._opens, _never)
         return CliRunner().invoke(cli, [*words], obj=entry, catch_exceptions=False, input=input)
 
     def json(self, *words: str, input: str | None = None) -> Any:

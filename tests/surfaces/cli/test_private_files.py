@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from holdfast.core.settings import Settings
 from holdfast.main import cli
-from holdfast.surfaces.cli.frame import FAILED, Entry
+from holdfast.surfaces.cli.frame import FAILED, ProgramEntry
 from tests.support.services import open_local
 
 
@@ -28,29 +28,29 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def entry(data: Path) -> Entry:
-    return Entry(lambda _: open_local(Settings(data_dir=data)), _serves)
+def entry(data: Path) -> ProgramEntry:
+    return ProgramEntry(lambda _: open_local(Settings(data_dir=data)), _serves)
 
 
 def _refused(path: Path, mode: int) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-def test_up_warns_with_the_remedy(data: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_warns_with_the_remedy(data: Path, entry: ProgramEntry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "chmod", _refused)
     result = CliRunner().invoke(cli, ["up", "--data-dir", str(data)], obj=entry)
     assert result.exit_code == 0
     assert f"chmod 700 {data}" in result.stderr and "warning" in result.stderr
 
 
-def test_doctor_calls_it_a_problem(data: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_calls_it_a_problem(data: Path, entry: ProgramEntry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "chmod", _refused)
     result = CliRunner().invoke(cli, ["doctor", "--data-dir", str(data), "--json"], obj=entry)
     (found,) = [each for each in json.loads(result.stdout) if each["check"] == "files"]
     assert result.exit_code == FAILED and found["state"] == "problem" and "chmod" in found["remedy"]
 
 
-def test_what_can_be_changed_is_changed_and_not_spoken_of(data: Path, entry: Entry) -> None:
+def test_what_can_be_changed_is_changed_and_not_spoken_of(data: Path, entry: ProgramEntry) -> None:
     result = CliRunner().invoke(cli, ["up", "--data-dir", str(data)], obj=entry)
     assert result.exit_code == 0 and not result.stderr and data.stat().st_mode & 0o777 == 0o700
     result = CliRunner().invoke(cli, ["doctor", "--data-dir", str(data), "--json"], obj=entry)

@@ -13,7 +13,7 @@ from holdfast.core.tools.gateway import Catalog, Gateway
 from holdfast.core.tools.tool import Annotations, Tool
 from holdfast.features.identity.model import NewKey
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.http.admission import LimitedGate
+from holdfast.surfaces.http.admission import LimitedCallers
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.protocol.proxies import Proxies
@@ -37,7 +37,7 @@ async def waiting(database: SqliteDatabase) -> AsyncIterator[tuple[Slow, httpx2.
     authenticator = Authenticator(
         services.keys, services.sign_in, services.tokens, services.limiter, services.audit, 6000
     )
-    gate = LimitedGate(authenticator, services.limiter, 6000, "mcp")
+    gate = LimitedCallers(authenticator, services.limiter, 6000, "mcp")
     surface = KeystoneSurface(gate, Gateway(lambda: Catalog([tool])), services.clients, KeystoneSettings())
     impatient = Gate(
         surface,

@@ -14,7 +14,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.features.clients.model import NewClient
 from holdfast.main import cli
-from holdfast.surfaces.cli.frame import Entry
+from holdfast.surfaces.cli.frame import ProgramEntry
 from tests.support.services import Services, open_local
 
 
@@ -28,7 +28,7 @@ def _run(directory: Path, *words: str) -> str:
         async with open_local(Settings(data_dir=directory)) as opened:
             yield opened
 
-    result = CliRunner().invoke(cli, ["mcp", *words], obj=Entry(opens, _never), catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["mcp", *words], obj=ProgramEntry(opens, _never), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 

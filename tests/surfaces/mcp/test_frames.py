@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.surfaces.mcp.transport.wire import Message, WireError, parse
+from holdfast.surfaces.mcp.transport.wire import RpcMessage, WireError, parse
 from tests.support.properties import examples
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
@@ -37,7 +37,7 @@ frames = st.fixed_dictionaries(
 @examples(150)
 def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
     try:
-        assert isinstance(parse(raw), Message)
+        assert isinstance(parse(raw), RpcMessage)
     except WireError as error:
         assert error.code in (-32700, -32600, -32602)
 

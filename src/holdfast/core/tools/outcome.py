@@ -39,12 +39,12 @@ class Outcome:
     untrusted: bool = False
     """Whether the text came from the web, a repository or a document: data, never instructions."""
     pause: Pause | None = None
-    also: Sequence["Answered"] = ()
+    also: Sequence["AnsweredCall"] = ()
     """Other calls that this one answered on its way: a search has read pages that could be fetched next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCall:
     """A call and what it gave."""
 
     name: str

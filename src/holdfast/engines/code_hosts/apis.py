@@ -7,7 +7,7 @@ import orjson
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, NotFound, UpstreamFailed
 from holdfast.engines.fetch.network.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.network.guard import Guard, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchReply, Guard, Limits
 from holdfast.engines.fetch.network.url import parse_url
 
 GITHUB_URL = "https://api.github.com"
@@ -64,7 +64,7 @@ def gitlab_api(guard: Guard, *, token: str | None, base_url: str = GITLAB_URL, l
     return _host(guard, "GitLab", f"{web}/api/v4", web, headers, explain_gitlab, limits, bool(token))
 
 
-def explain_github(reply: Reply) -> HoldfastError | None:
+def explain_github(reply: FetchReply) -> HoldfastError | None:
     """What GitHub means by a refusal."""
     headers = reply.headers
     if reply.status in (403, 429) and (
@@ -85,7 +85,7 @@ def explain_github(reply: Reply) -> HoldfastError | None:
     return _faltering("GitHub", reply)
 
 
-def explain_gitlab(reply: Reply) -> HoldfastError | None:
+def explain_gitlab(reply: FetchReply) -> HoldfastError | None:
     """What GitLab means by a refusal."""
     headers = reply.headers
     if reply.status == 429:
@@ -107,7 +107,7 @@ def _host(
     base_url: str,
     web_url: str,
     headers: dict[str, str],
-    explain: Callable[[Reply], HoldfastError | None],
+    explain: Callable[[FetchReply], HoldfastError | None],
     limits: Limits,
     has_token: bool,
 ) -> HostApi:
@@ -115,11 +115,11 @@ def _host(
     return HostApi(name, api, str(parse_url(base_url)).rstrip("/"), web_url, has_token)
 
 
-def _faltering(name: str, reply: Reply) -> HoldfastError | None:
+def _faltering(name: str, reply: FetchReply) -> HoldfastError | None:
     return Faltering(f"{name} answered {reply.status}.") if reply.status >= 500 else None
 
 
-def _message(reply: Reply) -> str:
+def _message(reply: FetchReply) -> str:
     try:
         found = orjson.loads(reply.body)
     except orjson.JSONDecodeError:

@@ -14,19 +14,19 @@ from holdfast.engines.code_hosts.model import (
     FULL_CONTENTS,
     README_CHARACTERS,
     TREE_ENTRIES,
-    Commit,
-    Hit,
+    CodeHit,
     Hits,
+    HostCommit,
+    HostTreeEntry,
     Overview,
     Read,
-    TreeEntry,
     as_text,
     clean_path,
     file_read,
     shared,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.fetch.network.guard import Guard, Reply
+from holdfast.engines.fetch.network.guard import FetchReply, Guard
 
 _RAW = "application/vnd.github.raw+json"
 _MATCHES = "application/vnd.github.text-match+json"
@@ -121,7 +121,7 @@ class GitHub:
         reply = await self._api.reply(f"{root}/contents/{quote(path)}", parameters, accept=_RAW)
         return file_read(path, reply.body)
 
-    async def _content(self, hit: Hit) -> Hit:
+    async def _content(self, hit: CodeHit) -> CodeHit:
         try:
             reads = await self.read(hit.repository, (hit.path,))
         except (RateLimited, UpstreamFailed):
@@ -130,7 +130,9 @@ class GitHub:
         if reads[0].kind != "file":
             return hit
         text = reads[0].content[:README_CHARACTERS]
-        return Hit(hit.repository, hit.path, hit.url, hit.snippets, text, truncated=len(text) < len(reads[0].content))
+        return CodeHit(
+            hit.repository, hit.path, hit.url, hit.snippets, text, truncated=len(text) < len(reads[0].content)
+        )
 
     async def _readme(self, root: str) -> str:
         try:
@@ -139,7 +141,7 @@ class GitHub:
             return ""
         return (as_text(reply.body) or "")[:README_CHARACTERS]
 
-    async def _tree(self, root: str, branch: str) -> tuple[tuple[TreeEntry, ...], bool]:
+    async def _tree(self, root: str, branch: str) -> tuple[tuple[HostTreeEntry, ...], bool]:
         try:
             found = await self._api.get(f"{root}/git/trees/{quote(branch, safe='')}", {"recursive": 1})
         except (Missing, Empty):
@@ -147,7 +149,7 @@ class GitHub:
         entries = sorted((_entry(item) for item in found.get("tree", [])), key=_shallow_first)
         return tuple(entries[:TREE_ENTRIES]), bool(found.get("truncated")) or len(entries) > TREE_ENTRIES
 
-    async def _commits(self, root: str) -> tuple[Commit, ...]:
+    async def _commits(self, root: str) -> tuple[HostCommit, ...]:
         try:
             found = await self._api.get(f"{root}/commits", {"per_page": COMMITS})
         except Empty:
@@ -155,7 +157,7 @@ class GitHub:
         return tuple(_commit(item) for item in found)
 
 
-def _json(reply: Reply) -> dict[str, Any]:
+def _json(reply: FetchReply) -> dict[str, Any]:
     try:
         found = orjson.loads(reply.body)
     except orjson.JSONDecodeError:
@@ -163,9 +165,9 @@ def _json(reply: Reply) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hit(item: dict[str, Any]) -> Hit:
+def _hit(item: dict[str, Any]) -> CodeHit:
     fragments = [match.get("fragment", "") for match in item.get("text_matches", [])]
-    return Hit(
+    return CodeHit(
         item["repository"]["full_name"],
         item["path"],
         item.get("html_url", ""),
@@ -173,20 +175,20 @@ def _hit(item: dict[str, Any]) -> Hit:
     )
 
 
-def _entry(item: dict[str, Any]) -> TreeEntry:
+def _entry(item: dict[str, Any]) -> HostTreeEntry:
     kind: Literal["file", "directory", "other"] = _KINDS.get(item.get("type", ""), "other")
-    return TreeEntry(item["path"], kind, item.get("size") if kind == "file" else None)
+    return HostTreeEntry(item["path"], kind, item.get("size") if kind == "file" else None)
 
 
-def _shallow_first(entry: TreeEntry) -> tuple[int, str]:
+def _shallow_first(entry: HostTreeEntry) -> tuple[int, str]:
     return entry.path.count("/"), entry.path
 
 
-def _commit(item: dict[str, Any]) -> Commit:
+def _commit(item: dict[str, Any]) -> HostCommit:
     commit = item.get("commit", {})
     author = commit.get("author") or {}
     message = (commit.get("message") or "").partition("\n")[0]
-    return Commit(item.get("sha", "")[:12], message[:200], author.get("name", ""), author.get("date", ""))
+    return HostCommit(item.get("sha", "")[:12], message[:200], author.get("name", ""), author.get("date", ""))
 
 
 def _shares(sizes: dict[str, int]) -> dict[str, float]:

@@ -23,7 +23,7 @@ from holdfast.engines.code_hosts.history import (
     words,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.code_hosts.patience import LISTING, PATIENCE, Listing, Patience, PatientApi, Sleep
+from holdfast.engines.code_hosts.patience import LISTING, PATIENCE, HostListing, Patience, PatientApi, Sleep
 from holdfast.engines.fetch.network.guard import Guard
 
 MAX_RELEASES = 10_000
@@ -71,7 +71,9 @@ class GitHubHistory:
         self, root: str, kind: HostItemKind, since: int | None, known: Known
     ) -> AsyncGenerator[HostItem, None]:
         """One list has issues and pull requests; only it can be asked by moment of change."""
-        listing = Listing(f"{root}/issues", {"state": "all", "sort": "updated", "direction": "asc"}, "since", _spelled)
+        listing = HostListing(
+            f"{root}/issues", {"state": "all", "sort": "updated", "direction": "asc"}, "since", _spelled
+        )
         async for entry, at in self._api.changed(listing, since):
             is_pull = entry.get("pull_request") is not None
             if is_pull != (kind == "pull_request") or await known(str(entry["number"]), at):

@@ -14,12 +14,12 @@ from holdfast.engines.code_hosts.model import (
     FULL_CONTENTS,
     README_CHARACTERS,
     TREE_ENTRIES,
-    Commit,
-    Hit,
+    CodeHit,
     Hits,
+    HostCommit,
+    HostTreeEntry,
     Overview,
     Read,
-    TreeEntry,
     as_text,
     clean_path,
     file_read,
@@ -140,10 +140,10 @@ class GitLab:
         reply = await self._api.reply(f"{root}/repository/files/{quote(path, safe='')}/raw", {"ref": ref}, accept="*/*")
         return reply.body
 
-    async def _tree(self, root: str, path: str, ref: str, *, recursive: bool) -> tuple[tuple[TreeEntry, ...], bool]:
+    async def _tree(self, root: str, path: str, ref: str, *, recursive: bool) -> tuple[tuple[HostTreeEntry, ...], bool]:
         if not ref:
             return (), False
-        entries: list[TreeEntry] = []
+        entries: list[HostTreeEntry] = []
         page = "1"
         for _ in range(_MAX_PAGES):
             parameters: dict[str, str | int] = {"ref": ref, "per_page": _PAGE, "page": page}
@@ -158,18 +158,18 @@ class GitLab:
                 break
         return tuple(sorted(entries, key=lambda entry: (entry.path.count("/"), entry.path))), bool(page)
 
-    async def _readme(self, root: str, branch: str, entries: tuple[TreeEntry, ...]) -> str:
+    async def _readme(self, root: str, branch: str, entries: tuple[HostTreeEntry, ...]) -> str:
         found = next((entry.path for entry in entries if entry.kind == "file" and _README.fullmatch(entry.path)), None)
         if found is None:
             return ""
         return (as_text(await self._raw(root, found, branch)) or "")[:README_CHARACTERS]
 
-    async def _commits(self, root: str, branch: str) -> tuple[Commit, ...]:
+    async def _commits(self, root: str, branch: str) -> tuple[HostCommit, ...]:
         if not branch:
             return ()
         found = await self._api.get(f"{root}/repository/commits", {"ref_name": branch, "per_page": COMMITS})
         return tuple(
-            Commit(
+            HostCommit(
                 item["id"][:12], item.get("title", "")[:200], item.get("author_name", ""), item.get("created_at", "")
             )
             for item in found
@@ -179,14 +179,14 @@ class GitLab:
         found = await asyncio.gather(*(self._api.get(f"/projects/{number}") for number in ids))
         return {project["id"]: project["path_with_namespace"] for project in found}
 
-    def _hit(self, blob: dict[str, Any], names: dict[int, str]) -> Hit:
+    def _hit(self, blob: dict[str, Any], names: dict[int, str]) -> CodeHit:
         name, path, ref = names[blob["project_id"]], blob["path"], blob.get("ref", "HEAD")
         url = f"{self._web_url}/{name}/-/blob/{ref}/{quote(path)}"
         if blob.get("startline"):
             url += f"#L{blob['startline']}"
-        return Hit(name, path, url, (blob.get("data", "")[:600],))
+        return CodeHit(name, path, url, (blob.get("data", "")[:600],))
 
-    async def _content(self, hit: Hit, ref: str | None) -> Hit:
+    async def _content(self, hit: CodeHit, ref: str | None) -> CodeHit:
         try:
             reads = await self.read(hit.repository, (hit.path,), ref=ref)
         except (RateLimited, UpstreamFailed):
@@ -195,9 +195,11 @@ class GitLab:
         if reads[0].kind != "file":
             return hit
         text = reads[0].content[:README_CHARACTERS]
-        return Hit(hit.repository, hit.path, hit.url, hit.snippets, text, truncated=len(text) < len(reads[0].content))
+        return CodeHit(
+            hit.repository, hit.path, hit.url, hit.snippets, text, truncated=len(text) < len(reads[0].content)
+        )
 
 
-def _entry(item: dict[str, Any]) -> TreeEntry:
+def _entry(item: dict[str, Any]) -> HostTreeEntry:
     kinds: dict[str, Any] = {"blob": "file", "tree": "directory"}
-    return TreeEntry(item["path"], kinds.get(item.get("type", ""), "other"))
+    return HostTreeEntry(item["path"], kinds.get(item.get("type", ""), "other"))

@@ -22,7 +22,7 @@ from holdfast.engines.code_hosts.history import (
     words,
 )
 from holdfast.engines.code_hosts.names import repository_name
-from holdfast.engines.code_hosts.patience import LISTING, PATIENCE, Listing, Patience, PatientApi, Sleep
+from holdfast.engines.code_hosts.patience import LISTING, PATIENCE, HostListing, Patience, PatientApi, Sleep
 from holdfast.engines.fetch.network.guard import Guard
 
 MAX_RELEASES = 10_000
@@ -79,7 +79,7 @@ class GitLabHistory:
             # Confidential issues are for a few people; what is kept here is for everybody of the workspace.
             parameters["confidential"] = "false"
         path = f"{root}/{'merge_requests' if is_merge else 'issues'}"
-        async for entry, at in self._api.changed(Listing(path, parameters, "updated_after", iso), since):
+        async for entry, at in self._api.changed(HostListing(path, parameters, "updated_after", iso), since):
             if await known(str(entry["iid"]), at):
                 continue
             try:

@@ -14,7 +14,7 @@ COMMITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class CodeHit:
     """A file that matches; `content` is the whole file for the first three."""
 
     repository: str
@@ -29,12 +29,12 @@ class Hit:
 class Hits:
     """Matches, best first; `total` counts those that were not asked for, where the host tells."""
 
-    results: tuple[Hit, ...]
+    results: tuple[CodeHit, ...]
     total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TreeEntry:
+class HostTreeEntry:
     """One name in a repository; `size` in bytes where the host tells."""
 
     path: str
@@ -43,7 +43,7 @@ class TreeEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class HostCommit:
     """A recent change: the first line of its message."""
 
     sha: str
@@ -69,9 +69,9 @@ class Overview:
     updated_at: str
     languages: dict[str, float]
     readme: str
-    tree: tuple[TreeEntry, ...]
+    tree: tuple[HostTreeEntry, ...]
     tree_truncated: bool
-    recent_commits: tuple[Commit, ...]
+    recent_commits: tuple[HostCommit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Read:
     path: str
     kind: Literal["file", "directory", "error"]
     content: str = ""
-    entries: tuple[TreeEntry, ...] = ()
+    entries: tuple[HostTreeEntry, ...] = ()
     truncated: bool = False
 
 

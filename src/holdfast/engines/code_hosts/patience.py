@@ -13,7 +13,7 @@ from holdfast.core.jsontext import loads_strange
 from holdfast.engines.code_hosts.apis import Faltering, HostApi
 from holdfast.engines.code_hosts.history import moment
 from holdfast.engines.fetch.network.api import Parameters
-from holdfast.engines.fetch.network.guard import FetchFailed, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Limits
 
 PAGE = 100
 # A hundred issues may have 65,536 characters each.
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class HostListing:
     """A list that the host sorts by change: where it is, how it is asked, and how its moments are spelled."""
 
     path: str
@@ -66,7 +66,7 @@ class PatientApi:
         self._patience = patience
         self._sleep = sleep
 
-    async def reply(self, path: str, parameters: Parameters = {}) -> Reply:
+    async def reply(self, path: str, parameters: Parameters = {}) -> FetchReply:
         """A successful answer as it came."""
         return await self._patiently(lambda: self._host.json.reply(path, parameters))
 
@@ -106,7 +106,9 @@ class PatientApi:
                 # A page that only repeats the last ones leads nowhere.
                 return
 
-    async def changed(self, listing: Listing, since: int | None) -> AsyncGenerator[tuple[dict[str, Any], int], None]:
+    async def changed(
+        self, listing: HostListing, since: int | None
+    ) -> AsyncGenerator[tuple[dict[str, Any], int], None]:
         """The entries of a list from `since` on with their moments, the longest unchanged first.
 
         After each page the list is asked anew from its last moment. Page numbers would lose entries: one that changes
@@ -135,7 +137,7 @@ class PatientApi:
                 # Some of them may have been lost between pages: look again until there is no news.
                 at, fresh, following = numbered, 0, listing.asking(numbered)
 
-    def _next(self, reply: Reply, path: str, parameters: Parameters) -> Following | None:
+    def _next(self, reply: FetchReply, path: str, parameters: Parameters) -> Following | None:
         if "x-next-page" in reply.headers:
             page = reply.headers["x-next-page"].strip()
             return (path, {**parameters, "page": page}) if page else None
@@ -181,7 +183,7 @@ def _identity(entry: dict[str, Any]) -> str:
     return orjson.dumps(entry).decode()
 
 
-def _json(name: str, reply: Reply) -> Any:
+def _json(name: str, reply: FetchReply) -> Any:
     try:
         return loads_strange(reply.body)
     except orjson.JSONDecodeError:

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from holdfast.engines.extract.model import ExtractionFailed, Limits
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits
 
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 _ENCRYPTED = 1
@@ -29,10 +29,10 @@ class Bomb(ExtractionFailed):
         super().__init__(f"It unpacks to more than {limit // 1024 // 1024} MB, which no real document does.")
 
 
-class Archive:
+class OfficeArchive:
     """The parts of one Office file by name. What is read counts against one allowance, whatever the headers claim."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: ExtractLimits) -> None:
         self._left = self._most = limits.unpacked_bytes
         try:
             self._zip = zipfile.ZipFile(path)
@@ -106,7 +106,7 @@ class Archive:
 class _Counted:
     """A file whose bytes are counted while they are unpacked."""
 
-    def __init__(self, raw: IO[bytes], archive: Archive) -> None:
+    def __init__(self, raw: IO[bytes], archive: OfficeArchive) -> None:
         self._raw = raw
         self._archive = archive
 

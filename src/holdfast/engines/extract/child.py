@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.extract.model import ExtractionFailed, Limits
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits
 from holdfast.engines.sandbox.bounds import Bounds, bind
 
 _OPEN_FILES = 64
 
 
-def bounds(limits: Limits) -> Bounds:
+def bounds(limits: ExtractLimits) -> Bounds:
     """What a reader may use: it writes nothing and opens little."""
     return Bounds(limits.memory_bytes, limits.cpu_seconds, open_files=_OPEN_FILES)
 
@@ -22,7 +22,7 @@ def bounds(limits: Limits) -> Bounds:
 def main() -> None:
     """Read the file that standard input names; passages, then a summary or a failure, on standard output."""
     given = json.loads(sys.stdin.buffer.readline())
-    limits = Limits(**given["limits"])
+    limits = ExtractLimits(**given["limits"])
     # Before any reader is loaded.
     bind(bounds(limits))
     try:
@@ -38,12 +38,12 @@ def main() -> None:
     os._exit(0)
 
 
-def _read(path: Path, given: dict[str, Any], limits: Limits) -> None:
+def _read(path: Path, given: dict[str, Any], limits: ExtractLimits) -> None:
     # Loaded only now: under the limits, and not in the server that imports this module's neighbours.
-    from holdfast.engines.extract.formats import Kind
-    from holdfast.engines.extract.reader import Reader
+    from holdfast.engines.extract.formats import FileKind
+    from holdfast.engines.extract.reader import FileReader
 
-    reader = Reader(path, Kind(given["format"], given["language"]), limits)
+    reader = FileReader(path, FileKind(given["format"], given["language"]), limits)
     for chunk in reader:
         _write({"text": chunk.text, "heading": chunk.heading, "page": chunk.page})
     summary = reader.summary()
@@ -63,7 +63,7 @@ def _write(value: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(value).encode() + b"\n")
 
 
-def _memory_text(limits: Limits) -> str:
+def _memory_text(limits: ExtractLimits) -> str:
     return f"Reading it takes more than {limits.memory_bytes // 1024 // 1024} MB of memory."
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engines.extract.chunk import Chunk
-from holdfast.engines.extract.formats import Kind
-from holdfast.engines.extract.model import ExtractionFailed, Limits, Summary
+from holdfast.engines.extract.formats import FileKind
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits, Summary
 
 _LINE_BYTES = 1024 * 1024
 _MEMORY_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGTRAP, signal.SIGILL}
@@ -22,11 +22,11 @@ _MEMORY_SIGNALS = {signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS
 class ExtractEngine:
     """Reads files, each in a process of its own, a few at a time."""
 
-    def __init__(self, limits: Limits | None = None, *, at_once: int = 2) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: ExtractLimits | None = None, *, at_once: int = 2) -> None:
+        self.limits = limits or ExtractLimits()
         self._slots = asyncio.Semaphore(at_once)
 
-    async def extract(self, path: Path, kind: Kind) -> AsyncGenerator[Chunk | Summary, None]:
+    async def extract(self, path: Path, kind: FileKind) -> AsyncGenerator[Chunk | Summary, None]:
         """The passages of a file as they are read, then one Summary; ExtractionFailed when it cannot be read.
 
         Close the iterator (or cancel) to end the process at once."""
@@ -60,7 +60,7 @@ class ExtractEngine:
                 return
             yield Chunk(value["text"], value["heading"], value["page"])
 
-    async def _start(self, path: Path, kind: Kind) -> asyncio.subprocess.Process:
+    async def _start(self, path: Path, kind: FileKind) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -84,7 +84,7 @@ class ExtractEngine:
         return process
 
 
-def _ended(code: int, limits: Limits) -> ExtractionFailed:
+def _ended(code: int, limits: ExtractLimits) -> ExtractionFailed:
     """Why a reader ended without a word."""
     if code == -signal.SIGXCPU:
         return _too_slow(f"more than {limits.cpu_seconds} seconds of work")

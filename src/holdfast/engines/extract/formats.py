@@ -99,7 +99,7 @@ _BINARY_STARTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """What a file is, as far as reading it goes."""
 
     format: Format
@@ -115,16 +115,16 @@ class UnsupportedFormat(Invalid):
         super().__init__(f"This file cannot be read: {problem}.", fields=[FieldError("file", problem)])
 
 
-def recognise(filename: str, media_type: str, head: bytes) -> Kind:
+def recognise(filename: str, media_type: str, head: bytes) -> FileKind:
     """The kind of a file; UnsupportedFormat with the remedy when there is none for it."""
     suffix = PurePosixPath(filename.lower()).suffix
     if b"%PDF-" in head[:1024]:
-        return Kind("pdf")
+        return FileKind("pdf")
     if head.startswith(b"PK\x03\x04"):
         office = _OFFICE.get(suffix) or _BY_MEDIA_TYPE.get(media_type)
         if office not in ("docx", "pptx", "xlsx"):
             raise UnsupportedFormat("it is a ZIP archive; unpack it and upload the files in it")
-        return Kind(office)
+        return FileKind(office)
     if head.startswith(_OLE):
         raise UnsupportedFormat(
             "it is in an old Office format or protected by a password; "
@@ -136,9 +136,9 @@ def recognise(filename: str, media_type: str, head: bytes) -> Kind:
     if head.startswith(_BINARY_STARTS) or (b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff"))):
         raise UnsupportedFormat("it is binary; upload PDF, Markdown, HTML, text, docx, pptx, xlsx or source code")
     if format is not None:
-        return Kind(format)
+        return FileKind(format)
     if suffix in LANGUAGES:
-        return Kind("code", LANGUAGES[suffix])
+        return FileKind("code", LANGUAGES[suffix])
     if head[:1024].lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        return Kind("html")
-    return Kind("text")
+        return FileKind("html")
+    return FileKind("text")

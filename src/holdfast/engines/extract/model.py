@@ -6,7 +6,7 @@ from holdfast.core.errors import HoldfastError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExtractLimits:
     """What one extraction may use before it is ended."""
 
     memory_bytes: int = 1024 * 1024 * 1024

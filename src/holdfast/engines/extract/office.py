@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from xml.etree.ElementTree import Element
 
-from holdfast.engines.extract.archive import Archive, local
+from holdfast.engines.extract.archive import OfficeArchive, local
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -17,7 +17,7 @@ _DATE_FORMATS = frozenset({*range(14, 23), *range(45, 48)})
 _MAX_COLUMNS = 256
 
 
-def word_markdown(archive: Archive) -> Iterator[str]:
+def word_markdown(archive: OfficeArchive) -> Iterator[str]:
     """Paragraphs, headings and tables of a document as blocks of Markdown, then its notes."""
     levels = _heading_levels(archive)
     for element in archive.elements("word/document.xml", f"{_W}p", f"{_W}tbl"):
@@ -33,7 +33,7 @@ def word_markdown(archive: Archive) -> Iterator[str]:
                 yield words
 
 
-def slides(archive: Archive) -> Iterator[tuple[int, str, str]]:
+def slides(archive: OfficeArchive) -> Iterator[tuple[int, str, str]]:
     """(number from 1, title, text with speaker notes) of each slide, in the order they are shown."""
     targets = archive.targets("ppt/presentation.xml")
     order = [element.get(_R, "") for element in archive.elements("ppt/presentation.xml", f"{_P}sldId")]
@@ -52,7 +52,7 @@ def slides(archive: Archive) -> Iterator[tuple[int, str, str]]:
         yield number, title, "\n\n".join(block for block in blocks if block)
 
 
-def sheets(archive: Archive) -> Iterator[tuple[int, str, Iterator[list[str]]]]:
+def sheets(archive: OfficeArchive) -> Iterator[tuple[int, str, Iterator[list[str]]]]:
     """(number from 1, name, rows of cells) of each sheet."""
     targets = archive.targets("xl/workbook.xml")
     named = [(e.get("name", ""), e.get(_R, "")) for e in archive.elements("xl/workbook.xml", f"{_S}sheet")]
@@ -63,7 +63,7 @@ def sheets(archive: Archive) -> Iterator[tuple[int, str, Iterator[list[str]]]]:
             yield number, name, _rows(archive, targets[key], strings, dates)
 
 
-def _heading_levels(archive: Archive) -> dict[str, int]:
+def _heading_levels(archive: OfficeArchive) -> dict[str, int]:
     """Style ids that are headings. Ids are translated by Word, names are not."""
     found = {f"Heading{level}": level for level in range(1, 7)} | {"Title": 1}
     for style in archive.elements("word/styles.xml", f"{_W}style"):
@@ -114,7 +114,7 @@ def _shared_string(element: Element) -> str:
     return "".join(each.text or "" for each in element.iter(f"{_S}t") if id(each) not in aid)
 
 
-def _date_styles(archive: Archive) -> frozenset[str]:
+def _date_styles(archive: OfficeArchive) -> frozenset[str]:
     """The cell styles that show a number as a date."""
     custom = set()
     for element in archive.elements("xl/styles.xml", f"{_S}numFmt"):
@@ -130,7 +130,7 @@ def _date_styles(archive: Archive) -> frozenset[str]:
     return frozenset(found)
 
 
-def _rows(archive: Archive, part: str, strings: list[str], dates: frozenset[str]) -> Iterator[list[str]]:
+def _rows(archive: OfficeArchive, part: str, strings: list[str], dates: frozenset[str]) -> Iterator[list[str]]:
     for row in archive.elements(part, f"{_S}row"):
         cells = [_cell(cell, strings, dates) for cell in list(row)[:_MAX_COLUMNS]]
         if any(cells):

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pypdfium2
 
-from holdfast.engines.extract.model import ExtractionFailed, Limits
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits
 from holdfast.engines.extract.text import clean
 
 _NO_TITLE = frozenset({"untitled", "untitled document", "title"})
 """What programs write into a file whose author gave it no title."""
 
 
-def pdf_pages(path: Path, limits: Limits) -> Iterator[tuple[int, str]]:
+def pdf_pages(path: Path, limits: ExtractLimits) -> Iterator[tuple[int, str]]:
     """(page number from 1, text) of every page that has some."""
     document = open_pdf(path)
     try:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.engines.extract.archive import Archive
+from holdfast.engines.extract.archive import OfficeArchive
 from holdfast.engines.extract.chunk import Chunk, chunk_markdown, chunk_text, pack
 from holdfast.engines.extract.code import chunk_code
-from holdfast.engines.extract.formats import Kind
+from holdfast.engines.extract.formats import FileKind
 from holdfast.engines.extract.html import html_to_markdown
-from holdfast.engines.extract.model import ExtractionFailed, Limits, Summary
+from holdfast.engines.extract.model import ExtractionFailed, ExtractLimits, Summary
 from holdfast.engines.extract.office import sheets, slides, word_markdown
 from holdfast.engines.extract.pdf import pdf_pages, pdf_title
 from holdfast.engines.extract.text import clean, decode, read_text
@@ -17,10 +17,10 @@ _MAX_TITLE = 300
 _MAX_CHARACTERS = 8_000
 
 
-class Reader:
+class FileReader:
     """Reads one file: iterate over the chunks, then ask for the summary."""
 
-    def __init__(self, path: Path, kind: Kind, limits: Limits) -> None:
+    def __init__(self, path: Path, kind: FileKind, limits: ExtractLimits) -> None:
         self._path = path
         self._kind = kind
         self._limits = limits
@@ -92,7 +92,7 @@ class Reader:
             yield from chunk_text(text, page=number)
 
     def _word(self) -> Iterator[Chunk]:
-        archive = Archive(self._path, self._limits)
+        archive = OfficeArchive(self._path, self._limits)
         self._title = clean(archive.title())
         # In pieces that end before a heading, so that a long document is never held as a whole.
         held: list[str] = []
@@ -106,14 +106,14 @@ class Reader:
         yield from chunk_markdown(clean("\n\n".join([*path, *held])))
 
     def _slides(self) -> Iterator[Chunk]:
-        archive = Archive(self._path, self._limits)
+        archive = OfficeArchive(self._path, self._limits)
         self._title = clean(archive.title())
         for number, title, text in slides(archive):
             name = clean(title) or f"Slide {number}"
             yield from chunk_text(clean(text) or name, heading=name, page=number)
 
     def _sheets(self) -> Iterator[Chunk]:
-        archive = Archive(self._path, self._limits)
+        archive = OfficeArchive(self._path, self._limits)
         self._title = clean(archive.title())
         for number, name, rows in sheets(archive):
             first = next(rows, None)

@@ -7,5 +7,5 @@ Run = Callable[[str, dict[str, Any], list[bytes]], Any]
 """A job's name, its parameters, and the bytes to work on; the answer goes back as JSON."""
 
 
-class Unreadable(Exception):
+class UnreadableContent(Exception):
     """A job's way to say in words why the content can't be read."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.engines.fetch.network.url import Url, parse_url
-from holdfast.engines.fetch.reader import Link, Page, Reader
+from holdfast.engines.fetch.reader import Link, Reader, ReadPage
 
 MAX_URLS = 5
 MAX_FOLLOW = 3
@@ -83,7 +83,7 @@ class Fetcher:
             entries.append(replace(_entry(url, page), followed_from_discovery=True))
         return FetchedPages(True, self._shared(entries))
 
-    async def _one(self, url: str, deadline: float) -> Page | HoldfastError:
+    async def _one(self, url: str, deadline: float) -> ReadPage | HoldfastError:
         try:
             async with asyncio.timeout_at(deadline):
                 return await self._reader.read(url)
@@ -116,13 +116,13 @@ def _wanted(urls: Sequence[str], max_follow: int) -> list[str]:
     return wanted
 
 
-def _entry(url: str, page: Page | HoldfastError) -> FetchedPage:
+def _entry(url: str, page: ReadPage | HoldfastError) -> FetchedPage:
     if isinstance(page, HoldfastError):
         return FetchedPage(url, page.message, error=True)
     return FetchedPage(url, page.text, title=page.title, truncated=page.truncated)
 
 
-def _with_links(entry: FetchedPage, page: Page | HoldfastError) -> FetchedPage:
+def _with_links(entry: FetchedPage, page: ReadPage | HoldfastError) -> FetchedPage:
     if isinstance(page, HoldfastError):
         return entry
     inside = [link for link in page.links if _same_site(page.url, link.url)]
@@ -130,13 +130,13 @@ def _with_links(entry: FetchedPage, page: Page | HoldfastError) -> FetchedPage:
     return replace(entry, discovered_links=tuple((inside + outside)[:_MAX_LINKS]))
 
 
-def _to_follow(wanted: list[str], pages: Sequence[Page | HoldfastError], count: int) -> list[str]:
+def _to_follow(wanted: list[str], pages: Sequence[ReadPage | HoldfastError], count: int) -> list[str]:
     """The first unseen links of each page on its own site, taken from the pages in turn."""
-    seen = set(wanted) | {page.url for page in pages if isinstance(page, Page)}
+    seen = set(wanted) | {page.url for page in pages if isinstance(page, ReadPage)}
     columns = [
         [link.url for link in page.links if _same_site(page.url, link.url) and _is_page(link.url)]
         for page in pages
-        if isinstance(page, Page)
+        if isinstance(page, ReadPage)
     ]
     longest = max(map(len, columns), default=0)
     turns = [column[row] for row in range(longest) for column in columns if row < len(column)]

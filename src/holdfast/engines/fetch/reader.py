@@ -8,7 +8,7 @@ from typing import Literal
 from holdfast.core.errors import RateLimited
 from holdfast.engines.fetch.charset import decode
 from holdfast.engines.fetch.markdown import MAX_TEXT
-from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Guard, Limits
 from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.fetch.robots import Robots
 from holdfast.engines.fetch.workers import Workers
@@ -32,7 +32,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReadPage:
     """What a URL says, for reading. `url` is where the redirects ended."""
 
     url: str
@@ -51,9 +51,9 @@ class Reader:
         self.guard = guard
         self._workers = workers or Workers(JOBS)
         self._robots = Robots(guard, self._workers) if honour_robots else None
-        self._pages: OrderedDict[str, tuple[float, Page]] = OrderedDict()
+        self._pages: OrderedDict[str, tuple[float, ReadPage]] = OrderedDict()
 
-    async def read(self, url: str) -> Page:
+    async def read(self, url: str) -> ReadPage:
         """The page behind a URL; BadUrl, Blocked, RobotsDisallow, FetchFailed or ContentUnreadable otherwise."""
         parsed = parse_url(url)
         kept = self._pages.get(str(parsed))
@@ -66,7 +66,7 @@ class Reader:
             self._pages.popitem(last=False)
         return page
 
-    async def fetch(self, url: str, *, limits: Limits = _PAGE) -> Reply:
+    async def fetch(self, url: str, *, limits: Limits = _PAGE) -> FetchReply:
         """The successful answer for a URL, robots.txt honoured on every hop."""
         admit = self._robots.admit if self._robots else None
         reply = await self.guard.get(parse_url(url), headers={"accept": _ACCEPT}, limits=limits, before_hop=admit)
@@ -82,19 +82,23 @@ class Reader:
         """End the worker processes."""
         await self._workers.aclose()
 
-    async def _page(self, reply: Reply) -> Page:
+    async def _page(self, reply: FetchReply) -> ReadPage:
         kind = _kind(reply)
         if kind == "pdf":
             if reply.truncated:
                 raise FetchFailed(f"{reply.url} is a PDF of more than {_MAX_PDF // 1_000_000} MB.")
             found = await self._workers.run("pdf", {}, [reply.body], seconds=10)
-            return Page(str(reply.url), found["title"], found["text"], "pdf", truncated=len(found["text"]) >= MAX_TEXT)
+            return ReadPage(
+                str(reply.url), found["title"], found["text"], "pdf", truncated=len(found["text"]) >= MAX_TEXT
+            )
         charset = reply.charset
         if kind == "text":
             text = decode(reply.body[: MAX_TEXT * 4], charset)
-            return Page(str(reply.url), "", text[:MAX_TEXT], "text", truncated=reply.truncated or len(text) > MAX_TEXT)
+            return ReadPage(
+                str(reply.url), "", text[:MAX_TEXT], "text", truncated=reply.truncated or len(text) > MAX_TEXT
+            )
         found = await self._workers.run("html", {"url": str(reply.url), "charset": charset}, [reply.body], seconds=6)
-        return Page(
+        return ReadPage(
             str(reply.url),
             found["title"],
             found["text"],
@@ -105,7 +109,7 @@ class Reader:
         )
 
 
-def _kind(reply: Reply) -> Literal["html", "pdf", "text"]:
+def _kind(reply: FetchReply) -> Literal["html", "pdf", "text"]:
     declared, start = reply.content_type, reply.body[:1_024].lstrip()
     if start.startswith(b"%PDF-"):
         return "pdf"

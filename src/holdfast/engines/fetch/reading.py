@@ -11,7 +11,7 @@ from resiliparse.parse.html import HTMLTree
 
 from holdfast.engines.fetch.charset import decode, load_codecs
 from holdfast.engines.fetch.dom import select
-from holdfast.engines.fetch.job import Unreadable
+from holdfast.engines.fetch.job import UnreadableContent
 from holdfast.engines.fetch.markdown import MAX_TEXT, collapse, to_markdown
 from holdfast.engines.markup import bounded
 
@@ -97,7 +97,7 @@ def read_pdf(body: bytes) -> dict[str, Any]:
     try:
         document = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError:
-        raise Unreadable("the PDF is damaged or needs a password") from None
+        raise UnreadableContent("the PDF is damaged or needs a password") from None
     pages: list[str] = []
     length = 0
     for index in range(min(len(document), _MAX_PDF_PAGES)):

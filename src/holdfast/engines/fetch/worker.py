@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import Any, BinaryIO
 
-from holdfast.engines.fetch.job import Run, Unreadable
+from holdfast.engines.fetch.job import Run, UnreadableContent
 
 _PR_SET_PDEATHSIG = 1
 
@@ -53,7 +53,7 @@ def _read_frame(source: BinaryIO) -> tuple[str, dict[str, Any], list[bytes]] | N
 def _answer(run: Run, job: str, params: dict[str, Any], parts: list[bytes]) -> dict[str, Any]:
     try:
         return {"ok": run(job, params, parts)}
-    except Unreadable as error:
+    except UnreadableContent as error:
         return {"error": str(error)}
     except (MemoryError, RecursionError):
         return {"error": "it is too large or too deeply nested"}

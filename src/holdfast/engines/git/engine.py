@@ -10,15 +10,15 @@ from holdfast.core.errors import NotFound
 from holdfast.engines.git import rows
 from holdfast.engines.git.model import (
     BlameLine,
+    BranchHead,
     Commit,
     Credentials,
     Excerpt,
     GitFailed,
-    Head,
     HistoryChange,
     Limits,
     Progress,
-    Shown,
+    ShownCommit,
     SnapshotChange,
     Tag,
     TreeEntry,
@@ -57,7 +57,7 @@ class GitEngine:
         branch: str = "",
         credentials: Credentials | None = None,
         progress: Tell | None = None,
-    ) -> Head:
+    ) -> BranchHead:
         """Bring what a URL has now into the mirror; where it stands then. A local path is only looked at."""
         if not location.is_local:
             await self._mirrors.update(repository_id, location, credentials, progress)
@@ -67,7 +67,7 @@ class GitEngine:
         self,
         repository_id: str,
         location: Location,
-        head: Head,
+        head: BranchHead,
         *,
         known_head: str = "",
         known: Callable[[], Awaitable[Collection[str]]],
@@ -88,7 +88,7 @@ class GitEngine:
                 yield HistoryChange(removed=value["removed"])
 
     async def snapshot(
-        self, repository_id: str, location: Location, head: Head, known: Mapping[str, str]
+        self, repository_id: str, location: Location, head: BranchHead, known: Mapping[str, str]
     ) -> AsyncGenerator[SnapshotChange, None]:
         """The files of the head that differ from `known` (path → blob), read into passages; then paths that went."""
         job = {"job": "snapshot", "head": head.commit, "known": dict(known)}
@@ -100,7 +100,7 @@ class GitEngine:
             elif "removed" in value:
                 yield SnapshotChange(removed=value["removed"])
 
-    async def tags(self, repository_id: str, location: Location, head: Head) -> Sequence[Tag]:
+    async def tags(self, repository_id: str, location: Location, head: BranchHead) -> Sequence[Tag]:
         """Every tag that names a commit, oldest first."""
         found = await self._look(repository_id, location, "tags")
         return [rows.understood(rows.tag, row) for row in found]
@@ -148,7 +148,7 @@ class GitEngine:
         found = await self._look(repository_id, location, "blame", **asked)
         return [rows.understood(rows.blame_line, row) for row in found]
 
-    async def show(self, repository_id: str, location: Location, sha_prefix: str) -> Shown:
+    async def show(self, repository_id: str, location: Location, sha_prefix: str) -> ShownCommit:
         """A commit with its patch; NotFound unless the hash begins exactly one commit's."""
         found = await self._look(repository_id, location, "show", sha_prefix=sha_prefix)
         return rows.understood(rows.shown, found)

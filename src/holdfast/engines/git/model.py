@@ -12,7 +12,7 @@ ChangeStatus = Literal["A", "M", "D", "R"]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BranchHead:
     """Where a repository stands: the branch that is followed and its newest commit, both empty without any commit."""
 
     branch: str
@@ -23,7 +23,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What a commit did to one file."""
 
     status: ChangeStatus
@@ -46,7 +46,7 @@ class Commit:
     committed_at: int
     subject: str
     body: str
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
     more_changes: int = 0
     """Changes beyond those listed."""
 
@@ -78,7 +78,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class FilePassage:
     """A part of a file, with the lines it covers (from 1, both included)."""
 
     text: str
@@ -97,7 +97,7 @@ class File:
     size: int
     language: str = ""
     lines: int = 0
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[FilePassage, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     truncated: bool = False
     """Whether only its beginning was read."""
@@ -137,7 +137,7 @@ class BlameLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCommit:
     """A commit with its patch, cut where it is too long."""
 
     commit: Commit

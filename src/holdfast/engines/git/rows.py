@@ -5,14 +5,14 @@ from typing import Any, TypeVar
 
 from holdfast.engines.git.model import (
     BlameLine,
-    Change,
+    BranchHead,
     Commit,
     Excerpt,
     File,
+    FileChange,
+    FilePassage,
     GitFailed,
-    Head,
-    Passage,
-    Shown,
+    ShownCommit,
     Symbol,
     Tag,
     TreeEntry,
@@ -25,20 +25,20 @@ T = TypeVar("T")
 def commit(row: Row) -> Commit:
     """A commit with its changes."""
     sha, parents, author, email, authored, committed, subject, body, changes, more = row
-    listed = tuple([Change(*change) for change in changes])
+    listed = tuple([FileChange(*change) for change in changes])
     return Commit(sha, tuple(parents), author, email, authored, committed, subject, body, listed, more)
 
 
 def file(row: Row) -> File:
     """A file with its passages and symbols."""
     path, blob, kind, size, language, lines, passages, symbols, truncated = row
-    kept = tuple([Passage(*passage) for passage in passages])
+    kept = tuple([FilePassage(*passage) for passage in passages])
     return File(path, blob, kind, size, language, lines, kept, tuple([Symbol(*each) for each in symbols]), truncated)
 
 
-def head(value: dict[str, Any]) -> Head:
+def head(value: dict[str, Any]) -> BranchHead:
     """Where a repository stands."""
-    return Head(value["branch"], value["commit"], value["shallow"], value["origin"])
+    return BranchHead(value["branch"], value["commit"], value["shallow"], value["origin"])
 
 
 def tag(row: Row) -> Tag:
@@ -61,9 +61,9 @@ def blame_line(row: Row) -> BlameLine:
     return BlameLine(*row)
 
 
-def shown(row: Row) -> Shown:
+def shown(row: Row) -> ShownCommit:
     """A commit with its patch."""
-    return Shown(commit(row[0]), row[1], row[2])
+    return ShownCommit(commit(row[0]), row[1], row[2])
 
 
 def understood(make: Callable[[Any], T], row: Any) -> T:

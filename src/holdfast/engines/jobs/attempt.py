@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.engines.jobs import store
-from holdfast.engines.jobs.model import Claim, Fence, Job, JobFailed, Kind, LeaseLost
-from holdfast.engines.jobs.run import JobRun, Progress
+from holdfast.engines.jobs.model import Claim, Fence, Job, JobFailed, JobKind, LeaseLost
+from holdfast.engines.jobs.run import JobProgress, JobRun
 from holdfast.storage.database import Database, StorageFailed, Tx
 
 MAX_BACKOFF_SECONDS = 300.0
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class Attempt:
     """A claimed job in this process."""
 
-    def __init__(self, database: Database, kind: Kind, claim: Claim, ended: Callable[[Tx, Job], None]) -> None:
+    def __init__(self, database: Database, kind: JobKind, claim: Claim, ended: Callable[[Tx, Job], None]) -> None:
         self._database = database
         self._kind = kind
         self._ended = ended
@@ -72,7 +72,7 @@ class Attempt:
         if self.task is not None:
             self.task.cancel()
 
-    def save_progress(self, tx: Tx) -> Progress | None:
+    def save_progress(self, tx: Tx) -> JobProgress | None:
         """Write progress that is not written yet; what was written."""
         progress = self._run.unsaved
         if progress is None or not store.progress(tx, self.fence, progress.done, progress.total, progress.message):

@@ -15,7 +15,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import store, turns
 from holdfast.engines.jobs.attempt import Attempt
-from holdfast.engines.jobs.model import Claim, Ended, Handler, Job, JobNotFound, JobState, Kind
+from holdfast.engines.jobs.model import Claim, Ended, Handler, Job, JobKind, JobNotFound, JobState
 from holdfast.storage.database import Database, Tx
 
 # A dead owner's job is taken over after at most lease + poll.
@@ -50,7 +50,7 @@ class JobEngine:
         self._events = events
         self._owner = new_id("run")
         self._handlers: Callable[[], None] | None = handlers
-        self._handled: dict[str, Kind] = {}
+        self._handled: dict[str, JobKind] = {}
         self._attempts: dict[str, Attempt] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -79,7 +79,9 @@ class JobEngine:
         """
         if kind in self._handled:
             raise ValueError(f"Jobs of kind {kind!r} have a handler already.")
-        self._handled[kind] = Kind(handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended, reserved)
+        self._handled[kind] = JobKind(
+            handler, concurrency, max_attempts, backoff_seconds, every_seconds, ended, reserved
+        )
 
     def enqueue(
         self,
@@ -196,7 +198,7 @@ class JobEngine:
             self._stopped.set()
 
     @property
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, JobKind]:
         if self._handlers is not None:
             handlers, self._handlers = self._handlers, None
             handlers()

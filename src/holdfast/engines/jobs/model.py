@@ -45,7 +45,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """How jobs of one kind are run: `concurrency` of them at once in each process."""
 
     handler: Handler

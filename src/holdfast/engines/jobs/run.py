@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """How far a job is."""
 
     done: float
@@ -30,7 +30,7 @@ class JobRun:
         self.fence = claim.fence
         self.job: Job = claim.job
         self.cancel_requested = claim.cancel_requested
-        self.unsaved: Progress | None = None
+        self.unsaved: JobProgress | None = None
 
     @property
     def payload(self) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ class JobRun:
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the job is; shown within half a second, and cheap to call often."""
-        self.unsaved = Progress(done, total, message)
+        self.unsaved = JobProgress(done, total, message)
 
     def _kept(self, name: str, text: str) -> Any:
         """The result as a later attempt would find it: a tuple is a list from the first time on."""

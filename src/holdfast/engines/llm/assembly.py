@@ -20,7 +20,7 @@ _HEADER_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedCall:
     """A tool call that a model asked for."""
 
     id: str
@@ -214,10 +214,10 @@ class Assembly:
         return self._first.message()
 
     @property
-    def calls(self) -> list[Asked]:
+    def calls(self) -> list[AskedCall]:
         """The first choice's tool calls."""
         return [
-            Asked(call["id"], call["function"]["name"], call["function"]["arguments"])
+            AskedCall(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in self._first.tool_calls()
         ]
 

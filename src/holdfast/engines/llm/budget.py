@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
-from holdfast.engines.llm.model import Json, Model
+from holdfast.engines.llm.model import Json, LanguageModel
 
 CHARACTERS_PER_TOKEN = 4
 ANSWER_TOKENS = 2_000
@@ -22,7 +22,7 @@ _ANSWER_NOW = "\n\n[The budget of this task is used up. Answer now with what you
 class Budgeted:
     """A model that spends at most so many tokens, input and output together."""
 
-    def __init__(self, model: Model, tokens: int) -> None:
+    def __init__(self, model: LanguageModel, tokens: int) -> None:
         self._model = model
         self._tokens = tokens
         self._ratio = 1.0
@@ -89,7 +89,7 @@ class Budgeted:
 
 
 @asynccontextmanager
-async def hearing(model: Model, body: Json) -> AsyncIterator[AsyncIterator[Json]]:
+async def hearing(model: LanguageModel, body: Json) -> AsyncIterator[AsyncIterator[Json]]:
     """A model's chunks; leaving ends the work upstream."""
     chunks = model.stream(body)
     try:

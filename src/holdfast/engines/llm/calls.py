@@ -11,7 +11,7 @@ import orjson
 from holdfast.core.errors import HoldfastError
 from holdfast.core.jsontext import dumps
 from holdfast.core.tools.outcome import Outcome
-from holdfast.engines.llm.assembly import Asked
+from holdfast.engines.llm.assembly import AskedCall
 from holdfast.engines.llm.model import Json, LoopRequest, LoopTool
 
 MAX_CALLS = 16
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Finished:
     """A call and what it gave."""
 
-    call: Asked
+    call: AskedCall
     outcome: Outcome
     failed: bool
 
@@ -63,7 +63,7 @@ class Marker:
 
 
 async def run_calls(
-    request: LoopRequest, tools: Mapping[str, LoopTool], calls: Sequence[Asked]
+    request: LoopRequest, tools: Mapping[str, LoopTool], calls: Sequence[AskedCall]
 ) -> AsyncGenerator[Finished, None]:
     """Run calls at once and give each as it finishes. Closing the iterator cancels those that still run."""
     running = {asyncio.create_task(_run(request, tools, call, number)): call for number, call in enumerate(calls)}
@@ -78,7 +78,7 @@ async def run_calls(
             task.cancel()
 
 
-async def _run(request: LoopRequest, tools: Mapping[str, LoopTool], call: Asked, number: int) -> Finished:
+async def _run(request: LoopRequest, tools: Mapping[str, LoopTool], call: AskedCall, number: int) -> Finished:
     tool = tools.get(call.name)
     if tool is None:
         await request.turn_away(call.name)

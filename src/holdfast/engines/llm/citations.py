@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.llm.extractive.extracts import Passage, parsed, passages
+from holdfast.engines.llm.extractive.extracts import QuotedPassage, parsed, passages
 from holdfast.engines.llm.model import CallEvent, Json
 from holdfast.engines.search.text.analyser import query_words, words
 
@@ -28,7 +28,7 @@ _PLAIN |= str.maketrans({**dict.fromkeys("“”„«»", '"'), **dict.fromkeys(
 
 
 @dataclass(slots=True)
-class Source:
+class ReadSource:
     """A page, file or document that was read."""
 
     number: int
@@ -45,13 +45,13 @@ class Sources:
     """What a research read, each once, numbered in the order in which it was found."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, Source] = {}
+        self._by_key: dict[str, ReadSource] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     @property
-    def by_number(self) -> dict[int, Source]:
+    def by_number(self) -> dict[int, ReadSource]:
         return {source.number: source for source in self._by_key.values()}
 
     def read(self, call: CallEvent) -> list[int]:
@@ -61,14 +61,14 @@ class Sources:
         numbers = [self.add(each) for each in _passages(call)]
         return list(dict.fromkeys(number for number in numbers if number))
 
-    def add(self, passage: Passage) -> int:
+    def add(self, passage: QuotedPassage) -> int:
         """The number of a passage's source; 0 when there are too many."""
         key = passage.source or passage.title
         known = self._by_key.get(key)
         if known is None:
             if len(self._by_key) >= MOST_SOURCES:
                 return 0
-            known = Source(len(self._by_key) + 1, passage.title, passage.source, "")
+            known = ReadSource(len(self._by_key) + 1, passage.title, passage.source, "")
             self._by_key[key] = known
         if passage.text not in known.text:
             known.text = f"{known.text}\n{passage.text}"[:MOST_CHARACTERS].lstrip("\n")
@@ -84,7 +84,7 @@ class Sources:
 
     def restore(self, kept: list[Json]) -> None:
         for number, each in enumerate(kept, 1):
-            self._by_key[each["key"]] = Source(number, each["title"], each["address"], each["text"])
+            self._by_key[each["key"]] = ReadSource(number, each["title"], each["address"], each["text"])
 
 
 class CitationCheck:
@@ -95,7 +95,7 @@ class CitationCheck:
     source has hardly a word of what it is said to support.
     """
 
-    def __init__(self, sources: Mapping[int, Source]) -> None:
+    def __init__(self, sources: Mapping[int, ReadSource]) -> None:
         self._sources = sources
         self._words: dict[int, frozenset[str]] = {}
         self._texts: dict[int, str] = {}
@@ -174,12 +174,12 @@ class CitationCheck:
         parts = [part for part in _MARK.split(sentence) if part.strip(" ,;.")]
         return parts[-1] if parts else ""
 
-    def _words_of(self, source: Source) -> frozenset[str]:
+    def _words_of(self, source: ReadSource) -> frozenset[str]:
         if source.number not in self._words:
             self._words[source.number] = frozenset(words(f"{source.title} {source.text}"))
         return self._words[source.number]
 
-    def _text_of(self, source: Source) -> str:
+    def _text_of(self, source: ReadSource) -> str:
         if source.number not in self._texts:
             self._texts[source.number] = _plain(source.text)
         return self._texts[source.number]
@@ -202,7 +202,7 @@ class CitationCheck:
         return text
 
 
-def bibliography(check: CitationCheck, sources: Mapping[int, Source]) -> str:
+def bibliography(check: CitationCheck, sources: Mapping[int, ReadSource]) -> str:
     """What the numbers of a report mean, with the words that were found there, and how many citations did not hold."""
     lines = []
     for number in sorted(check.cited):
@@ -218,7 +218,7 @@ def bibliography(check: CitationCheck, sources: Mapping[int, Source]) -> str:
     return "\n\n".join(parts)
 
 
-def _passages(call: CallEvent) -> Iterator[Passage]:
+def _passages(call: CallEvent) -> Iterator[QuotedPassage]:
     text = call.outcome.text
     value = parsed(text)
     if isinstance(value, (dict, list)):
@@ -227,7 +227,7 @@ def _passages(call: CallEvent) -> Iterator[Passage]:
     arguments = parsed(call.arguments)
     url = arguments.get("url") if isinstance(arguments, dict) else None
     if isinstance(url, str) and text.strip():
-        yield Passage(url, text, url)
+        yield QuotedPassage(url, text, url)
 
 
 def _readable(value: Any) -> Any:

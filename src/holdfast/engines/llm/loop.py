@@ -7,20 +7,20 @@ from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
 from holdfast.core.tools.alias import TOOL_CALL
-from holdfast.engines.llm.assembly import Asked, Assembly, add_usage, tally_of
+from holdfast.engines.llm.assembly import AskedCall, Assembly, add_usage, tally_of
 from holdfast.engines.llm.calls import DEFERRED, Finished, Marker, failure, parse_arguments, run_calls
+from holdfast.engines.llm.client_chunks import ClientChunks
 from holdfast.engines.llm.model import (
     CallEvent,
     ChunkEvent,
     Done,
     Json,
+    LanguageModel,
     LoopEvent,
     LoopRequest,
     LoopTool,
-    Model,
     SideEvent,
 )
-from holdfast.engines.llm.voice import Voice
 
 # Remarks before a call ("Now I'll read the page.") are shorter, answers longer: until it is clear which of them
 # a round after research is, its text waits, so that `x_research.complete` comes once and before the answer.
@@ -35,7 +35,7 @@ class Loop:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
 
-    async def run(self, model: Model, request: LoopRequest) -> AsyncGenerator[LoopEvent, None]:
+    async def run(self, model: LanguageModel, request: LoopRequest) -> AsyncGenerator[LoopEvent, None]:
         """The events of one turn, `Done` last. Closing the iterator hangs up upstream and cancels running tools."""
         if request.tools and request.body.get("n") not in (None, 1):
             problem = "must be 1 while server-side tools are in play"
@@ -47,7 +47,7 @@ class Loop:
 
 
 class _Turn:
-    def __init__(self, model: Model, request: LoopRequest, now: Callable[[], float]) -> None:
+    def __init__(self, model: LanguageModel, request: LoopRequest, now: Callable[[], float]) -> None:
         self._model = model
         self._request = request
         self._now = now
@@ -63,7 +63,7 @@ class _Turn:
         self._base = {key: value for key, value in body.items() if key not in _LOOPED and not key.startswith("x_")}
         self._tool_choice = body.get("tool_choice")
         self._whole = _wants_json(body)
-        self._voice = Voice(whole=self._whole)
+        self._voice = ClientChunks(whole=self._whole)
         self._marker = Marker()
         self._usage: Json = {}
         self._rounds = 0
@@ -171,7 +171,7 @@ class _Turn:
 
     # Running calls.
 
-    async def _run(self, calls: list[Asked], pauses: list[Finished]) -> AsyncGenerator[LoopEvent, None]:
+    async def _run(self, calls: list[AskedCall], pauses: list[Finished]) -> AsyncGenerator[LoopEvent, None]:
         mine = [call for call in calls if call.name not in self._their_names]
         for call in mine:
             begin = _begin(self._ours.get(call.name), call)
@@ -208,7 +208,7 @@ class _Turn:
             yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
         yield CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
 
-    def _remember(self, calls: list[Asked], texts: dict[str, str], pending: str | None) -> None:
+    def _remember(self, calls: list[AskedCall], texts: dict[str, str], pending: str | None) -> None:
         message = self._answer.message
         for call in message["tool_calls"]:
             # Upstreams parse the history; what is no JSON there would fail every later round.
@@ -223,7 +223,7 @@ class _Turn:
 
     # Ending.
 
-    def _end(self, theirs: list[Asked], *, abandoned: bool) -> Iterator[LoopEvent]:
+    def _end(self, theirs: list[AskedCall], *, abandoned: bool) -> Iterator[LoopEvent]:
         yield from self._release(final=True)
         reason = self._answer.finish_reason or "stop"
         message = {key: value for key, value in self._answer.message.items() if key != "tool_calls"}
@@ -318,7 +318,7 @@ def _declared(tool: LoopTool) -> Json:
     return {"type": "function", "function": function}
 
 
-def _begin(tool: LoopTool | None, call: Asked) -> Json | None:
+def _begin(tool: LoopTool | None, call: AskedCall) -> Json | None:
     if tool is None or tool.event is None:
         return None
     begin: Json = {"type": tool.event, "name": call.name, "arguments": call.arguments}
@@ -327,7 +327,7 @@ def _begin(tool: LoopTool | None, call: Asked) -> Json | None:
     return begin
 
 
-def _call(call: Asked) -> Json:
+def _call(call: AskedCall) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 

@@ -6,13 +6,13 @@ from typing import Any
 from holdfast.core.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing
-from holdfast.engines.llm.model import Json, Model, Tally
+from holdfast.engines.llm.model import Json, LanguageModel, Tally
 
 
 class Metered:
     """A model whose tokens are counted: by its own word, or by about four characters each where it says nothing."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self.tally = Tally()
 

@@ -13,7 +13,7 @@ TOOL_SECONDS = 15.0
 """How long a call may take in a turn."""
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     """A language model: a Chat Completions body in, `chat.completion.chunk` objects out.
 
     The last chunk carries `usage` where the model tells it. Closing the iterator ends the work upstream.

@@ -14,12 +14,12 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import ranking
 from holdfast.engines.search.embedders.base import Embedder
-from holdfast.engines.search.keeper import Keeper, Progress, embedded_text
+from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query
 from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
 from holdfast.engines.search.stores.postgres import PostgresStore
-from holdfast.engines.search.stores.shelf import Shelves
 from holdfast.engines.search.stores.sqlite import SqliteStore
+from holdfast.engines.search.stores.workspace_index import Shelves
 from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.authors import Authors
 from holdfast.engines.search.text.moments import moments
@@ -60,7 +60,7 @@ class SearchEngine:
         self._clock = clock
         self._store: Store = SqliteStore(shelves or Shelves()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
-        self._keeper = Keeper(database, self._store, embedder, index_above=index_above)
+        self._keeper = IndexUpkeep(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     def put(self, tx: Tx, entries: Sequence[Entry], vectors: NDArray[np.float32] | None = None) -> None:
@@ -187,7 +187,7 @@ class SearchEngine:
         """Build big workspaces' vector indexes now instead of soon; their names. SQLite needs none."""
         return await self._keeper.index()
 
-    async def progress(self) -> Progress:
+    async def progress(self) -> EmbeddingProgress:
         """How many entries there are and how many still wait for a vector."""
         return await self._keeper.progress()
 
@@ -232,7 +232,9 @@ class SearchEngine:
             places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, query.limit))))
         places = np.unique(places)
         unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
-        question = ranking.Question(weights, statistics.mean_length, moments(text, now), statistics.within, unknown)
+        question = ranking.RankedQuestion(
+            weights, statistics.mean_length, moments(text, now), statistics.within, unknown
+        )
         pool = view.pool(places, words, vector, named)
         near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
         if len(near) > len(places):
@@ -243,7 +245,7 @@ class SearchEngine:
         embedder = self._store.embedder_number(tx, self._embedder.id)
         return self._store.view(tx, filter, embedder, self._embedder.dimensions)
 
-    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.Question | None) -> list[Hit]:
+    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.RankedQuestion | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])
         # What another transaction removed or added just now may be missing.
         return [_hit(shown[one.number], one.score, question) for one in ranked if one.number in shown]
@@ -263,7 +265,7 @@ class SearchEngine:
         return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-def _hit(row: Row, score: float, question: ranking.Question | None) -> Hit:
+def _hit(row: Row, score: float, question: ranking.RankedQuestion | None) -> Hit:
     return Hit(
         type=row["type"],
         id=row["id"],

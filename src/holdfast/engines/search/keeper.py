@@ -22,7 +22,7 @@ INDEX_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class EmbeddingProgress:
     """How far the vectors are: entries in all, and those that wait for one of the present embedder."""
 
     entries: int
@@ -30,7 +30,7 @@ class Progress:
     embedder: str
 
 
-class Keeper:
+class IndexUpkeep:
     """Finds what waits and does it in small steps, so that searches and writes go on meanwhile."""
 
     def __init__(self, database: Database, store: Store, embedder: Embedder, *, index_above: int) -> None:
@@ -109,10 +109,10 @@ class Keeper:
         number = await self._database.glance(lambda tx: self._store.embedder_number(tx, self._embedder.id))
         return await hnsw.keep(self._database, number, self._embedder.dimensions, self._index_above)
 
-    async def progress(self) -> Progress:
+    async def progress(self) -> EmbeddingProgress:
         """How many entries there are and how many wait."""
         return await self._database.read(
-            lambda tx: Progress(
+            lambda tx: EmbeddingProgress(
                 self._store.entry_count(tx),
                 self._store.pending_count(tx, self._store.embedder_number(tx, self._embedder.id)),
                 self._embedder.id,

@@ -14,7 +14,7 @@ Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class RankingWeights:
     """The weights. They were chosen on public conversations; docs/decisions tells how."""
 
     words: float = 0.25
@@ -40,7 +40,7 @@ class Recipe:
     most_unknown_word: float = 2.0
 
 
-RECIPE = Recipe()
+RECIPE = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RankedQuestion:
     """What ranking knows of a query."""
 
     weights: Mapping[str, float]
@@ -70,7 +70,7 @@ def weight(frequency: int, entries: int) -> float:
     return math.log(1 + (entries - min(frequency, entries) + 0.5) / (frequency + 0.5))
 
 
-def rank(pool: Pool, question: Question, limit: int, recipe: Recipe = RECIPE) -> list[Ranked]:
+def rank(pool: Pool, question: RankedQuestion, limit: int, recipe: RankingWeights = RECIPE) -> list[Ranked]:
     """The best candidates, best first.
 
     The fused score compares candidates of one query and is about 1 for the best of any query, so it alone says
@@ -91,7 +91,7 @@ def rank(pool: Pool, question: Question, limit: int, recipe: Recipe = RECIPE) ->
     ]
 
 
-def leads(pool: Pool, question: Question, limit: int, recipe: Recipe = RECIPE) -> NDArray[np.intp]:
+def leads(pool: Pool, question: RankedQuestion, limit: int, recipe: RankingWeights = RECIPE) -> NDArray[np.intp]:
     """Where in the pool the best candidates are, best first."""
     if not len(pool.numbers):
         return np.zeros(0, np.intp)
@@ -102,7 +102,7 @@ def _order(pool: Pool, fused: Scores, limit: int) -> NDArray[np.intp]:
     return np.lexsort((-pool.numbers, fused))[::-1][:limit]
 
 
-def _fused(pool: Pool, question: Question, recipe: Recipe) -> Scores:
+def _fused(pool: Pool, question: RankedQuestion, recipe: RankingWeights) -> Scores:
     """Words and meaning of each candidate and its neighbours in one number."""
     previous = places_of(pool.neighbours, pool.neighbours - 1)
     following = places_of(pool.neighbours, pool.neighbours + 1)
@@ -122,7 +122,7 @@ def _fused(pool: Pool, question: Question, recipe: Recipe) -> Scores:
     return fused
 
 
-def _crowd(entries: int, recipe: Recipe) -> float:
+def _crowd(entries: int, recipe: RankingWeights) -> float:
     """How much nearer the nearest of so many entries is by chance than the nearest of few, in deviations.
 
     The greatest of n random values stands about √(2 ln n) deviations above their mean.
@@ -131,7 +131,7 @@ def _crowd(entries: int, recipe: Recipe) -> float:
     return many - few
 
 
-def _relevance(counts: Scores, cosines: Scores, question: Question, recipe: Recipe) -> Scores:
+def _relevance(counts: Scores, cosines: Scores, question: RankedQuestion, recipe: RankingWeights) -> Scores:
     """How much a candidate has to do with the query, whatever the other candidates are."""
     crowd = _crowd(question.entries, recipe)
     unrelated = min(recipe.unrelated_cosine + recipe.unrelated_growth * crowd, recipe.most_unrelated_cosine)
@@ -152,7 +152,7 @@ def _of(places: NDArray[np.intp], values: Scores) -> Scores:
     return found
 
 
-def _bm25(counts: Scores, lengths: Scores, question: Question, recipe: Recipe, entries: int) -> Scores:
+def _bm25(counts: Scores, lengths: Scores, question: RankedQuestion, recipe: RankingWeights, entries: int) -> Scores:
     if not question.weights:
         return np.zeros(len(lengths))
     weights = np.array(list(question.weights.values()))

@@ -4,7 +4,7 @@ import asyncio
 import re
 
 from holdfast.core.errors import HoldfastError
-from holdfast.engines.fetch.network.guard import FetchFailed, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Limits
 from holdfast.engines.fetch.network.url import BadUrl
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.fetch.workers import Workers
@@ -36,7 +36,7 @@ class SiteInspector:
         linked = await self._workers.run("links", params, [page.body], seconds=_SECONDS)
         sheets = await self._sheets(linked[:_MAX_SHEETS])
         sheets += await self._sheets(_imports(sheets)[:_MAX_IMPORTS])
-        bodies = _within_budget([reply.body for _, reply in sheets if isinstance(reply, Reply)])
+        bodies = _within_budget([reply.body for _, reply in sheets if isinstance(reply, FetchReply)])
         report = await self._workers.run("report", params, [page.body, *bodies], seconds=_SECONDS)
         return SiteReport.model_validate({**report, "stylesheets": [_listed(sheet, reply) for sheet, reply in sheets]})
 
@@ -44,20 +44,20 @@ class SiteInspector:
         """End the worker process."""
         await self._workers.aclose()
 
-    async def _sheets(self, urls: list[str]) -> list[tuple[str, Reply | HoldfastError]]:
+    async def _sheets(self, urls: list[str]) -> list[tuple[str, FetchReply | HoldfastError]]:
         return list(zip(urls, await asyncio.gather(*(self._sheet(url) for url in urls)), strict=True))
 
-    async def _sheet(self, url: str) -> Reply | HoldfastError:
+    async def _sheet(self, url: str) -> FetchReply | HoldfastError:
         try:
             return await self._reader.fetch(url, limits=_SHEET)
         except HoldfastError as error:
             return error
 
 
-def _imports(sheets: list[tuple[str, Reply | HoldfastError]]) -> list[str]:
+def _imports(sheets: list[tuple[str, FetchReply | HoldfastError]]) -> list[str]:
     found: list[str] = []
     for _, reply in sheets:
-        if isinstance(reply, Reply):
+        if isinstance(reply, FetchReply):
             for reference in _IMPORT.findall(reply.body[:5_000]):
                 try:
                     found.append(str(reply.url.join(reference.decode("utf-8", "replace"))))
@@ -75,7 +75,7 @@ def _within_budget(bodies: list[bytes]) -> list[bytes]:
     return kept
 
 
-def _listed(url: str, reply: Reply | HoldfastError) -> Stylesheet:
+def _listed(url: str, reply: FetchReply | HoldfastError) -> Stylesheet:
     if isinstance(reply, HoldfastError):
         return Stylesheet(url=url, error=reply.message)
     return Stylesheet(url=url, bytes=len(reply.body))

@@ -2,8 +2,8 @@
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.engines.fetch.network.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.network.guard import Guard, Reply
-from holdfast.engines.web_search.model import Found, objects, plain, result
+from holdfast.engines.fetch.network.guard import FetchReply, Guard
+from holdfast.engines.web_search.model import WebFindings, objects, plain, result
 
 
 class Brave:
@@ -14,7 +14,7 @@ class Brave:
     def __init__(self, guard: Guard, key: str, base_url: str = "https://api.search.brave.com") -> None:
         self._api = JsonApi(guard, base_url, name=self.name, headers={"x-subscription-token": key}, explain=_explain)
 
-    async def search(self, query: str, count: int) -> Found:
+    async def search(self, query: str, count: int) -> WebFindings:
         parameters: dict[str, str | int] = {"q": query, "count": min(count, 20), "text_decorations": "false"}
         found = await self._api.get("/res/v1/web/search", parameters)
         hits = [
@@ -22,10 +22,10 @@ class Brave:
         ]
         boxes = objects(found, "infobox", "results")
         abstract = next((plain(box.get("long_desc") or box.get("description")) for box in boxes), "")
-        return Found(tuple(hit for hit in hits if hit is not None), abstract=abstract)
+        return WebFindings(tuple(hit for hit in hits if hit is not None), abstract=abstract)
 
 
-def _explain(reply: Reply) -> HoldfastError | None:
+def _explain(reply: FetchReply) -> HoldfastError | None:
     if reply.status == 429:
         return too_often(Brave.name, seconds_until(reply.headers.get("x-ratelimit-reset", "")))
     if reply.status == 422 and b"SUBSCRIPTION_TOKEN_INVALID" in reply.body:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.engines.fetch.pages import FetchedPage, cut
 from holdfast.engines.fetch.reader import Reader
-from holdfast.engines.web_search.model import Found, Result, SearchBackend
+from holdfast.engines.web_search.model import SearchBackend, WebFindings, WebHit
 
 MAX_QUERY = 400
 MAX_RESULTS = 20
@@ -22,7 +22,7 @@ class SearchAnswer:
 
     query: str
     backend: str
-    results: tuple[Result, ...]
+    results: tuple[WebHit, ...]
     answer: str
     abstract: str
     fetched_pages: tuple[FetchedPage, ...]
@@ -44,7 +44,7 @@ class WebSearch:
         if not 1 <= len(asked) <= MAX_QUERY:
             problem = f"a query has 1 to {MAX_QUERY} characters; this one has {len(asked)}"
             raise Invalid("The search query is not right.", fields=[FieldError("query", problem)])
-        found: Found = await self._backend.search(asked, min(max(count, 1), MAX_RESULTS))
+        found: WebFindings = await self._backend.search(asked, min(max(count, 1), MAX_RESULTS))
         results = _distinct(found.results)[:count]
         read = await asyncio.gather(*(self._page(hit.url) for hit in results[:pages]))
         fetched = [page for page in read if page is not None]
@@ -69,8 +69,8 @@ class WebSearch:
         return FetchedPage(url, page.text, title=page.title, truncated=page.truncated) if page.text else None
 
 
-def _distinct(results: tuple[Result, ...]) -> tuple[Result, ...]:
-    seen: dict[str, Result] = {}
+def _distinct(results: tuple[WebHit, ...]) -> tuple[WebHit, ...]:
+    seen: dict[str, WebHit] = {}
     for hit in results:
         seen.setdefault(hit.url.partition("#")[0].rstrip("/"), hit)
     return tuple(seen.values())

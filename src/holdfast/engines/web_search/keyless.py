@@ -8,7 +8,7 @@ from ddgs import DDGS
 from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 
 from holdfast.core.errors import RateLimited, UpstreamFailed
-from holdfast.engines.web_search.model import Found, result
+from holdfast.engines.web_search.model import WebFindings, result
 
 _SECONDS = 8
 
@@ -22,7 +22,7 @@ class Keyless:
         # Threads of its own: a search that hangs must not hold up others.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="ddgs")
 
-    async def search(self, query: str, count: int) -> Found:
+    async def search(self, query: str, count: int) -> WebFindings:
         try:
             async with asyncio.timeout(_SECONDS + 4):
                 hits = await asyncio.get_running_loop().run_in_executor(self._threads, _ask, query, count)
@@ -32,10 +32,10 @@ class Keyless:
             raise _failed("they did not answer in time") from None
         except DDGSException as error:
             if "no results" in str(error).lower() and not _is_network(error):
-                return Found(())
+                return WebFindings(())
             raise _failed("they could not be reached") from None
         found = [result(hit.get("title"), hit.get("href"), hit.get("body")) for hit in hits]
-        return Found(tuple(hit for hit in found if hit is not None))
+        return WebFindings(tuple(hit for hit in found if hit is not None))
 
 
 def _ask(query: str, count: int) -> list[dict[str, Any]]:

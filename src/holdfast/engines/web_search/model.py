@@ -10,7 +10,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class WebHit:
     """One hit: a page and what the engine quotes of it."""
 
     title: str
@@ -19,10 +19,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WebFindings:
     """All hits, best first; `answer` and `abstract` where the engine gives them."""
 
-    results: tuple[Result, ...]
+    results: tuple[WebHit, ...]
     answer: str = ""
     abstract: str = ""
 
@@ -32,16 +32,16 @@ class SearchBackend(Protocol):
 
     name: str
 
-    async def search(self, query: str, count: int) -> Found:
+    async def search(self, query: str, count: int) -> WebFindings:
         """Up to `count` hits; UpstreamFailed or RateLimited when the engine does not answer."""
         ...
 
 
-def result(title: object, url: object, snippet: object) -> Result | None:
+def result(title: object, url: object, snippet: object) -> WebHit | None:
     """A hit from whatever a provider sent; None unless it has a web address."""
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         return None
-    return Result(plain(title)[:300] or url, url, plain(snippet)[:1_000])
+    return WebHit(plain(title)[:300] or url, url, plain(snippet)[:1_000])
 
 
 def plain(text: object) -> str:

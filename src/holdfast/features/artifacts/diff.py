@@ -14,7 +14,7 @@ CONTEXT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class LineEdit:
     """Lines `a_start:a_end` of the old text become lines `b_start:b_end` of the new one."""
 
     a_start: int
@@ -37,7 +37,7 @@ def unified_diff(old: str, new: str, old_name: str, new_name: str) -> tuple[str,
     return "".join(parts), added, removed
 
 
-def find_edits(a: list[str], b: list[str]) -> list[Edit]:
+def find_edits(a: list[str], b: list[str]) -> list[LineEdit]:
     """The fewest changes that make `b` of `a`, in order; one coarse change where they are too many."""
     low = 0
     while low < len(a) and low < len(b) and a[low] == b[low]:
@@ -47,10 +47,10 @@ def find_edits(a: list[str], b: list[str]) -> list[Edit]:
         a_end, b_end = a_end - 1, b_end - 1
     if a_end == low and b_end == low:
         return []
-    return _shortest(a, b, low, a_end, b_end) or [Edit(low, a_end, low, b_end)]
+    return _shortest(a, b, low, a_end, b_end) or [LineEdit(low, a_end, low, b_end)]
 
 
-def _shortest(a: list[str], b: list[str], low: int, a_end: int, b_end: int) -> list[Edit] | None:
+def _shortest(a: list[str], b: list[str], low: int, a_end: int, b_end: int) -> list[LineEdit] | None:
     """Myers' greedy search over the middle; None when it needs more than MAX_CHANGES."""
     n, m = a_end - low, b_end - low
     most = min(n + m, MAX_CHANGES)
@@ -72,9 +72,9 @@ def _shortest(a: list[str], b: list[str], low: int, a_end: int, b_end: int) -> l
     return None
 
 
-def _retraced(trace: list["array[int]"], n: int, m: int, low: int) -> list[Edit]:
+def _retraced(trace: list["array[int]"], n: int, m: int, low: int) -> list[LineEdit]:
     """The way back from the end: row d of the trace holds how far d changes reach on diagonals -d, -d + 2, … d."""
-    steps: list[Edit] = []
+    steps: list[LineEdit] = []
     x, y = n, m
     for changes in range(len(trace), 0, -1):
         row = trace[changes - 1]
@@ -84,23 +84,23 @@ def _retraced(trace: list["array[int]"], n: int, m: int, low: int) -> list[Edit]
         before_x = row[left + 1] if down else row[left]
         before_y = before_x - (k + 1 if down else k - 1)
         at_x, at_y = low + before_x, low + before_y
-        steps.append(Edit(at_x, at_x, at_y, at_y + 1) if down else Edit(at_x, at_x + 1, at_y, at_y))
+        steps.append(LineEdit(at_x, at_x, at_y, at_y + 1) if down else LineEdit(at_x, at_x + 1, at_y, at_y))
         x, y = before_x, before_y
     return _merged(reversed(steps))
 
 
-def _merged(steps: Iterator[Edit]) -> list[Edit]:
-    merged: list[Edit] = []
+def _merged(steps: Iterator[LineEdit]) -> list[LineEdit]:
+    merged: list[LineEdit] = []
     for step in steps:
         last = merged[-1] if merged else None
         if last and last.a_end == step.a_start and last.b_end == step.b_start:
-            merged[-1] = Edit(last.a_start, step.a_end, last.b_start, step.b_end)
+            merged[-1] = LineEdit(last.a_start, step.a_end, last.b_start, step.b_end)
         else:
             merged.append(step)
     return merged
 
 
-def _hunks(edits: list[Edit]) -> Iterator[list[Edit]]:
+def _hunks(edits: list[LineEdit]) -> Iterator[list[LineEdit]]:
     held = [edits[0]]
     for edit in edits[1:]:
         if edit.a_start - held[-1].a_end > 2 * CONTEXT:
@@ -110,7 +110,7 @@ def _hunks(edits: list[Edit]) -> Iterator[list[Edit]]:
     yield held
 
 
-def _hunk(a: list[str], b: list[str], edits: list[Edit]) -> Iterator[str]:
+def _hunk(a: list[str], b: list[str], edits: list[LineEdit]) -> Iterator[str]:
     lead = min(CONTEXT, edits[0].a_start)
     a_start, b_start = edits[0].a_start - lead, edits[0].b_start - lead
     a_end = min(edits[-1].a_end + CONTEXT, len(a))

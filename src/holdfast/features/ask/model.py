@@ -26,7 +26,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CitedAnswer:
     """An answer. Every statement in it has a citation that holds; what had none is left out, and counted."""
 
     markdown: str

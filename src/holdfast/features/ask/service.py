@@ -22,7 +22,7 @@ from holdfast.features.ask.answering.writing import asked
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation
 from holdfast.features.ask.live_tools import live_call, live_tools
-from holdfast.features.ask.model import OPERATION, Answer, checked_question
+from holdfast.features.ask.model import OPERATION, CitedAnswer, checked_question
 from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.sources import Evidence, Ledger, evidence_of, source_list, source_of
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL
@@ -97,7 +97,7 @@ class Ask:
         self._model_seconds = model_seconds
         self._seconds = seconds
 
-    async def ask(self, principal: Principal, slugs: Sequence[str], question: str, *, source: str) -> Answer:
+    async def ask(self, principal: Principal, slugs: Sequence[str], question: str, *, source: str) -> CitedAnswer:
         """The answer to a question about some repositories; `source` is the way it came: `mcp`, `rest` or `cli`."""
         principal.require("inference")
         tidy = checked_question(question)
@@ -110,7 +110,7 @@ class Ask:
 
     async def _answered(
         self, principal: Principal, repositories: Sequence[Repository], tidy: str, source: str
-    ) -> Answer:
+    ) -> CitedAnswer:
         connected, note = await self._connected(repositories[0])
         if connected is not None:
             await self._usage.check_budget(principal, self._weekly_tokens)
@@ -152,7 +152,7 @@ class Ask:
 
     # With a model.
 
-    async def _modelled(self, inquiry: _Inquiry, connected: Connected, source: str) -> Answer:
+    async def _modelled(self, inquiry: _Inquiry, connected: Connected, source: str) -> CitedAnswer:
         assert connected.upstreams is not None
         model = Metered(connected.upstreams)
         reviewed: Reviewed | None = None
@@ -213,7 +213,7 @@ class Ask:
 
     # Without a model.
 
-    async def _extracted(self, inquiry: _Inquiry, note: str, before: Reviewed | None = None) -> Answer:
+    async def _extracted(self, inquiry: _Inquiry, note: str, before: Reviewed | None = None) -> CitedAnswer:
         """The answer in quotations, from sources that are really there; `before` is what was left of a model's."""
         wanted = {
             (part, place): evidence
@@ -239,7 +239,7 @@ class Ask:
         answer = _finished(inquiry, reviewed, dict(made.ledger), EMBEDDED_MODEL, notes)
         return replace(answer, note=note)
 
-    async def _nothing(self, inquiry: _Inquiry, reviewed: Reviewed, notes: Sequence[str]) -> Answer:
+    async def _nothing(self, inquiry: _Inquiry, reviewed: Reviewed, notes: Sequence[str]) -> CitedAnswer:
         """A plain word that nothing was found, what was searched, and what comes nearest."""
         searched = ", ".join(_searched(repository) for repository in inquiry.repositories)
         said = [f"Nothing that was found is similar enough to this question to answer it. Searched: {searched}."]
@@ -292,13 +292,13 @@ def _numbered(inquiry: _Inquiry) -> Ledger:
 
 def _finished(
     inquiry: _Inquiry, reviewed: Reviewed, confirmed: dict[int, Evidence], model: str, notes: Sequence[str]
-) -> Answer:
+) -> CitedAnswer:
     cited = [(number, confirmed[number]) for number in reviewed.cited if number in confirmed]
     remarks = [*notes, *_left_out(reviewed), *_unread(inquiry.repositories)]
     parts = [reviewed.markdown, *(f"*{remark}*" for remark in remarks)]
     if cited:
         parts.append(source_list(cited, several=len(inquiry.repositories) > 1))
-    return Answer(
+    return CitedAnswer(
         markdown="\n\n".join(parts),
         citations=tuple(evidence.citation(number) for number, evidence in cited),
         dropped=reviewed.dropped,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from holdfast.core.clock import iso
-from holdfast.engines.git.model import BlameLine, Change, Commit, Tag
-from holdfast.engines.llm.citations import Source
+from holdfast.engines.git.model import BlameLine, Commit, FileChange, Tag
+from holdfast.engines.llm.citations import ReadSource
 from holdfast.features.ask.answering.markdown import inert
 from holdfast.features.ask.model import Citation
 from holdfast.features.repositories.model import COMMIT, FILE, TAG, Item, Match, Repository
@@ -137,13 +137,13 @@ class Ledger:
         return {evidence.address: number for number, evidence in self._evidence.items()}
 
 
-def source_of(number: int, evidence: Evidence) -> Source:
+def source_of(number: int, evidence: Evidence) -> ReadSource:
     """A source as citations are checked against: with who, when and where it is, which sentences say as well."""
     by = " ".join(part for part in (evidence.author, evidence.day, evidence.key, evidence.repository.slug) if part)
     # A sentence may name any line of the stretch.
     lines = " ".join(map(str, range(evidence.start_line, evidence.end_line + 1))) if evidence.kind == FILE else ""
     text = f"{evidence.text[:MOST_CHARACTERS]}\n{evidence.seen}\n{by}\n{evidence.described()}\n{lines}"
-    return Source(number, evidence.title, evidence.address, text)
+    return ReadSource(number, evidence.title, evidence.address, text)
 
 
 def commit_evidence(repository: Repository, commit: Commit, seen: str = "") -> Evidence:
@@ -258,7 +258,7 @@ def source_list(cited: Sequence[tuple[int, Evidence]], several: bool) -> str:
     return "## Sources\n\n" + "\n".join(lines)
 
 
-def _changed(change: Change) -> str:
+def _changed(change: FileChange) -> str:
     before = f"{change.old_path} → " if change.old_path else ""
     return f"{change.status} {before}{change.path} +{change.insertions} -{change.deletions}"
 

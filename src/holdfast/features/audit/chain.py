@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from holdfast.features.audit.keys import MARKED, canonical
-from holdfast.features.audit.model import Problem, ProblemKind, Witness
+from holdfast.features.audit.model import ChainProblem, ProblemKind, Witness
 from holdfast.storage.database import Row
 
 GENESIS = "0" * 64
@@ -42,7 +42,7 @@ class Walk:
         witnesses: Sequence[Witness] = (),
     ) -> None:
         """`proof` says what is wrong with a row by itself; `witnesses` know seals from elsewhere."""
-        self.problems: list[Problem] = []
+        self.problems: list[ChainProblem] = []
         self.sequence = 0
         self.events = 0
         self._proof = proof
@@ -118,7 +118,7 @@ class Walk:
 
     def add(self, kind: ProblemKind, sequence: int, event_id: str | None, message: str) -> None:
         """Remember something that is wrong."""
-        self.problems.append(Problem(kind, sequence, event_id, message))
+        self.problems.append(ChainProblem(kind, sequence, event_id, message))
 
 
 def _sealed(row: Row, place: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.features.audit.model import Head
+from holdfast.features.audit.model import ChainHead
 from holdfast.storage.files import make_directory
 
 NAME = "audit.heads"
@@ -31,12 +31,12 @@ class Break:
 class Known:
     """What the file says of one store: heads in the order they were written, each with the breaks before it."""
 
-    heads: list[tuple[Head, int]] = field(default_factory=list)
+    heads: list[tuple[ChainHead, int]] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
     unreadable: int = 0
     exists: bool = True
 
-    def last(self, organization_id: str) -> Head | None:
+    def last(self, organization_id: str) -> ChainHead | None:
         """The newest line about a chain."""
         return next((head for head, _ in reversed(self.heads) if head.organization_id == organization_id), None)
 
@@ -49,7 +49,7 @@ class HeadsFile:
         self.path = directory.expanduser() / NAME
         self._store = store
 
-    def append(self, heads: Iterable[Head]) -> None:
+    def append(self, heads: Iterable[ChainHead]) -> None:
         """Write where chains stand, durably. Raises OSError."""
         self._write([{"kind": "head", "store": self._store, **asdict(head)} for head in heads])
 
@@ -79,7 +79,7 @@ class HeadsFile:
                 sequences = {str(name): int(number) for name, number in values.pop("sequences").items()}
                 known.breaks.append(Break(int(values["at"]), str(values["reason"]), sequences))
             else:
-                known.heads.append((Head(**values), len(known.breaks)))
+                known.heads.append((ChainHead(**values), len(known.breaks)))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             known.unreadable += 1
 

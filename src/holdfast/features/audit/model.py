@@ -50,7 +50,7 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ChainProblem:
     """Something wrong with a chain: which event (its id where a row is left to name) and what happened to it."""
 
     kind: ProblemKind
@@ -60,7 +60,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainHead:
     """How long a chain was at a moment and its last seal, marked by the key: it fixes everything before it."""
 
     organization_id: str
@@ -91,7 +91,7 @@ class Verification:
     events: int
     unsealed: int
     head_hash: str | None
-    problems: tuple[Problem, ...]
+    problems: tuple[ChainProblem, ...]
     notes: tuple[str, ...] = ()
     """What could not be compared, and what is known to have happened: nobody needs to have changed anything."""
 

@@ -12,7 +12,7 @@ from holdfast.core.clock import Clock
 from holdfast.features.audit import chain, key_store, store
 from holdfast.features.audit.heads_file import Break, HeadsFile
 from holdfast.features.audit.keys import AuditKey, AuditKeys
-from holdfast.features.audit.model import Head
+from holdfast.features.audit.model import ChainHead
 from holdfast.storage.database import Database, Row, Tx
 
 BATCH = 1000
@@ -29,7 +29,7 @@ class Sealer:
         self._keys = keys
         self._heads = heads
         self._clock = clock
-        self._written: dict[str, Head] | None = None
+        self._written: dict[str, ChainHead] | None = None
         self._complained: set[str] = set()
 
     def key(self, tx: Tx) -> AuditKey:
@@ -70,7 +70,7 @@ class Sealer:
                 _log.warning("The heads file %s cannot be written (%s)", self._heads.path, problem.strerror)
             self._complained.add("")
 
-    def accept(self, tx: Tx, organization_id: str, reason: str) -> Head | None:
+    def accept(self, tx: Tx, organization_id: str, reason: str) -> ChainHead | None:
         """Take a chain as it is found, from now on: its head is marked again and a checkpoint says why."""
         key = self.key(tx)
         store.become_sealer(tx, wait=True)
@@ -85,7 +85,7 @@ class Sealer:
         self._checkpoint(tx, key, organization_id, sequence, previous, reason)
         return self._move_head(tx, key, organization_id, sequence, previous)
 
-    def append_break(self, reason: str, heads: Sequence[Head]) -> None:
+    def append_break(self, reason: str, heads: Sequence[ChainHead]) -> None:
         """Write into the heads file that chains go on from here, whatever it said before."""
         sequences = {head.organization_id: head.sequence for head in heads}
         self._heads.append_break(Break(self._clock.now(), reason, sequences))
@@ -143,7 +143,7 @@ class Sealer:
         bearer = key if head["key_id"] == key.id else self._keys.known(tx).get(str(head["key_id"]))
         return bearer is not None and bearer.marked_head(head) and store.stands(tx, organization_id, head)
 
-    def _move_head(self, tx: Tx, key: AuditKey, organization_id: str, sequence: int, hash: str) -> Head:
+    def _move_head(self, tx: Tx, key: AuditKey, organization_id: str, sequence: int, hash: str) -> ChainHead:
         row: dict[str, Any] = {
             "organization_id": organization_id,
             "sequence": sequence,
@@ -153,7 +153,7 @@ class Sealer:
         }
         row["mac"] = key.mark_head(row)
         store.move_head(tx, row)
-        return Head(**row)
+        return ChainHead(**row)
 
     def _checkpoint(self, tx: Tx, key: AuditKey, organization_id: str, sequence: int, hash: str, reason: str) -> None:
         row: dict[str, Any] = {
@@ -166,9 +166,9 @@ class Sealer:
         }
         key_store.insert_checkpoint(tx, row | {"mac": key.mark_checkpoint(row)})
 
-    async def _compare(self, heads: Sequence[Head]) -> None:
+    async def _compare(self, heads: Sequence[ChainHead]) -> None:
         """Say at the start what `verify` would find anyway: that a chain is shorter than it was, or another."""
-        longest: dict[str, Head] = {}
+        longest: dict[str, ChainHead] = {}
         for head in heads:
             if head.sequence >= longest.get(head.organization_id, head).sequence:
                 longest[head.organization_id] = head
@@ -183,8 +183,8 @@ class Sealer:
                 self._heads.path,
             )
 
-    def _append(self, rows: Sequence[Row], written: dict[str, Head]) -> None:
-        heads = [Head(**row) for row in rows]
+    def _append(self, rows: Sequence[Row], written: dict[str, ChainHead]) -> None:
+        heads = [ChainHead(**row) for row in rows]
         moved = [head for head in heads if head.mac is not None and written.get(head.organization_id) != head]
         self._heads.append(moved)
         written |= {head.organization_id: head for head in moved}

@@ -20,7 +20,7 @@ from holdfast.features.audit.denials import Denial, Denials
 from holdfast.features.audit.detail import encode
 from holdfast.features.audit.heads_file import HeadsFile
 from holdfast.features.audit.keys import AuditKeys
-from holdfast.features.audit.model import AuditEvent, AuditFilter, Head, Outcome, Verification, Witness
+from holdfast.features.audit.model import AuditEvent, AuditFilter, ChainHead, Outcome, Verification, Witness
 from holdfast.features.audit.sealing import BATCH, Sealer
 from holdfast.features.audit.verification import verify
 from holdfast.features.audit.visibility import Administered, nothing_administered, seen_workspaces
@@ -143,18 +143,18 @@ class Audit:
         known = {head.organization_id for head, _ in (await asyncio.to_thread(self._heads.read)).heads}
         return sorted(known.union(there))
 
-    async def heads(self) -> "builtins.list[Head]":
+    async def heads(self) -> "builtins.list[ChainHead]":
         """How far each chain goes, for keeping elsewhere."""
         rows = await self._database.read(store.heads)
-        return [Head(**dict(row)) for row in rows]
+        return [ChainHead(**dict(row)) for row in rows]
 
-    async def accept(self, principal: Principal, reason: str) -> "builtins.list[Head]":
+    async def accept(self, principal: Principal, reason: str) -> "builtins.list[ChainHead]":
         """Take every chain as it is found and go on from there: the operator's word, kept in the chain itself."""
         principal.require("management")
         principal.require_role("owner")
         said = _storable(reason)
 
-        def work(tx: Tx) -> "builtins.list[Head]":
+        def work(tx: Tx) -> "builtins.list[ChainHead]":
             self.record(tx, principal, "audit.accepted", resource="audit", resource_id="*", detail={"reason": said})
             found = [self._sealer.accept(tx, organization_id, said) for organization_id in store.organizations(tx)]
             return [head for head in found if head is not None]

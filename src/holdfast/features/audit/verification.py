@@ -7,7 +7,7 @@ from holdfast.core.clock import iso
 from holdfast.features.audit import chain, key_store, store
 from holdfast.features.audit.heads_file import HeadsFile, Known
 from holdfast.features.audit.keys import AuditKey, AuditKeys
-from holdfast.features.audit.model import Head, Problem, ProblemKind, Verification, Witness
+from holdfast.features.audit.model import ChainHead, ChainProblem, ProblemKind, Verification, Witness
 from holdfast.features.audit.sealing import BATCH, BEFORE_MARKS
 from holdfast.storage.database import Database, Row, Tx, Unreadable
 
@@ -67,7 +67,7 @@ class _Checks:
 
     def __init__(self, keys: Mapping[str, AuditKey | None], checkpoints: Sequence[Row]) -> None:
         self._keys = keys
-        self.problems: list[Problem] = []
+        self.problems: list[ChainProblem] = []
         self._valid: list[Row] = []
         self._perhaps = 0
         for row in checkpoints:
@@ -80,10 +80,10 @@ class _Checks:
                 message = (
                     f"the checkpoint at {row['sequence']} is marked with a key that {self._missing(row['key_id'])}"
                 )
-                self.problems.append(Problem("unproven", int(row["sequence"]), None, message))
+                self.problems.append(ChainProblem("unproven", int(row["sequence"]), None, message))
             else:
                 message = f"the checkpoint at {row['sequence']} is not one that Holdfast made"
-                self.problems.append(Problem("altered", int(row["sequence"]), None, message))
+                self.problems.append(ChainProblem("altered", int(row["sequence"]), None, message))
         # Up to here the checkpoint's own mark and the hashes vouch for the events.
         self._exempt = max((int(row["sequence"]) for row in self._valid), default=0)
         accepted = [row for row in self._valid if row["reason"] != BEFORE_MARKS]
@@ -120,7 +120,7 @@ class _Checks:
             return "altered", "the head bears no mark: Holdfast did not write it"
         return "unproven", f"the head is marked with the key {row['key_id']}, which {self._missing(row['key_id'])}"
 
-    def sorted_out(self, problems: Sequence[Problem], notes: list[str]) -> list[Problem]:
+    def sorted_out(self, problems: Sequence[ChainProblem], notes: list[str]) -> list[ChainProblem]:
         """The problems that nobody has accepted; a lost key is told once, not for each event."""
         problems = _once(problems)
         if self._accepted is None:
@@ -140,7 +140,7 @@ class _Checks:
         return "is not in the store"
 
 
-def _once(problems: Sequence[Problem]) -> list[Problem]:
+def _once(problems: Sequence[ChainProblem]) -> list[ChainProblem]:
     unproven = [problem for problem in problems if problem.kind == "unproven" and problem.event_id is not None]
     if len(unproven) < 2:
         return list(problems)
@@ -214,10 +214,10 @@ def _witnesses(known: Known, organization_id: str, notes: list[str]) -> list[Wit
     return found
 
 
-def _file_problems(known: Known, keys: Mapping[str, AuditKey | None], organization_id: str) -> list[Problem]:
+def _file_problems(known: Known, keys: Mapping[str, AuditKey | None], organization_id: str) -> list[ChainProblem]:
     problems = []
     if known.unreadable:
-        problems.append(Problem("altered", 0, None, f"{known.unreadable} lines of the heads file cannot be read"))
+        problems.append(ChainProblem("altered", 0, None, f"{known.unreadable} lines of the heads file cannot be read"))
     for head, breaks in known.heads:
         if head.organization_id != organization_id or breaks < len(known.breaks):
             continue
@@ -231,7 +231,7 @@ def _file_problems(known: Known, keys: Mapping[str, AuditKey | None], organizati
             continue
         else:
             message = f"the heads file has a line about {head.sequence} that Holdfast did not write"
-        problems.append(Problem("altered", head.sequence, None, message))
+        problems.append(ChainProblem("altered", head.sequence, None, message))
         break
     return problems
 
@@ -250,7 +250,7 @@ def _behind(known: Known, organization_id: str, head: Row | None) -> list[str]:
     return []
 
 
-def _row(head: Head) -> Row:
+def _row(head: ChainHead) -> Row:
     return {
         "organization_id": head.organization_id,
         "sequence": head.sequence,

@@ -10,7 +10,7 @@ from pydantic import Field
 from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.features.chat.export import markdown
-from holdfast.features.chat.model import Chat, Message, Question
+from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.features.chat.service import ChatService
 from holdfast.features.chat.trail import text_of
 
@@ -109,7 +109,7 @@ def _chat(chat: Chat) -> dict[str, Any]:
     }
 
 
-def _whole(chat: Chat, messages: list[Message], questions: list[Question]) -> dict[str, Any]:
+def _whole(chat: Chat, messages: list[ChatMessage], questions: list[ChatQuestion]) -> dict[str, Any]:
     return {
         **_chat(chat),
         "conversation": [

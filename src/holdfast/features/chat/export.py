@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from holdfast.core.clock import iso
-from holdfast.features.chat.model import Chat, Message, Question
+from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.features.chat.trail import text_of
 
 _SPEAKERS = {"user": "Person", "assistant": "Model", "tool": "Tool"}
 
 
-def markdown(chat: Chat, messages: Sequence[Message], questions: Sequence[Question]) -> str:
+def markdown(chat: Chat, messages: Sequence[ChatMessage], questions: Sequence[ChatQuestion]) -> str:
     """The whole chat; a message that does not follow the one above it says which it follows."""
     asked = {question.message_id: question for question in questions}
     parts = [f"# {chat.title}\n\nChat `{chat.id}`, begun {iso(chat.created_at)}."]

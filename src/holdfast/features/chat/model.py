@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
-from holdfast.engines.llm.model import Json, Model, Tally
+from holdfast.engines.llm.model import Json, LanguageModel, Tally
 
 MessageState = Literal["complete", "waiting", "interrupted"]
 QuestionState = Literal["pending", "answered", "resumed"]
@@ -25,7 +25,7 @@ class Served:
     """An endpoint that is ready to answer: its model, the tools it leaves out, and what tokens cost there."""
 
     name: str
-    model: Model
+    model: LanguageModel
     disabled_tools: frozenset[str] = frozenset()
     cost: Callable[[Tally], float] = _free
 
@@ -49,7 +49,7 @@ class Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One message, as it was sent or answered; `parent_id` is the one before it, so that branches are kept."""
 
     id: str
@@ -74,7 +74,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChatQuestion:
     """What a model asked a person, and how far that is."""
 
     correlation_id: str
@@ -100,13 +100,13 @@ class Opened:
     parent_id: str | None
     parent_trail: str
     messages: list[Json]
-    resumed: Question | None = None
+    resumed: ChatQuestion | None = None
     asked: str = ""
     """The person's last words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class EndedTurn:
     """A turn that ended, as it is kept."""
 
     message: Json

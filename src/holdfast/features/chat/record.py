@@ -16,12 +16,12 @@ from holdfast.features.chat import store
 from holdfast.features.chat.answers import answer_text, tool_message
 from holdfast.features.chat.model import (
     MAX_TITLE,
-    Answered,
     Chat,
-    Message,
+    ChatMessage,
+    ChatQuestion,
+    EndedTurn,
     MessageNotFound,
     Opened,
-    Question,
     QuestionNotFound,
     checked_id,
 )
@@ -76,7 +76,7 @@ class TurnRecord:
         return await self._database.write(work)
 
     async def close(
-        self, principal: Principal, opened: Opened, answered: Answered, done: Done | None, seen: Sequence[Json]
+        self, principal: Principal, opened: Opened, answered: EndedTurn, done: Done | None, seen: Sequence[Json]
     ) -> str:
         """Keep the answer, the question that it ends with, and that a question before it is settled. The id."""
         chat, now = opened.chat, self._clock.now()
@@ -88,7 +88,7 @@ class TurnRecord:
             if not store.touch(tx, chat, now=now):
                 # Deleted while the model spoke: nothing is left to add to.
                 return message_id
-            message = Message(
+            message = ChatMessage(
                 id=message_id,
                 chat_id=chat.id,
                 number=store.next_number(tx, chat.workspace_id, chat.id),
@@ -126,7 +126,7 @@ class TurnRecord:
         store.touch(tx, new, now=now, endpoint=endpoint)
         return store.find(tx, workspace_id, id) or new
 
-    def _answered(self, tx: Tx, principal: Principal, chat: Chat, sent: _Sent, explicit: Any) -> Question | None:
+    def _answered(self, tx: Tx, principal: Principal, chat: Chat, sent: _Sent, explicit: Any) -> ChatQuestion | None:
         """The question that this request goes on from, answered by it or before; None for an ordinary turn."""
         if explicit is not None:
             if not isinstance(explicit, dict) or not isinstance(explicit.get("correlation_id"), str):
@@ -152,7 +152,7 @@ class TurnRecord:
                 return store.find_question(tx, chat.workspace_id, chat.id, question.correlation_id)
         return None
 
-    def _follows(self, tx: Tx, chat: Chat, sent: _Sent, question: Question) -> bool:
+    def _follows(self, tx: Tx, chat: Chat, sent: _Sent, question: ChatQuestion) -> bool:
         """Whether the request continues where the question was asked, rather than on another branch."""
         if sent.parent_id is None:
             # Only the answer, without the conversation before it.
@@ -164,7 +164,7 @@ class TurnRecord:
             follows is not None and follows.parent_id == question.message_id
         )
 
-    def _resume(self, tx: Tx, principal: Principal, chat: Chat, sent: _Sent, question: Question) -> Opened:
+    def _resume(self, tx: Tx, principal: Principal, chat: Chat, sent: _Sent, question: ChatQuestion) -> Opened:
         text = answer_text(question.answer)
         parent_id, trail = self._chats.say(tx, principal, chat, question, text)
         more = [message for message in sent.new if message["role"] == "user" and text_of(message) != text]
@@ -185,7 +185,7 @@ class TurnRecord:
         number = store.next_number(tx, chat.workspace_id, chat.id)
         for offset, said in enumerate(new):
             trail = trail_of(trail, said)
-            message = Message(
+            message = ChatMessage(
                 id=new_id("msg"),
                 chat_id=chat.id,
                 number=number + offset,
@@ -199,7 +199,7 @@ class TurnRecord:
             parent_id = store.insert_message(tx, chat.workspace_id, message)
         return parent_id, trail
 
-    def _index(self, tx: Tx, opened: Opened, message: Message, id: str) -> None:
+    def _index(self, tx: Tx, opened: Opened, message: ChatMessage, id: str) -> None:
         """Let search find the exchange, unless the answer was itself quoted from what search finds."""
         said = text_of(message.message)
         if message.state != "complete" or not said.strip() or message.model == EMBEDDED:
@@ -235,9 +235,9 @@ def _place(tx: Tx, chat: Chat, instructions: list[Json], spoken: list[Json], par
     return _Sent(instructions, spoken, spoken, None, ROOT)
 
 
-def _question(chat: Chat, message_id: str, done: Done, seen: Sequence[Json], now: int) -> Question:
+def _question(chat: Chat, message_id: str, done: Done, seen: Sequence[Json], now: int) -> ChatQuestion:
     assert done.pause is not None
-    return Question(
+    return ChatQuestion(
         correlation_id=done.pause.correlation_id,
         chat_id=chat.id,
         message_id=message_id,

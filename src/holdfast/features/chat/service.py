@@ -17,10 +17,10 @@ from holdfast.features.chat.answers import answer_text, checked_answer
 from holdfast.features.chat.model import (
     AnsweredAlready,
     Chat,
+    ChatMessage,
     ChatNotFound,
-    Message,
+    ChatQuestion,
     MessageNotFound,
-    Question,
     QuestionNotFound,
     checked_id,
     checked_title,
@@ -120,12 +120,12 @@ class ChatService:
 
     async def messages(
         self, principal: Principal, workspace_id: str, chat_id: str, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[Message]:
+    ) -> Page[ChatMessage]:
         """The messages of every branch, in the order that they came."""
         principal.require_any("read", "inference")
         after = int(decode_cursor(cursor, int)[0]) if cursor else 0
 
-        def work(tx: Tx) -> Page[Message]:
+        def work(tx: Tx) -> Page[ChatMessage]:
             found = self._found(tx, principal, workspace_id, chat_id)
             rows = store.messages(tx, found.workspace_id, found.id, after=after, limit=limit + 1)
             return page_of(rows, limit, lambda row: [row.number])
@@ -134,11 +134,11 @@ class ChatService:
 
     async def branch(
         self, principal: Principal, workspace_id: str, chat_id: str, message_id: str
-    ) -> builtins.list[Message]:
+    ) -> builtins.list[ChatMessage]:
         """The conversation that led to a message, that one included."""
         principal.require_any("read", "inference")
 
-        def work(tx: Tx) -> builtins.list[Message]:
+        def work(tx: Tx) -> builtins.list[ChatMessage]:
             found = self._found(tx, principal, workspace_id, chat_id)
             path = store.branch(tx, found.workspace_id, found.id, message_id)
             if not path:
@@ -149,11 +149,11 @@ class ChatService:
 
     async def export(
         self, principal: Principal, workspace_id: str, chat_id: str
-    ) -> tuple[Chat, builtins.list[Message], builtins.list[Question]]:
+    ) -> tuple[Chat, builtins.list[ChatMessage], builtins.list[ChatQuestion]]:
         """The whole chat: every message of every branch, and every question."""
         principal.require_any("read", "inference")
 
-        def work(tx: Tx) -> tuple[Chat, builtins.list[Message], builtins.list[Question]]:
+        def work(tx: Tx) -> tuple[Chat, builtins.list[ChatMessage], builtins.list[ChatQuestion]]:
             found = self._found(tx, principal, workspace_id, chat_id)
             kept = store.messages(tx, found.workspace_id, found.id, limit=MAX_EXPORTED)
             return found, kept, store.questions(tx, found.workspace_id, found.id, limit=MAX_EXPORTED)
@@ -162,12 +162,12 @@ class ChatService:
 
     async def questions(
         self, principal: Principal, workspace_id: str, chat_id: str, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[Question]:
+    ) -> Page[ChatQuestion]:
         """What models asked in this chat, the first question first."""
         principal.require_any("read", "inference")
         after = str(decode_cursor(cursor, str)[0]) if cursor else ""
 
-        def work(tx: Tx) -> Page[Question]:
+        def work(tx: Tx) -> Page[ChatQuestion]:
             found = self._found(tx, principal, workspace_id, chat_id)
             rows = store.questions(tx, found.workspace_id, found.id, after=after, limit=limit + 1)
             return page_of(rows, limit, lambda row: [row.correlation_id])
@@ -176,17 +176,17 @@ class ChatService:
 
     async def answer(
         self, principal: Principal, workspace_id: str, chat_id: str, correlation_id: str, answer: Any
-    ) -> Question:
+    ) -> ChatQuestion:
         """Answer a question; the chat's next turn goes on from there."""
         principal.require("inference")
 
-        def work(tx: Tx) -> Question:
+        def work(tx: Tx) -> ChatQuestion:
             chat = self._found(tx, principal, workspace_id, chat_id)
             return self.answer_in(tx, principal, chat, correlation_id, answer)
 
         return await self._database.write(work)
 
-    def answer_in(self, tx: Tx, principal: Principal, chat: Chat, correlation_id: str, answer: Any) -> Question:
+    def answer_in(self, tx: Tx, principal: Principal, chat: Chat, correlation_id: str, answer: Any) -> ChatQuestion:
         """The same within a turn's transaction. The answer becomes a message of the chat."""
         question = store.find_question(tx, chat.workspace_id, chat.id, correlation_id)
         if question is None:
@@ -212,12 +212,12 @@ class ChatService:
         self._events.publish(tx, "chat.answer", payload, workspace_id=chat.workspace_id)
         return replace(question, state="answered", answer=kept, answered_by=principal.actor, answered_at=now)
 
-    def say(self, tx: Tx, principal: Principal, chat: Chat, question: Question, text: str) -> tuple[str, str]:
+    def say(self, tx: Tx, principal: Principal, chat: Chat, question: ChatQuestion, text: str) -> tuple[str, str]:
         """Keep an answer as the person's message below the question; its id and trail."""
         before = store.find_message(tx, chat.workspace_id, chat.id, question.message_id)
         said = {"role": "user", "content": text}
         trail = trail_of(before.trail if before else "", said)
-        message = Message(
+        message = ChatMessage(
             id=new_id("msg"),
             chat_id=chat.id,
             number=store.next_number(tx, chat.workspace_id, chat.id),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core import jsontext
-from holdfast.features.chat.model import Chat, Message, Question
+from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.storage.database import Row, Tx
 
 _IN_CHAT = "WHERE workspace_id = :workspace_id AND chat_id = :chat_id "
@@ -95,7 +95,7 @@ def next_number(tx: Tx, workspace_id: str, chat_id: str) -> int:
     return int(row["last"]) + 1 if row else 1
 
 
-def insert_message(tx: Tx, workspace_id: str, message: Message) -> str:
+def insert_message(tx: Tx, workspace_id: str, message: ChatMessage) -> str:
     """Keep a message; an equal one in the same place is the same, and only its costs grow. The id that it has."""
     row = tx.one(
         "INSERT INTO chat_message (id, workspace_id, chat_id, number, parent_id, trail, role, message, state, model, "
@@ -129,7 +129,7 @@ def insert_message(tx: Tx, workspace_id: str, message: Message) -> str:
     return str(row["id"]) if row else message.id
 
 
-def messages(tx: Tx, workspace_id: str, chat_id: str, *, after: int = 0, limit: int) -> list[Message]:
+def messages(tx: Tx, workspace_id: str, chat_id: str, *, after: int = 0, limit: int) -> list[ChatMessage]:
     """The chat's messages of every branch, in the order that they came."""
     rows = tx.all(
         "SELECT * FROM chat_message " + _IN_CHAT + "AND number > :after ORDER BY number, id LIMIT :limit",
@@ -138,7 +138,7 @@ def messages(tx: Tx, workspace_id: str, chat_id: str, *, after: int = 0, limit: 
     return [_message(row) for row in rows]
 
 
-def find_message(tx: Tx, workspace_id: str, chat_id: str, message_id: str) -> Message | None:
+def find_message(tx: Tx, workspace_id: str, chat_id: str, message_id: str) -> ChatMessage | None:
     row = tx.one(
         "SELECT * FROM chat_message " + _IN_CHAT + "AND id = :id",
         {"workspace_id": workspace_id, "chat_id": chat_id, "id": message_id},
@@ -146,7 +146,7 @@ def find_message(tx: Tx, workspace_id: str, chat_id: str, message_id: str) -> Me
     return None if row is None else _message(row)
 
 
-def branch(tx: Tx, workspace_id: str, chat_id: str, leaf_id: str) -> list[Message]:
+def branch(tx: Tx, workspace_id: str, chat_id: str, leaf_id: str) -> list[ChatMessage]:
     """The messages from the first to this one."""
     rows = tx.all(
         "WITH RECURSIVE path(id, parent_id) AS ("
@@ -158,7 +158,7 @@ def branch(tx: Tx, workspace_id: str, chat_id: str, leaf_id: str) -> list[Messag
     return [_message(row) for row in rows]
 
 
-def insert_question(tx: Tx, workspace_id: str, question: Question) -> None:
+def insert_question(tx: Tx, workspace_id: str, question: ChatQuestion) -> None:
     tx.execute(
         "INSERT INTO chat_question (correlation_id, workspace_id, chat_id, message_id, call_id, question, transcript, "
         "state, asked_at) VALUES (:correlation_id, :workspace_id, :chat_id, :message_id, :call_id, :question, "
@@ -177,7 +177,7 @@ def insert_question(tx: Tx, workspace_id: str, question: Question) -> None:
     )
 
 
-def find_question(tx: Tx, workspace_id: str, chat_id: str, correlation_id: str) -> Question | None:
+def find_question(tx: Tx, workspace_id: str, chat_id: str, correlation_id: str) -> ChatQuestion | None:
     row = tx.one(
         "SELECT * FROM chat_question " + _IN_CHAT + "AND correlation_id = :id",
         {"workspace_id": workspace_id, "chat_id": chat_id, "id": correlation_id},
@@ -185,7 +185,7 @@ def find_question(tx: Tx, workspace_id: str, chat_id: str, correlation_id: str) 
     return None if row is None else _question(row)
 
 
-def questions(tx: Tx, workspace_id: str, chat_id: str, *, after: str = "", limit: int) -> list[Question]:
+def questions(tx: Tx, workspace_id: str, chat_id: str, *, after: str = "", limit: int) -> list[ChatQuestion]:
     """The chat's questions, the first asked first."""
     rows = tx.all(
         "SELECT * FROM chat_question " + _IN_CHAT + "AND correlation_id > :after ORDER BY correlation_id LIMIT :limit",
@@ -194,7 +194,7 @@ def questions(tx: Tx, workspace_id: str, chat_id: str, *, after: str = "", limit
     return [_question(row) for row in rows]
 
 
-def open_questions(tx: Tx, workspace_id: str, chat_id: str) -> list[Question]:
+def open_questions(tx: Tx, workspace_id: str, chat_id: str) -> list[ChatQuestion]:
     """Those that no turn went on from yet, the last asked first."""
     rows = tx.all(
         "SELECT * FROM chat_question " + _IN_CHAT + "AND state <> 'resumed' ORDER BY correlation_id DESC LIMIT 20",
@@ -255,8 +255,8 @@ def _chat(row: Row, sums: Row | None) -> Chat:
     )
 
 
-def _message(row: Row) -> Message:
-    return Message(
+def _message(row: Row) -> ChatMessage:
+    return ChatMessage(
         id=row["id"],
         chat_id=row["chat_id"],
         number=row["number"],
@@ -277,8 +277,8 @@ def _message(row: Row) -> Message:
     )
 
 
-def _question(row: Row) -> Question:
-    return Question(
+def _question(row: Row) -> ChatQuestion:
+    return ChatQuestion(
         correlation_id=row["correlation_id"],
         chat_id=row["chat_id"],
         message_id=row["message_id"],

@@ -20,7 +20,7 @@ _HITS: dict[ContextSize, int] = {"low": 5, "medium": 8, "high": 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TurnPlace:
     """Whose turn it is, and where."""
 
     principal: Principal
@@ -45,7 +45,7 @@ class ChatTools:
         self._documents = documents
         self._vector_stores = vector_stores
 
-    async def choose(self, place: Place, options: ToolOptions, disabled: frozenset[str]) -> Offered:
+    async def choose(self, place: TurnPlace, options: ToolOptions, disabled: frozenset[str]) -> Offered:
         """The tools of one turn."""
         call = ToolCall(
             place.principal,
@@ -76,7 +76,7 @@ class ChatTools:
         tools = [loop_tool(self._gateway, call, offer) for offer in offers]
         return Offered(tools, turning_away(self._gateway, call))
 
-    async def _has_files(self, place: Place, options: ToolOptions) -> bool:
+    async def _has_files(self, place: TurnPlace, options: ToolOptions) -> bool:
         principal, workspace_id, chat_id = place.principal, place.workspace_id, place.chat_id
         for id in options.vector_store_ids:
             await self._vector_stores.get(principal, workspace_id, id)

@@ -14,17 +14,17 @@ from holdfast.engines.llm.model import (
     ChunkEvent,
     Done,
     Json,
+    LanguageModel,
     LoopEvent,
     LoopRequest,
-    Model,
     SideEvent,
     Tally,
 )
-from holdfast.features.chat.model import Answered, Opened, Served
+from holdfast.features.chat.model import EndedTurn, Opened, Served
 from holdfast.features.chat.record import TurnRecord
 from holdfast.features.chat.reminders import Reminders, with_reminders
 from holdfast.features.chat.selection import DEEP_THINK, MAX_ROUNDS, ToolOptions, tool_options, upstream_body
-from holdfast.features.chat.tools import ChatTools, Place
+from holdfast.features.chat.tools import ChatTools, TurnPlace
 from holdfast.features.chat.trail import conversation
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
@@ -36,7 +36,7 @@ RESULT_CHARACTERS = 4_000
 class DeepThinking(Protocol):
     """Researches in depth instead of one loop; the same events, `Done` last."""
 
-    def __call__(self, place: Place, model: Model, request: LoopRequest) -> AsyncIterator[LoopEvent]: ...
+    def __call__(self, place: TurnPlace, model: LanguageModel, request: LoopRequest) -> AsyncIterator[LoopEvent]: ...
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class ChatTurns:
                 "Deep Think is not available on this server.",
                 fields=[FieldError("web_search_options.x_deep_think", problem)],
             )
-        place = Place(principal, project_id, await self._workspace(principal, project_id, workspace_id), chat_id)
+        place = TurnPlace(principal, project_id, await self._workspace(principal, project_id, workspace_id), chat_id)
         offered = await self._tools.choose(place, options, endpoint.disabled_tools)
         opened, memories, messages = await self._open(place, endpoint, body)
         request = LoopRequest(
@@ -133,7 +133,9 @@ class ChatTurns:
             raise Invalid("The project has no workspace that this credential sees; make one first.")
         return page.items[0].id
 
-    async def _open(self, place: Place, endpoint: Served, body: Json) -> tuple[Opened | None, list[Json], list[Json]]:
+    async def _open(
+        self, place: TurnPlace, endpoint: Served, body: Json
+    ) -> tuple[Opened | None, list[Json], list[Json]]:
         """What is kept of the request, what the model is reminded of, and the messages that it sees."""
         if place.chat_id is None:
             conversation(body.get("messages"))
@@ -145,7 +147,7 @@ class ChatTurns:
         return opened, memories, with_reminders(opened.messages, memories)
 
     async def _run(
-        self, place: Place, model: Model, request: LoopRequest, options: ToolOptions
+        self, place: TurnPlace, model: LanguageModel, request: LoopRequest, options: ToolOptions
     ) -> AsyncGenerator[LoopEvent, None]:
         if options.deep_think and self._deep_think is not None:
             events = self._deep_think(place, model, request)
@@ -161,7 +163,7 @@ class ChatTurns:
 
     async def _close(
         self,
-        place: Place,
+        place: TurnPlace,
         endpoint: Served,
         opened: Opened | None,
         heard: _Heard,
@@ -178,7 +180,7 @@ class ChatTurns:
         if opened is None:
             return metadata
         message = done.message if done else {"role": "assistant", "content": "".join(heard.content)}
-        answered = Answered(
+        answered = EndedTurn(
             message=message,
             state="interrupted" if done is None else "waiting" if done.pause else "complete",
             model=endpoint.model.name,
@@ -197,7 +199,7 @@ class ChatTurns:
             "memories": list(memories),
         }
 
-    def _log(self, place: Place, endpoint: Served, tally: Tally, cost: float) -> None:
+    def _log(self, place: TurnPlace, endpoint: Served, tally: Tally, cost: float) -> None:
         self._usage.log(
             place.principal,
             source="chat",

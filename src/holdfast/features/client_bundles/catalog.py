@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.features.client_bundles.model import Client, Connection, RulesFile, Surface
+from holdfast.features.client_bundles.model import Client, ClientConnection, McpEndpoint, RulesFile
 
 PROJECT = "your project's root"
 
@@ -12,16 +12,16 @@ def _opencode_rules(name: str) -> str:
     return f".{name}/rules.md"
 
 
-def typed_servers(connection: Connection) -> dict[str, Any]:
+def typed_servers(connection: ClientConnection) -> dict[str, Any]:
     """`mcpServers` with a transport, as Claude Code has it."""
     return {"mcpServers": {connection.name: {"type": "http", "url": connection.url, "headers": connection.headers}}}
 
 
-def _cursor(connection: Connection) -> dict[str, Any]:
+def _cursor(connection: ClientConnection) -> dict[str, Any]:
     return {"mcpServers": {connection.name: {"url": connection.url, "headers": connection.headers}}}
 
 
-def _opencode(connection: Connection) -> dict[str, Any]:
+def _opencode(connection: ClientConnection) -> dict[str, Any]:
     server = {
         "type": "remote",
         "url": connection.url,
@@ -34,11 +34,11 @@ def _opencode(connection: Connection) -> dict[str, Any]:
     return {"mcp": {connection.name: server}, "instructions": [_opencode_rules(connection.name)]}
 
 
-def _vscode(connection: Connection) -> dict[str, Any]:
+def _vscode(connection: ClientConnection) -> dict[str, Any]:
     return {"servers": {connection.name: {"type": "http", "url": connection.url, "headers": connection.headers}}}
 
 
-def _codex(connection: Connection) -> dict[str, Any]:
+def _codex(connection: ClientConnection) -> dict[str, Any]:
     server: dict[str, Any] = {
         "url": connection.url,
         "enabled": True,
@@ -52,12 +52,12 @@ def _codex(connection: Connection) -> dict[str, Any]:
     return {"mcp_servers": {connection.name: {**server, "http_headers": headers}}}
 
 
-def _codex_stale(connection: Connection) -> list[tuple[str, ...]]:
+def _codex_stale(connection: ClientConnection) -> list[tuple[str, ...]]:
     other = ("http_headers", "Authorization") if connection.in_environment else ("bearer_token_env_var",)
     return [("mcp_servers", connection.name, *other)]
 
 
-def documented(surface: Surface) -> tuple[Client, ...]:
+def documented(surface: McpEndpoint) -> tuple[Client, ...]:
     """The documented six, as they connect to one surface."""
     name, variable = surface.name, surface.variable
     return (

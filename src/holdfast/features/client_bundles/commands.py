@@ -9,7 +9,7 @@ from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Opti
 from holdfast.core.principal import Tier
 from holdfast.core.settings import Settings
 from holdfast.features.client_bundles import folder
-from holdfast.features.client_bundles.model import Bundle, SurfaceName, Wanted
+from holdfast.features.client_bundles.model import Bundle, SurfaceName, WantedClient
 from holdfast.features.client_bundles.service import CLIENTS, ClientBundles
 from holdfast.storage.running import told_url
 
@@ -37,11 +37,11 @@ class Setup(InWorkspace):
     label: str = Field("", description="Tells several people's or machines' keys for one client apart.")
     yes: bool = Field(False, description="Write without asking.")
 
-    async def wanted(self, session: Session, settings: Settings) -> Wanted:
+    async def wanted(self, session: Session, settings: Settings) -> WantedClient:
         """The same for the service."""
         # Keystone is for the whole organization: no workspace need be chosen, but one that is named has to be there.
         is_placed = self.surface != "keystone" or self.workspace is not None
-        return Wanted(
+        return WantedClient(
             client=self.client,
             workspace_id=await session.workspace(self.workspace) if is_placed else None,
             surface=self.surface,
@@ -65,7 +65,7 @@ async def setup(session: Session, bundles: ClientBundles, settings: Settings, gi
     _answer(session, bundle, written, show=given.show or given.directory is None)
 
 
-async def _agrees(session: Session, bundles: ClientBundles, wanted: Wanted, directory: Path, yes: bool) -> bool:
+async def _agrees(session: Session, bundles: ClientBundles, wanted: WantedClient, directory: Path, yes: bool) -> bool:
     """Show what would change before anything does, the key included."""
     draft = await bundles.draft(session.principal, wanted)
     changes = folder.diff(folder.plan(directory, draft.files))

@@ -22,7 +22,7 @@ class NotWritten(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedFile:
     """A file before and after."""
 
     name: str
@@ -36,7 +36,7 @@ class Change:
         return self.before != self.after
 
 
-def plan(directory: Path, files: Sequence[BundleFile]) -> list[Change]:
+def plan(directory: Path, files: Sequence[BundleFile]) -> list[ChangedFile]:
     """What each file would become. Writes nothing; raises where a file cannot be read or merged."""
     found = []
     for file in files:
@@ -47,11 +47,11 @@ def plan(directory: Path, files: Sequence[BundleFile]) -> list[Change]:
             after = file.merge(before or "")
         except Unmergeable as problem:
             raise Unmergeable(f"Nothing was written. {path} stays as it is: {problem.message}") from None
-        found.append(Change(file.path, path, before, after, file.has_key))
+        found.append(ChangedFile(file.path, path, before, after, file.has_key))
     return found
 
 
-def diff(changes: Sequence[Change]) -> str:
+def diff(changes: Sequence[ChangedFile]) -> str:
     """The changes for people to read, without any key."""
     lines: list[str] = []
     for change in changes:
@@ -62,9 +62,9 @@ def diff(changes: Sequence[Change]) -> str:
     return "\n".join(lines)
 
 
-def write(changes: Sequence[Change]) -> list[str]:
+def write(changes: Sequence[ChangedFile]) -> list[str]:
     """Write what changed and answer the names. Each file appears whole or not at all."""
-    staged: list[tuple[Path, Change]] = []
+    staged: list[tuple[Path, ChangedFile]] = []
     try:
         for change in changes:
             if change.is_change or change.has_key:
@@ -100,7 +100,7 @@ def _read(path: Path) -> str | None:
         raise NotWritten(f"Nothing was written. {path} cannot be read ({problem.strerror}).") from None
 
 
-def _stage(change: Change) -> Path:
+def _stage(change: ChangedFile) -> Path:
     """The new content in a file of its own beside the old one."""
     change.path.parent.mkdir(parents=True, exist_ok=True)
     mode = 0o600 if change.has_key else (change.path.stat().st_mode & 0o777 if change.before is not None else 0o644)

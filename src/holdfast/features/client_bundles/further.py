@@ -3,11 +3,11 @@
 from typing import Any
 
 from holdfast.features.client_bundles.catalog import PROJECT
-from holdfast.features.client_bundles.model import Client, Connection, RulesFile, Surface
+from holdfast.features.client_bundles.model import Client, ClientConnection, McpEndpoint, RulesFile
 from holdfast.features.client_bundles.values import Exactly
 
 
-def _gemini(connection: Connection) -> dict[str, Any]:
+def _gemini(connection: ClientConnection) -> dict[str, Any]:
     return {
         "mcpServers": {
             connection.name: {
@@ -19,7 +19,7 @@ def _gemini(connection: Connection) -> dict[str, Any]:
     }
 
 
-def _goose(connection: Connection) -> dict[str, Any]:
+def _goose(connection: ClientConnection) -> dict[str, Any]:
     extension = {
         "enabled": True,
         "type": "streamable_http",
@@ -33,12 +33,12 @@ def _goose(connection: Connection) -> dict[str, Any]:
     return {"extensions": {connection.name: extension}}
 
 
-def _copilot(connection: Connection) -> dict[str, Any]:
+def _copilot(connection: ClientConnection) -> dict[str, Any]:
     server = {"type": "http", "url": connection.url, "headers": connection.headers, "tools": ["*"]}
     return {"mcpServers": {connection.name: server}}
 
 
-def _continue(connection: Connection) -> dict[str, Any]:
+def _continue(connection: ClientConnection) -> dict[str, Any]:
     server = {
         "name": connection.name,
         "type": "streamable-http",
@@ -48,15 +48,15 @@ def _continue(connection: Connection) -> dict[str, Any]:
     return {"name": connection.surface.title, "version": "0.0.1", "schema": "v1", "mcpServers": [server]}
 
 
-def _zed(connection: Connection) -> dict[str, Any]:
+def _zed(connection: ClientConnection) -> dict[str, Any]:
     return {"context_servers": {connection.name: {"url": connection.url, "headers": connection.headers}}}
 
 
-def _windsurf(connection: Connection) -> dict[str, Any]:
+def _windsurf(connection: ClientConnection) -> dict[str, Any]:
     return {"mcpServers": {connection.name: {"serverUrl": connection.url, "headers": connection.headers}}}
 
 
-def further(surface: Surface) -> tuple[Client, ...]:
+def further(surface: McpEndpoint) -> tuple[Client, ...]:
     """The others, as they connect to one surface."""
     name, variable = surface.name, surface.variable
     return (

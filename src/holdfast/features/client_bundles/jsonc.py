@@ -16,21 +16,21 @@ _MAX_DEPTH = 100
 
 
 @dataclass(slots=True)
-class Node:
+class JsonNode:
     """A value and where it stands in the text."""
 
     start: int
     end: int
     kind: Literal["object", "array", "plain"]
     value: Any
-    members: list[tuple[str, int, "Node"]] = field(default_factory=list)
+    members: list[tuple[str, int, "JsonNode"]] = field(default_factory=list)
     """Of an object: key, where the key begins, value. Of an array: an empty key."""
     comma: int | None = None
     """Just after the comma that follows the last member, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     """Replace the text between two places."""
 
     start: int
@@ -58,7 +58,7 @@ def merge(text: str, new: Mapping[str, Any]) -> str:
     return result
 
 
-def parse(text: str) -> Node | None:
+def parse(text: str) -> JsonNode | None:
     """The value in the text; None where there are only blanks and comments."""
     start = _skip(text, 0)
     if start == len(text):
@@ -78,7 +78,7 @@ def _skip(text: str, at: int) -> int:
     return end
 
 
-def _value(text: str, at: int, depth: int) -> Node:
+def _value(text: str, at: int, depth: int) -> JsonNode:
     if depth > _MAX_DEPTH:
         raise _broken(text, at, "it is nested too deeply")
     if text.startswith(("{", "["), at):
@@ -86,13 +86,13 @@ def _value(text: str, at: int, depth: int) -> Node:
     found = _STRING.match(text, at) or _PLAIN.match(text, at)
     if found is None:
         raise _broken(text, at, "a value was expected")
-    return Node(at, found.end(), "plain", json.loads(found.group()))
+    return JsonNode(at, found.end(), "plain", json.loads(found.group()))
 
 
-def _collection(text: str, start: int, depth: int) -> Node:
+def _collection(text: str, start: int, depth: int) -> JsonNode:
     is_object = text[start] == "{"
     close = "}" if is_object else "]"
-    node = Node(start, start, "object" if is_object else "array", {} if is_object else [])
+    node = JsonNode(start, start, "object" if is_object else "array", {} if is_object else [])
     at = _skip(text, start + 1)
     while not text.startswith(close, at):
         if node.members and node.comma is None:
@@ -138,9 +138,9 @@ class _Editor:
         self.text = text
         self.newline = newline
         self.unit = unit
-        self.edits: list[Edit] = []
+        self.edits: list[TextEdit] = []
 
-    def merge(self, node: Node, new: Any) -> None:
+    def merge(self, node: JsonNode, new: Any) -> None:
         if isinstance(new, Mapping) and node.kind == "object":
             # Of a key given twice the last one counts, for every reader.
             there = {key: value for key, _, value in node.members}
@@ -153,16 +153,16 @@ class _Editor:
             added_items = missing(node.value, new)
             self._insert(node, ["{}"] * len(added_items), added_items)
         elif node.value != new:
-            self.edits.append(Edit(node.start, node.end, _render(new, self.unit, self.newline, self._indent(node))))
+            self.edits.append(TextEdit(node.start, node.end, _render(new, self.unit, self.newline, self._indent(node))))
 
-    def _insert(self, node: Node, patterns: Sequence[str], values: Sequence[Any]) -> None:
+    def _insert(self, node: JsonNode, patterns: Sequence[str], values: Sequence[Any]) -> None:
         if not values:
             return
         last = node.members[-1][2].end if node.members else node.start + 1
         after = node.comma or last
         content_end = after + len(self.text[after : node.end - 1].rstrip())
         if node.members and node.comma is None:
-            self.edits.append(Edit(last, last, ","))
+            self.edits.append(TextEdit(last, last, ","))
         inner = self._member_indent(node)
         lines = [
             inner + pattern.replace("{}", _render(value, self.unit, self.newline, inner), 1)
@@ -172,16 +172,16 @@ class _Editor:
         blank = self.text[content_end : node.end - 1]
         if "\n" not in blank:
             blank = self.newline + self._indent(node)
-        self.edits.append(Edit(content_end, node.end - 1, body + blank))
+        self.edits.append(TextEdit(content_end, node.end - 1, body + blank))
 
-    def _member_indent(self, node: Node) -> str:
+    def _member_indent(self, node: JsonNode) -> str:
         for _, begins, _ in node.members:
             before = self._line_before(begins)
             if not before.strip(" \t\ufeff") and "\n" in self.text[node.start : begins]:
                 return before
         return self._indent(node) + self.unit
 
-    def _indent(self, node: Node) -> str:
+    def _indent(self, node: JsonNode) -> str:
         """The blanks that the line begins with on which the value begins."""
         before = self._line_before(node.start).lstrip("\ufeff")
         return before[: len(before) - len(before.lstrip(" \t"))]
@@ -190,7 +190,7 @@ class _Editor:
         return self.text[max(self.text.rfind("\n", 0, at), self.text.rfind("\r", 0, at)) + 1 : at]
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """One step of indentation, as the file has it."""
     for _, begins, _ in root.members:
         blank = text[text.rfind("\n", 0, begins) + 1 : begins]
@@ -203,7 +203,7 @@ def _render(value: Any, unit: str, newline: str, indent: str) -> str:
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + indent)
 
 
-def apply(text: str, edits: Sequence[Edit]) -> str:
+def apply(text: str, edits: Sequence[TextEdit]) -> str:
     """The text with the changes made; they do not overlap."""
     pieces, at = [], 0
     # Sorting is stable: two changes at one place stay in the order in which they were asked for.

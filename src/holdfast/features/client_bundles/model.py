@@ -18,7 +18,7 @@ class Unmergeable(Invalid):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surface:
+class McpEndpoint:
     """One of the server's MCP endpoints, as clients know it."""
 
     name: SurfaceName
@@ -40,7 +40,7 @@ class Surface:
         return text if self.has_prompts else ""
 
 
-XEROTIER = Surface(
+XEROTIER = McpEndpoint(
     name="xerotier",
     title="Xerotier",
     about="This project's memory",
@@ -50,7 +50,7 @@ XEROTIER = Surface(
     rules_about="Use the Xerotier workspace as this project's memory",
     has_prompts=True,
 )
-KEYSTONE = Surface(
+KEYSTONE = McpEndpoint(
     name="keystone",
     title="Keystone",
     about="What the history of our repositories tells",
@@ -60,14 +60,14 @@ KEYSTONE = Surface(
     rules_about="Ask Keystone about the repositories' history",
     has_prompts=False,
 )
-SURFACES: Mapping[SurfaceName, Surface] = {surface.name: surface for surface in (XEROTIER, KEYSTONE)}
+SURFACES: Mapping[SurfaceName, McpEndpoint] = {surface.name: surface for surface in (XEROTIER, KEYSTONE)}
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ClientConnection:
     """What a client needs to reach one workspace, or one organization's repositories."""
 
-    surface: Surface
+    surface: McpEndpoint
     url: str
     workspace_id: str | None
     credential: str
@@ -109,13 +109,13 @@ class Client:
     place: str
     """That folder, in words for people."""
     format: Format
-    settings: Callable[[Connection], Mapping[str, Any]]
+    settings: Callable[[ClientConnection], Mapping[str, Any]]
     variable: str | None
     """How a value in the settings names the environment variable; None where the client cannot."""
     rules: RulesFile | None
     rules_setting: str | None = None
     """The setting that holds the rules themselves, where the client has no file of its own for them."""
-    stale: Callable[[Connection], Sequence[tuple[str, ...]]] = lambda connection: ()
+    stale: Callable[[ClientConnection], Sequence[tuple[str, ...]]] = lambda connection: ()
     """Settings that an earlier run may have left and that contradict this one."""
     opening: str = ""
     """What a new settings file begins with."""
@@ -125,7 +125,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedClient:
     """What somebody asks for when they connect a client."""
 
     client: str
@@ -154,7 +154,7 @@ class BundleFile:
 class Bundle:
     """Everything that connects one client: the settings first, then rules and what git must not see."""
 
-    surface: Surface
+    surface: McpEndpoint
     client: Client
     key_name: str
     files: tuple[BundleFile, ...]

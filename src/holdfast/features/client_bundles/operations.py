@@ -6,7 +6,7 @@ from holdfast.core.access import ADMINISTER
 from holdfast.core.model import Model
 from holdfast.core.operations import Call, Download, Operations
 from holdfast.core.principal import Principal, Tier
-from holdfast.features.client_bundles.model import SurfaceName, Wanted
+from holdfast.features.client_bundles.model import SurfaceName, WantedClient
 from holdfast.features.client_bundles.service import ClientBundles, archive
 
 api = Operations("keys")
@@ -34,7 +34,7 @@ class BundleBody(Model):
 async def issue(
     bundles: ClientBundles, principal: Principal, workspace_id: str, client: str, body: BundleBody, call: Call
 ) -> Download:
-    wanted = Wanted(
+    wanted = WantedClient(
         client=client,
         workspace_id=workspace_id,
         surface=body.surface,

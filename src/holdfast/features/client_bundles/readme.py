@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 
-from holdfast.features.client_bundles.model import KEYSTONE, BundleFile, Client, Surface
+from holdfast.features.client_bundles.model import KEYSTONE, BundleFile, Client, McpEndpoint
 
 
 def readme(
-    surface: Surface, client: Client, workspace_name: str, key_name: str, files: Sequence[BundleFile], *, in_env: bool
+    surface: McpEndpoint,
+    client: Client,
+    workspace_name: str,
+    key_name: str,
+    files: Sequence[BundleFile],
+    *,
+    in_env: bool,
 ) -> str:
     """What a person has to know to use the bundle."""
     what = surface.title if surface is KEYSTONE else f"the workspace {workspace_name}"
@@ -35,7 +41,7 @@ def readme(
     return "\n".join(lines)
 
 
-def _about_key(surface: Surface, key_name: str) -> str:
+def _about_key(surface: McpEndpoint, key_name: str) -> str:
     of_what = "client" if surface is KEYSTONE else "client and workspace"
     sees = "every repository of the organization" if surface is KEYSTONE else "this workspace only"
     return (

@@ -1,7 +1,7 @@
 """Owns the standing instructions that make an agent use what the server knows instead of asking about it."""
 
 from holdfast.core.principal import Tier
-from holdfast.features.client_bundles.model import KEYSTONE, Surface
+from holdfast.features.client_bundles.model import KEYSTONE, McpEndpoint
 
 _ALWAYS = """\
 # Xerotier: this project's memory
@@ -45,7 +45,7 @@ Use its tools on your own initiative; do not ask a person for something that the
 - When answers seem thin or old, `get_project_status` tells how far the project's memory is."""
 
 
-def rules(surface: Surface, tier: Tier) -> str:
+def rules(surface: McpEndpoint, tier: Tier) -> str:
     """The instructions, naming only tools that the surface and the tier have."""
     if surface is KEYSTONE:
         return _KEYSTONE + "\n"

@@ -20,10 +20,10 @@ from holdfast.features.client_bundles.model import (
     Bundle,
     BundleFile,
     Client,
-    Connection,
-    Surface,
+    ClientConnection,
+    McpEndpoint,
     SurfaceName,
-    Wanted,
+    WantedClient,
 )
 from holdfast.features.client_bundles.readme import readme
 from holdfast.features.client_bundles.rules import rules
@@ -49,18 +49,18 @@ class ClientBundles:
         self._workspaces = workspaces
         self._url = url
 
-    async def draft(self, principal: Principal, wanted: Wanted) -> Bundle:
+    async def draft(self, principal: Principal, wanted: WantedClient) -> Bundle:
         """The bundle as it would be, with a mark in place of the key. Changes nothing."""
         target = await self._checked(principal, wanted)
         return _bundle(target, wanted, target.surface.hidden_key)
 
-    async def issue(self, principal: Principal, wanted: Wanted) -> Bundle:
+    async def issue(self, principal: Principal, wanted: WantedClient) -> Bundle:
         """A bundle with a fresh key; the key of the bundle before stops working."""
         target = await self._checked(principal, wanted)
         minted = await self._keys.rotate(principal, _new_key(target, wanted))
         return _bundle(target, wanted, minted.secret)
 
-    async def _checked(self, principal: Principal, wanted: Wanted) -> "_Target":
+    async def _checked(self, principal: Principal, wanted: WantedClient) -> "_Target":
         require_management(principal)
         surface = SURFACES[wanted.surface]
         workspace = None if wanted.workspace_id is None else await self._workspaces.get(principal, wanted.workspace_id)
@@ -90,7 +90,7 @@ class ClientBundles:
 class _Target:
     """What a client is connected to: one workspace, or with none the whole organization."""
 
-    surface: Surface
+    surface: McpEndpoint
     client: Client
     workspace: Workspace | None
     url: str
@@ -104,7 +104,7 @@ class _Target:
         return f"{name}:{label.strip()}" if label.strip() else name
 
 
-def _new_key(target: _Target, wanted: Wanted) -> NewKey:
+def _new_key(target: _Target, wanted: WantedClient) -> NewKey:
     if target.workspace is None:
         # The least tier: elsewhere this key need not do more than read and remember.
         name = target.key_name(wanted.label)
@@ -140,11 +140,11 @@ def _pack(packed: zipfile.ZipFile, path: str, text: str, mode: int) -> None:
     packed.writestr(entry, text)
 
 
-def _bundle(target: _Target, wanted: Wanted, secret: str) -> Bundle:
+def _bundle(target: _Target, wanted: WantedClient, secret: str) -> Bundle:
     surface, client, in_env = target.surface, target.client, wanted.in_environment
     credential = client.variable if in_env and client.variable else secret
     workspace = target.workspace
-    connection = Connection(surface, target.url, workspace.id if workspace else None, credential, in_env)
+    connection = ClientConnection(surface, target.url, workspace.id if workspace else None, credential, in_env)
     text = rules(surface, target.tier)
     files = [BundleFile(client.path, partial(_merge_settings, client, connection, text), has_key=not in_env)]
     if client.rules is not None:
@@ -164,7 +164,7 @@ def _bundle(target: _Target, wanted: Wanted, secret: str) -> Bundle:
     )
 
 
-def _merge_settings(client: Client, connection: Connection, text: str, before: str) -> str:
+def _merge_settings(client: Client, connection: ClientConnection, text: str, before: str) -> str:
     settings: Mapping[str, Any] = client.settings(connection)
     if client.format == "json":
         return jsonc.merge(before, settings)

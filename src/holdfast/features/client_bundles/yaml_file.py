@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from holdfast.features.client_bundles.jsonc import Edit, apply
+from holdfast.features.client_bundles.jsonc import TextEdit, apply
 from holdfast.features.client_bundles.model import Unmergeable
 from holdfast.features.client_bundles.values import Exactly, fresh, is_same_item, merged, mismatch, missing
 
@@ -49,7 +49,7 @@ class _Editor:
     def __init__(self, text: str, newline: str) -> None:
         self.text = text
         self.newline = newline
-        self.edits: list[Edit] = []
+        self.edits: list[TextEdit] = []
 
     def merge(self, node: yaml.Node, new: Any, path: tuple[str, ...], column: int = 0) -> None:
         """`column` is where the key stands that has this value."""
@@ -98,12 +98,12 @@ class _Editor:
         if isinstance(new, Mapping):
             if _plain(node) not in (None, {}):
                 raise mismatch(path, "an object")
-            self.edits.append(Edit(start, end, ""))
+            self.edits.append(TextEdit(start, end, ""))
             self._at(self._line_end(node), _dump(new, self.newline, column + 2, lead=True))
             return
         # A key without a value has nothing to replace, and its colon needs a blank.
         gap = " " if start == end and not self.text[start - 1 : start].isspace() else ""
-        self.edits.append(Edit(start, end, gap + _inline(new)))
+        self.edits.append(TextEdit(start, end, gap + _inline(new)))
 
     def _line_end(self, node: yaml.Node) -> int:
         found = self.text.find("\n", self._end(node))
@@ -121,7 +121,7 @@ class _Editor:
         return len(self.text[:end].rstrip()) if is_block else end
 
     def _at(self, place: int, text: str) -> None:
-        self.edits.append(Edit(place, place, text))
+        self.edits.append(TextEdit(place, place, text))
 
 
 def _plain(node: yaml.Node) -> Any:

@@ -8,7 +8,7 @@ from holdfast.core.errors import NotFound, RateLimited, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class McpSession:
     """A conversation of the handshake era. It belongs to a credential, and to a workspace once it is bound to one."""
 
     id: str

@@ -10,8 +10,8 @@ from holdfast.core.principal import Principal
 from holdfast.features.clients import store
 from holdfast.features.clients.model import (
     ClientSeen,
+    McpSession,
     NewClient,
-    Session,
     SessionNotFound,
     StreamEvent,
     TooManySessions,
@@ -47,10 +47,12 @@ class Clients:
         self._seen: dict[tuple[str, ...], int] = {}
         self._wakers: dict[str, set[asyncio.Event]] = {}
 
-    async def open(self, principal: Principal, project_id: str, workspace_id: str | None, client: NewClient) -> Session:
+    async def open(
+        self, principal: Principal, project_id: str, workspace_id: str | None, client: NewClient
+    ) -> McpSession:
         """A new session of this credential; TooManySessions when the server holds as many as it may."""
         now = self._clock.now()
-        session = Session(
+        session = McpSession(
             secrets.token_urlsafe(32),
             principal.organization_id,
             project_id,
@@ -77,7 +79,7 @@ class Clients:
         await self._database.write(work)
         return session
 
-    async def find(self, principal: Principal, session_id: str, project_id: str) -> Session:
+    async def find(self, principal: Principal, session_id: str, project_id: str) -> McpSession:
         """The session, if it is this credential's in this project and has not expired; it lives on from now."""
         now = self._clock.now()
         found = await self._database.glance(lambda tx: store.find_session(tx, session_id))
@@ -92,14 +94,14 @@ class Clients:
         await self._extend_in_time(found)
         return found
 
-    async def _extend_in_time(self, session: Session) -> None:
+    async def _extend_in_time(self, session: McpSession) -> None:
         """Let a session in use live on; written ten times a lifetime, for a write costs more than a call."""
         now = self._clock.now()
         if session.expires_at - now < self.ttl_millis * 9 // 10:
             until = now + self.ttl_millis
             await self._database.write(lambda tx: store.extend_session(tx, session.id, until))
 
-    async def keep(self, session_id: str) -> Session | None:
+    async def keep(self, session_id: str) -> McpSession | None:
         """The session as it is now, alive for as long as a stream of it is open; None once it has ended."""
         found = await self._database.glance(lambda tx: store.find_session(tx, session_id))
         if found is None or found.expires_at <= self._clock.now():
@@ -107,15 +109,15 @@ class Clients:
         await self._extend_in_time(found)
         return found
 
-    async def bind(self, session: Session, workspace_id: str) -> None:
+    async def bind(self, session: McpSession, workspace_id: str) -> None:
         """Bind a session to a workspace that the caller has checked."""
         await self._database.write(lambda tx: store.bind_session(tx, session.id, workspace_id))
 
-    async def introduce(self, session: Session, client: NewClient) -> None:
+    async def introduce(self, session: McpSession, client: NewClient) -> None:
         """Keep how the client of an open session introduced itself."""
         await self._database.write(lambda tx: store.introduce_session(tx, session.id, client))
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: McpSession) -> None:
         """End a session and everything that hangs on it."""
         await self._database.write(lambda tx: store.delete_session(tx, session.id))
         self.wake(session.id)

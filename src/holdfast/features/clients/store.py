@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from holdfast.features.clients.model import ClientSeen, NewClient, Session, StreamEvent
+from holdfast.features.clients.model import ClientSeen, McpSession, NewClient, StreamEvent
 from holdfast.storage.database import Row, Tx
 
 _SESSION = (
@@ -12,7 +12,7 @@ _SESSION = (
 )
 
 
-def insert_session(tx: Tx, session: Session) -> None:
+def insert_session(tx: Tx, session: McpSession) -> None:
     """Keep a new session."""
     tx.execute(
         f"INSERT INTO mcp_session ({_SESSION}) VALUES (:id, :organization_id, :project_id, :owner, :workspace_id, "
@@ -33,7 +33,7 @@ def insert_session(tx: Tx, session: Session) -> None:
     )
 
 
-def find_session(tx: Tx, id: str) -> Session | None:
+def find_session(tx: Tx, id: str) -> McpSession | None:
     """A session, expired or not."""
     row = tx.one(f"SELECT {_SESSION} FROM mcp_session WHERE id = :id", {"id": id})
     return None if row is None else _session(row)
@@ -242,8 +242,8 @@ def secret(tx: Tx, name: str, fresh: bytes) -> bytes:
     return bytes(row["value"])
 
 
-def _session(row: Row) -> Session:
-    return Session(
+def _session(row: Row) -> McpSession:
+    return McpSession(
         row["id"],
         row["organization_id"],
         row["project_id"],

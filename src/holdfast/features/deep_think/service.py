@@ -9,11 +9,11 @@ from typing import Any
 
 from holdfast.core import jsontext
 from holdfast.core.clock import Clock
-from holdfast.engines.llm.model import Json, LoopEvent, LoopRequest, Model
-from holdfast.engines.llm.research.deep_think import DeepThink, Kept
+from holdfast.engines.llm.model import Json, LanguageModel, LoopEvent, LoopRequest
+from holdfast.engines.llm.research.deep_think import DeepThink, WrittenArtifact
 from holdfast.features.artifacts.model import IdentifierTaken, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.features.chat.tools import Place
+from holdfast.features.chat.tools import TurnPlace
 from holdfast.features.deep_think import store
 from holdfast.features.deep_think.store import RunKey
 from holdfast.features.workspaces.service import Workspaces
@@ -41,7 +41,9 @@ class DeepThinkService:
         self._engine = engine
         self._clock = clock
 
-    async def __call__(self, place: Place, model: Model, request: LoopRequest) -> AsyncGenerator[LoopEvent, None]:
+    async def __call__(
+        self, place: TurnPlace, model: LanguageModel, request: LoopRequest
+    ) -> AsyncGenerator[LoopEvent, None]:
         """The events of one research, `Done` last."""
         place.principal.require("inference")
         notebook = _StoredNotebook(
@@ -61,7 +63,7 @@ class _StoredNotebook:
         workspaces: Workspaces,
         artifacts: ArtifactService,
         clock: Clock,
-        place: Place,
+        place: TurnPlace,
         question: str,
     ) -> None:
         self._database = database
@@ -98,7 +100,7 @@ class _StoredNotebook:
 
         await self._database.write(work)
 
-    async def keep(self, part: str, title: str, content: str) -> Kept:
+    async def keep(self, part: str, title: str, content: str) -> WrittenArtifact:
         """Write an artifact, named by the moment at which the research began, or the next one that is free."""
         principal, workspace_id = self._place.principal, self._place.workspace_id
         title, content = _storable(title)[:_MOST_TITLE] or "Deep Think", _storable(content)
@@ -111,7 +113,7 @@ class _StoredNotebook:
                 if second == _NAMES - 1:
                     raise
                 continue
-            return Kept(made.identifier, made.title, made.version)
+            return WrittenArtifact(made.identifier, made.title, made.version)
         raise AssertionError("the loop above returns or raises")
 
     async def finish(self) -> None:
@@ -133,7 +135,7 @@ def _storable(value: Any) -> Any:
     return {key: _storable(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def _digest(place: Place, body: Json) -> str:
+def _digest(place: TurnPlace, body: Json) -> str:
     """What was asked and where, whoever answers: reminders and other models do not make it another question."""
     messages = body.get("messages")
     asked = [each.get("content") for each in messages if each.get("role") == "user"] if messages else []

@@ -15,7 +15,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.events import EventBus
 from holdfast.engines.extract.engine import ExtractEngine
-from holdfast.engines.extract.formats import Kind
+from holdfast.engines.extract.formats import FileKind
 from holdfast.engines.extract.model import ExtractionFailed, Summary
 from holdfast.engines.jobs import JobFailed, JobRun
 from holdfast.engines.search import Entry, SearchEngine
@@ -100,7 +100,7 @@ class Ingestion:
         batch: list[DocumentChunk] = []
         count = 0
         async with self._spooled(document) as path:
-            kind = Kind(document.format, document.language)  # type: ignore[arg-type]
+            kind = FileKind(document.format, document.language)  # type: ignore[arg-type]
             async with aclosing(self._extract.extract(path, kind)) as values:
                 async for value in values:
                     if isinstance(value, Summary):

@@ -18,7 +18,7 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DocumentProgress:
     """How much of a document has been read."""
 
     done: int
@@ -59,8 +59,8 @@ class Document:
         return self.state in FINISHED
 
     @property
-    def progress(self) -> Progress:
-        return Progress(self.progress_done, self.progress_total)
+    def progress(self) -> DocumentProgress:
+        return DocumentProgress(self.progress_done, self.progress_total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Uploaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DocumentPassage:
     """A found passage with the document it is from."""
 
     document_id: str

@@ -21,7 +21,7 @@ from holdfast.features.documents.model import (
     Document,
     DocumentChunk,
     DocumentNotFound,
-    Passage,
+    DocumentPassage,
     State,
     Uploaded,
     checked_chat,
@@ -171,7 +171,7 @@ class DocumentService:
         limit: int = 5,
         chat_id: str | None = None,
         document_ids: frozenset[str] | None = None,
-    ) -> list[Passage]:
+    ) -> list[DocumentPassage]:
         """The passages that answer a query best, of one chat's documents or of some documents only, if so asked."""
         principal.require_any("read", "inference")
         if not query.strip():
@@ -191,7 +191,7 @@ class DocumentService:
         limit = max(1, min(limit, MAX_RESULTS))
         hits = await self._search.search(Query(id, query, types=frozenset({TYPE}), limit=limit, ids=ids))
         return [
-            Passage(
+            DocumentPassage(
                 document_id=hit.id,
                 filename=str(hit.meta.get("filename", "")),
                 text=hit.text or hit.snippet,

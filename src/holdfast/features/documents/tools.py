@@ -8,7 +8,7 @@ from holdfast.core.access import READ
 from holdfast.core.tools.alias import TOOL_CALL, AliasInput, AnyAlias, json_text, under_its_name
 from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.features.documents.model import Passage
+from holdfast.features.documents.model import DocumentPassage
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import VectorStoreService
 
@@ -38,7 +38,7 @@ def tools(documents: DocumentService, vector_stores: VectorStoreService) -> list
     async def search(call: ToolCall, given: FileSearchInput) -> FileSearchOutput:
         return _found(await passages(call, given))
 
-    async def passages(call: ToolCall, given: FileSearchInput) -> Sequence[Passage]:
+    async def passages(call: ToolCall, given: FileSearchInput) -> Sequence[DocumentPassage]:
         who, where, limit = call.principal, call.workspace(), given.max_results
         if given.vector_store_ids:
             found = await vector_stores.search(who, where, given.vector_store_ids, given.query, limit=limit)
@@ -65,7 +65,7 @@ def aliases() -> list[AnyAlias]:
     return [under_its_name("file_search", "chat", DESCRIPTION, FileSearchInput, _shown, event=TOOL_CALL)]
 
 
-def _found(passages: Sequence[Passage]) -> FileSearchOutput:
+def _found(passages: Sequence[DocumentPassage]) -> FileSearchOutput:
     return FileSearchOutput(
         results=[
             FoundPassage(

@@ -88,7 +88,7 @@ class VectorStoreChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListPart:
     """Which part of a list is wanted, as OpenAI's lists are asked for."""
 
     limit: int = 20

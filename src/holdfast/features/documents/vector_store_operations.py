@@ -14,12 +14,12 @@ from holdfast.features.documents.filters import Filter
 from holdfast.features.documents.vector_store_model import (
     AttributeValue,
     FileStatus,
-    Listing,
+    ListPart,
     VectorStore,
     VectorStoreChange,
     VectorStoreFile,
 )
-from holdfast.features.documents.vector_stores import FoundPassage, VectorStoreService
+from holdfast.features.documents.vector_stores import StorePassage, VectorStoreService
 
 _BASE = "/api/workspaces/{workspace_id}/vector_stores"
 _ONE = _BASE + "/{vector_store_id}"
@@ -37,8 +37,8 @@ class VectorStoreQuery(Model):
     after: str | None = Field(default=None, max_length=100, description="The last id of the page before")
     before: str | None = Field(default=None, max_length=100, description="The first id of the page after")
 
-    def listing(self) -> Listing:
-        return Listing(self.limit, self.order == "desc", self.after, self.before)
+    def listing(self) -> ListPart:
+        return ListPart(self.limit, self.order == "desc", self.after, self.before)
 
 
 class VectorStoreFileQuery(VectorStoreQuery):
@@ -214,7 +214,7 @@ def _file(file: VectorStoreFile) -> VectorStoreFileAnswer:
     )
 
 
-def _found(found: FoundPassage) -> FoundFileAnswer:
+def _found(found: StorePassage) -> FoundFileAnswer:
     content = [FoundContentAnswer(text=found.passage.text)]
     return FoundFileAnswer.of(found.passage, attributes=found.attributes, content=content)
 

@@ -8,7 +8,7 @@ from holdfast.features.documents.vector_store_model import (
     AttributeValue,
     FileCounts,
     FileStatus,
-    Listing,
+    ListPart,
     VectorStore,
     VectorStoreFile,
 )
@@ -66,7 +66,7 @@ def find(tx: Tx, workspace_id: str, vector_store_id: str) -> VectorStore | None:
     return _counted(tx, _vector_store(row)) if row else None
 
 
-def page(tx: Tx, workspace_id: str, listing: Listing) -> list[VectorStore]:
+def page(tx: Tx, workspace_id: str, listing: ListPart) -> list[VectorStore]:
     """Stores by creation, one more than asked for if there are more."""
     where, params = "workspace_id = :workspace_id", {"workspace_id": workspace_id}
     for word, edge in (("after", listing.after), ("before", listing.before)):
@@ -117,7 +117,7 @@ def find_file(tx: Tx, vector_store_id: str, document_id: str) -> VectorStoreFile
     return _file(row) if row else None
 
 
-def files(tx: Tx, vector_store_id: str, listing: Listing, status: FileStatus | None) -> list[VectorStoreFile]:
+def files(tx: Tx, vector_store_id: str, listing: ListPart, status: FileStatus | None) -> list[VectorStoreFile]:
     """Documents of the store by when they were added, one more than asked for if there are more."""
     where, params = "vector_store_id = :vector_store_id", {"vector_store_id": vector_store_id}
     if status is not None:
@@ -199,7 +199,7 @@ def _params(store: VectorStore) -> Params:
     }
 
 
-def _direction(listing: Listing) -> str:
+def _direction(listing: ListPart) -> str:
     return "DESC" if listing.descending else "ASC"
 
 

@@ -11,12 +11,12 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.documents import store as document_store
 from holdfast.features.documents import vector_store_rows as rows
 from holdfast.features.documents.filters import Comparison, Compound
-from holdfast.features.documents.model import Passage
+from holdfast.features.documents.model import DocumentPassage
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_store_model import (
     AttributeValue,
     FileStatus,
-    Listing,
+    ListPart,
     VectorStore,
     VectorStoreChange,
     VectorStoreExpired,
@@ -36,10 +36,10 @@ ACTIVE_MILLIS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
+class StorePassage:
     """A passage with the attributes of its file."""
 
-    passage: Passage
+    passage: DocumentPassage
     attributes: Mapping[str, AttributeValue]
 
 
@@ -95,7 +95,7 @@ class VectorStoreService:
         principal.require_any("read", "inference")
         return await self._database.read(lambda tx: self._found(tx, principal, workspace_id, vector_store_id))
 
-    async def list(self, principal: Principal, workspace_id: str, listing: Listing) -> tuple[list[VectorStore], bool]:
+    async def list(self, principal: Principal, workspace_id: str, listing: ListPart) -> tuple[list[VectorStore], bool]:
         """Stores by creation, and whether there are more."""
         principal.require_any("read", "inference")
 
@@ -215,7 +215,7 @@ class VectorStoreService:
         principal: Principal,
         workspace_id: str,
         vector_store_id: str,
-        listing: Listing,
+        listing: ListPart,
         status: FileStatus | None = None,
     ) -> "tuple[Sequence[VectorStoreFile], bool]":
         """The files of the store, and whether there are more."""
@@ -238,7 +238,7 @@ class VectorStoreService:
         limit: int = 10,
         filter: Comparison | Compound | None = None,
         score_threshold: float = 0.0,
-    ) -> Sequence[FoundPassage]:
+    ) -> Sequence[StorePassage]:
         """The passages of these stores that answer best, of files whose attributes the filter allows."""
         principal.require_any("read", "inference")
         attributes = await self._database.read(lambda tx: self._searched(tx, principal, workspace_id, vector_store_ids))
@@ -246,7 +246,7 @@ class VectorStoreService:
         await self._touch(principal, workspace_id, vector_store_ids)
         found = await self._documents.search(principal, workspace_id, query, limit=limit, document_ids=allowed)
         return [
-            FoundPassage(passage, attributes[passage.document_id])
+            StorePassage(passage, attributes[passage.document_id])
             for passage in found
             if passage.score >= score_threshold
         ]

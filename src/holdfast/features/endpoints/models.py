@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.credential import Credential
-from holdfast.engines.llm.remote.connection import Connections, Timeouts
+from holdfast.engines.llm.remote.connection import Timeouts, UpstreamConnections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamSpec
 from holdfast.engines.llm.remote.upstreams import Upstreams
 from holdfast.features.endpoints import store
@@ -55,9 +55,9 @@ class EndpointModels:
     def __init__(self, database: Database, endpoints: Endpoints) -> None:
         self._database = database
         self._endpoints = endpoints
-        self._private = Connections(lambda address: refused_because(address, private=True))
-        self._public = Connections(lambda address: refused_because(address, private=False))
-        self._here = Connections(not_loopback_because)
+        self._private = UpstreamConnections(lambda address: refused_because(address, private=True))
+        self._public = UpstreamConnections(lambda address: refused_because(address, private=False))
+        self._here = UpstreamConnections(not_loopback_because)
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
 
     async def connect(self, project_id: str, name: str) -> Connected:
@@ -108,7 +108,7 @@ class EndpointModels:
         )
         return Upstream(spec, self._connections(wanted, key))
 
-    def _connections(self, wanted: EndpointUpstream, key: Credential | None) -> Connections:
+    def _connections(self, wanted: EndpointUpstream, key: Credential | None) -> UpstreamConnections:
         if key is not None and not key.place.tls:
             # In clear a key goes to this machine alone, wherever its name leads by now.
             return self._here

@@ -11,8 +11,8 @@ from holdfast.core.paging import Page, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.search.model import Entry, Query
 from holdfast.features.intelligence import store
+from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.intelligence.graph import relation_store
-from holdfast.features.intelligence.ground import Ground, checked_text, checked_title, position
 from holdfast.features.intelligence.model import (
     MAX_ALTERNATIVES,
     MAX_TEXT,
@@ -20,7 +20,7 @@ from holdfast.features.intelligence.model import (
     DecisionEdit,
     DecisionFilter,
     DecisionNotFound,
-    Found,
+    FoundDecision,
     NewDecision,
     Ref,
     Relation,
@@ -34,7 +34,7 @@ _OVERFETCH = 5
 class Decisions:
     """What the team decided, and what it has yet to decide."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: IntelligenceBase) -> None:
         self._ground = ground
 
     async def track(self, principal: Principal, workspace_id: str, new: NewDecision) -> Decision:
@@ -149,11 +149,11 @@ class Decisions:
         wanted: DecisionFilter = DecisionFilter(),  # noqa: B008 - frozen
         *,
         limit: int = 10,
-    ) -> list[Found]:
+    ) -> list[FoundDecision]:
         """Decisions by meaning and words, best first; by time, newest first, when there is nothing to search for."""
         if not text.strip():
             page = await self.page(principal, workspace_id, wanted, limit=limit)
-            return [Found(decision) for decision in page.items]
+            return [FoundDecision(decision) for decision in page.items]
         workspace = await self._ground.reader(principal, workspace_id)
         if wanted.status == "superseded" and wanted.as_of is None:
             return await self._search_superseded(workspace, text, wanted, limit)
@@ -164,19 +164,21 @@ class Decisions:
             lambda tx: store.get_decisions(tx, workspace, [hit.id for hit in hits])
         )
         answers = {
-            hit.id: Found(found[hit.id], hit.score, hit.snippet)
+            hit.id: FoundDecision(found[hit.id], hit.score, hit.snippet)
             for hit in reversed(hits)
             if hit.id in found and _fits(found[hit.id], wanted)
         }
         return sorted(answers.values(), key=lambda answer: -(answer.score or 0.0))[:limit]
 
-    async def _search_superseded(self, workspace: str, text: str, wanted: DecisionFilter, limit: int) -> list[Found]:
+    async def _search_superseded(
+        self, workspace: str, text: str, wanted: DecisionFilter, limit: int
+    ) -> list[FoundDecision]:
         """The index answers for the present only, so the superseded ones are ranked by the words they share."""
         rows = await self._ground.database.read(lambda tx: store.list_decisions(tx, workspace, wanted, 500))
         words = set(text.lower().split())
         shares = [(len(words & set(f"{row.title} {row.rationale}".lower().split())) / len(words), row) for row in rows]
         best = sorted((pair for pair in shares if pair[0]), key=lambda pair: -pair[0])
-        return [Found(row, score, row.title) for score, row in best[:limit]]
+        return [FoundDecision(row, score, row.title) for score, row in best[:limit]]
 
     def supersede(
         self, tx: Tx, principal: Principal, workspace_id: str, id: str, old_id: str, *, note: str = ""

@@ -11,9 +11,9 @@ from holdfast.core.paging import Page, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.search.model import Entry
 from holdfast.features.intelligence import store
+from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.graph.vocabulary import checked_word
-from holdfast.features.intelligence.ground import Ground, checked_text, checked_title, position
 from holdfast.features.intelligence.model import (
     MAX_TEXT,
     DecisionNotFound,
@@ -35,7 +35,7 @@ _MAX_DECISIONS = 50
 class Milestones:
     """What the team reached, and when."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: IntelligenceBase) -> None:
         self._ground = ground
 
     async def track(self, principal: Principal, workspace_id: str, new: NewMilestone) -> Milestone:

@@ -186,7 +186,7 @@ class MilestoneFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDecision:
     """A decision that answers a question; `score` is None where the list is simply by time."""
 
     decision: Decision
@@ -205,7 +205,7 @@ class GraphQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """An entity in the graph. `at` is when it happened, where we know."""
 
     id: str
@@ -221,7 +221,7 @@ class Node:
 class Graph:
     """Entities and the relations among them; `truncated` when the limit left some out."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Relation, ...]
     truncated: bool
 

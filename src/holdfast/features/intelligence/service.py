@@ -11,6 +11,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.intelligence import store
+from holdfast.features.intelligence.base import IntelligenceBase
 from holdfast.features.intelligence.briefing import analysis
 from holdfast.features.intelligence.briefing.brief import Material, write_brief
 from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, checked_budget
@@ -18,7 +19,6 @@ from holdfast.features.intelligence.decisions import Decisions
 from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.graph.drawing import GraphReader
 from holdfast.features.intelligence.graph.relations import Relations
-from holdfast.features.intelligence.ground import Ground
 from holdfast.features.intelligence.milestones import Milestones
 from holdfast.features.intelligence.model import (
     UNDECIDED,
@@ -59,7 +59,7 @@ class IntelligenceService:
         model: Model,
     ) -> None:
         """`entities` are how other features are seen from here; `model` writes analyses, or "" where none is there."""
-        self._ground = Ground(database, audit, workspaces, search, events, clock)
+        self._ground = IntelligenceBase(database, audit, workspaces, search, events, clock)
         self._entities = entities
         self._model = model
         self.decisions = Decisions(self._ground)

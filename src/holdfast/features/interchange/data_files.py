@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.features.interchange.front import moment_or_none, texts
-from holdfast.features.interchange.model import Item, Link, Note, Problem
+from holdfast.features.interchange.model import ImportProblem, Item, Note, NoteLink
 from holdfast.features.memory.model import MAX_CHARACTERS
 
 MAX_WHOLE = 4_000_000
@@ -37,7 +37,7 @@ def read_json(file: str, text: str) -> Iterator[Item]:
         found = True
         yield from _record(file, record, f"record {number}")
     if not found:
-        yield Problem(file, "it holds no memories, entities or relations that are known here")
+        yield ImportProblem(file, "it holds no memories, entities or relations that are known here")
 
 
 def _long(file: str, text: str) -> Iterator[Item]:
@@ -63,7 +63,9 @@ def _long(file: str, text: str) -> Iterator[Item]:
         except (ValueError, RecursionError):
             end = at + 2 * MAX_RECORD
         if end - at > MAX_RECORD:
-            yield Problem(file, f"record {number} is not JSON, or is over {MAX_RECORD:,} characters; the rest was left")
+            yield ImportProblem(
+                file, f"record {number} is not JSON, or is over {MAX_RECORD:,} characters; the rest was left"
+            )
             return
         yield from _record(file, record, f"record {number}")
         at = end
@@ -81,14 +83,14 @@ def _each_line(text: str) -> Iterator[tuple[int, str]]:
 def _lines(file: str, text: str) -> Iterator[Item]:
     for number, line in _each_line(text):
         if len(line) > MAX_RECORD:
-            yield Problem(file, f"line {number} is over {MAX_RECORD:,} characters")
+            yield ImportProblem(file, f"line {number} is over {MAX_RECORD:,} characters")
             continue
         if not line.strip():
             continue
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            yield Problem(file, f"line {number} is not JSON")
+            yield ImportProblem(file, f"line {number} is not JSON")
             continue
         yield from _record(file, record, f"line {number}")
 
@@ -114,12 +116,12 @@ def _graph(file: str, graph: dict[str, Any]) -> Iterator[Item]:
             if isinstance(record, dict):
                 yield from _record(file, {**record, "type": kind}, f"{kind} {number}")
             else:
-                yield Problem(file, f"{kind} {number} is not an object")
+                yield ImportProblem(file, f"{kind} {number} is not an object")
 
 
 def _record(file: str, record: object, where: str) -> Iterator[Item]:
     if not isinstance(record, dict):
-        yield Problem(file, f"{where} is not an object")
+        yield ImportProblem(file, f"{where} is not an object")
     elif record.get("type") == "relation":
         yield _relation(file, record, where)
     elif record.get("type") == "entity":
@@ -131,7 +133,7 @@ def _record(file: str, record: object, where: str) -> Iterator[Item]:
 def _entity(file: str, record: dict[str, Any], where: str) -> Item:
     name = record.get("name")
     if not isinstance(name, str) or not name.strip():
-        return Problem(file, f"{where} has no name")
+        return ImportProblem(file, f"{where} has no name")
     kind = str(record.get("entityType") or record.get("entity_type") or "").strip()
     given = record.get("observations")
     observations = [str(each) for each in given] if isinstance(given, list) else []
@@ -146,15 +148,15 @@ def _relation(file: str, record: dict[str, Any], where: str) -> Item:
     start, end = record.get("from") or record.get("from_id"), record.get("to") or record.get("to_id")
     relation = record.get("relationType") or record.get("relation_type") or record.get("relation")
     if not (isinstance(start, str) and isinstance(end, str) and isinstance(relation, str)):
-        return Problem(file, f"{where} is a relation without from, to and relationType")
-    return Link(file, start, relation, end)
+        return ImportProblem(file, f"{where} is a relation without from, to and relationType")
+    return NoteLink(file, start, relation, end)
 
 
 def _memory(file: str, record: dict[str, Any], where: str) -> Item:
     """mem0's shape (`memory`, `metadata`, `categories`), or plain `content` with our own field names."""
     content = next((record[key] for key in ("memory", "content", "text", "data") if record.get(key)), None)
     if not isinstance(content, str):
-        return Problem(file, f"{where} has no text in memory, content or text")
+        return ImportProblem(file, f"{where} has no text in memory, content or text")
     if len(content) > _LONGEST_TEXT:
         return _too_long(file, where, content)
     metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
@@ -174,8 +176,8 @@ def _memory(file: str, record: dict[str, Any], where: str) -> Item:
     )
 
 
-def _too_long(file: str, where: str, content: str) -> Problem:
-    return Problem(file, f"{where} has {len(content):,} characters; a memory has at most {MAX_CHARACTERS:,}")
+def _too_long(file: str, where: str, content: str) -> ImportProblem:
+    return ImportProblem(file, f"{where} has {len(content):,} characters; a memory has at most {MAX_CHARACTERS:,}")
 
 
 def _word(category: object) -> str | None:

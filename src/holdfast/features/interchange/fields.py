@@ -12,7 +12,7 @@ MAX_FIELD = 500
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
-class Malformed(ValueError):
+class MalformedExport(ValueError):
     """An export file that was changed beyond what can be read back; the message says where."""
 
 
@@ -25,7 +25,7 @@ class Fields:
     def text(self, name: str, default: str = "", *, most: int = MAX_FIELD) -> str:
         value = self._values.get(name, default)
         if not isinstance(value, str):
-            raise Malformed(f"the field {name} is not text")
+            raise MalformedExport(f"the field {name} is not text")
         return bounded(_storable(value, name), f"the field {name}", most)
 
     def optional(self, name: str) -> str | None:
@@ -34,7 +34,7 @@ class Fields:
     def id(self, name: str = "id") -> str:
         value = self.text(name)
         if not _ID.fullmatch(value):
-            raise Malformed(f"the field {name} is not an id")
+            raise MalformedExport(f"the field {name} is not an id")
         return value
 
     def optional_id(self, name: str) -> str | None:
@@ -43,19 +43,19 @@ class Fields:
     def number(self, name: str, default: int) -> int:
         value = self._values.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-            raise Malformed(f"the field {name} is not a number")
+            raise MalformedExport(f"the field {name} is not a number")
         return value
 
     def flag(self, name: str) -> bool:
         value = self._values.get(name, False)
         if not isinstance(value, bool):
-            raise Malformed(f"the field {name} is not true or false")
+            raise MalformedExport(f"the field {name} is not true or false")
         return value
 
     def time(self, name: str) -> int:
         value = self.optional_time(name)
         if value is None:
-            raise Malformed(f"the field {name} is missing")
+            raise MalformedExport(f"the field {name} is missing")
         return value
 
     def optional_time(self, name: str) -> int | None:
@@ -64,42 +64,42 @@ class Fields:
             return None
         value = moment_or_none(given)
         if value is None:
-            raise Malformed(f"the field {name} is not a time")
+            raise MalformedExport(f"the field {name} is not a time")
         return value
 
     def words(self, name: str) -> tuple[str, ...]:
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise Malformed(f"the field {name} is not a list of texts")
+            raise MalformedExport(f"the field {name} is not a list of texts")
         return tuple(_storable(item, name) for item in value)
 
     def records(self, name: str) -> "list[Fields]":
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise Malformed(f"the field {name} is not a list of records")
+            raise MalformedExport(f"the field {name} is not a list of records")
         return [Fields(item) for item in value]
 
     def record(self, name: str) -> "Fields":
         value = self._values.get(name)
         if not isinstance(value, dict):
-            raise Malformed(f"the field {name} is not a record")
+            raise MalformedExport(f"the field {name} is not a record")
         return Fields(value)
 
     def choice(self, name: str, choices: Sequence[str]) -> Any:
         value = self.text(name)
         if value not in choices:
-            raise Malformed(f"the field {name} is not one of {', '.join(choices)}")
+            raise MalformedExport(f"the field {name} is not one of {', '.join(choices)}")
         return value
 
 
 def bounded(text: str, what: str, most: int) -> str:
     """The text, unless it is longer than anything that we store as this."""
     if len(text) > most:
-        raise Malformed(f"{what} has {len(text):,} characters; the limit is {most:,}")
+        raise MalformedExport(f"{what} has {len(text):,} characters; the limit is {most:,}")
     return text
 
 
 def _storable(text: str, name: str) -> str:
     if _UNSTORABLE.search(text):
-        raise Malformed(f"the field {name} holds characters that no store keeps")
+        raise MalformedExport(f"the field {name} holds characters that no store keeps")
     return text

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from holdfast.features.interchange.front import moment_or_none, texts
-from holdfast.features.interchange.model import Item, Link, Note
+from holdfast.features.interchange.model import Item, Note, NoteLink
 from holdfast.features.memory.model import MAX_CHARACTERS, MAX_TITLE, MAX_WORDS
 
 INSTRUCTIONS = frozenset(
@@ -37,7 +37,7 @@ def read_markdown(file: str, front: dict[str, Any], body: str) -> Iterator[Item]
     for match in _RELATION.finditer(body):
         target = match.group(2).split("|")[0].split("#")[0].strip()
         if target:
-            yield Link(file, title, match.group(1).strip() or "relates_to", target)
+            yield NoteLink(file, title, match.group(1).strip() or "relates_to", target)
 
 
 def _category(front: dict[str, Any]) -> str | None:

@@ -34,7 +34,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ImportProblem:
     """Something that was not imported, and why; never what a refused credential says."""
 
     file: str
@@ -58,7 +58,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class NoteLink:
     """A tie from elsewhere between two named notes."""
 
     file: str
@@ -104,7 +104,7 @@ class KeptRelation:
     relation: Relation
 
 
-Item = Note | Link | KeptMemory | KeptDecision | KeptMilestone | KeptVersion | KeptRelation | Problem
+Item = Note | NoteLink | KeptMemory | KeptDecision | KeptMilestone | KeptVersion | KeptRelation | ImportProblem
 
 
 @dataclass(slots=True)
@@ -119,15 +119,15 @@ class Report:
     """Known from an earlier import, or said by another memory already."""
     ignored: int = 0
     """Files of kinds that hold nothing to import."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)
     more_problems: int = 0
 
     def create(self, type: str) -> None:
         self.created[type] = self.created.get(type, 0) + 1
 
-    def problem(self, problem: Problem) -> None:
+    def problem(self, problem: ImportProblem) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(shown(problem.file), shown(problem.reason)))
+            self.problems.append(ImportProblem(shown(problem.file), shown(problem.reason)))
         else:
             self.more_problems += 1
 

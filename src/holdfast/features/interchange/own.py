@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.core.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, STATUSES, Decision, Milestone, Ref, Relation
-from holdfast.features.interchange.fields import Fields, Malformed, bounded
+from holdfast.features.interchange.fields import Fields, MalformedExport, bounded
 from holdfast.features.interchange.front import moment, render
 from holdfast.features.interchange.model import (
     Item,
@@ -163,14 +163,14 @@ def read_own(file: str, front: Mapping[str, Any], body: str) -> list[Item]:
     }
     kind = str(front.get("holdfast"))
     if kind not in readers:
-        raise Malformed(f"the field holdfast names no type that can be imported ({kind[:40]!r})")
+        raise MalformedExport(f"the field holdfast names no type that can be imported ({kind[:40]!r})")
     return readers[kind](file, Fields(front), body)
 
 
 def _memory(file: str, fields: Fields, body: str) -> list[Item]:
     slug = fields.text("slug")
     if not is_slug(slug):
-        raise Malformed("the field slug is not lower-case words joined by hyphens")
+        raise MalformedExport("the field slug is not lower-case words joined by hyphens")
     id = fields.id()
     memory = Memory(
         id=id,
@@ -212,7 +212,7 @@ def _memory(file: str, fields: Fields, body: str) -> list[Item]:
         for each in fields.records("history")
     ]
     if len(history) != memory.revision - 1 or any(each.revision != n for n, each in enumerate(history, 1)):
-        raise Malformed("the history does not lead up to the revision")
+        raise MalformedExport("the history does not lead up to the revision")
     return [KeptMemory(file, memory, tuple(history))]
 
 

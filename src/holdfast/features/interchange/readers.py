@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from holdfast.features.interchange.data_files import read_json
 from holdfast.features.interchange.front import split
 from holdfast.features.interchange.markdown import read_markdown
-from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, Item, Problem, SourceFile
+from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, ImportProblem, Item, SourceFile
 from holdfast.features.interchange.own import read_own
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mdc", ".txt"})
@@ -22,27 +22,27 @@ def read(files: Iterable[SourceFile]) -> Iterator[Item]:
     """Everything that the files hold, in their order."""
     for file in files:
         if file.problem:
-            yield Problem(file.path, file.problem)
+            yield ImportProblem(file.path, file.problem)
             continue
         try:
             yield from _read(file)
         except UnicodeDecodeError:
-            yield Problem(file.path, "it is not UTF-8 text")
+            yield ImportProblem(file.path, "it is not UTF-8 text")
         except RecursionError:
-            yield Problem(file.path, "it is nested too deeply to be read")
+            yield ImportProblem(file.path, "it is nested too deeply to be read")
         except ValueError as problem:
-            yield Problem(file.path, f"it cannot be read: {problem}")
+            yield ImportProblem(file.path, f"it cannot be read: {problem}")
 
 
 def _read(file: SourceFile) -> Iterator[Item]:
     data = PurePosixPath(file.path).suffix.lower() in DATA
     most = MAX_DATA_BYTES if data else MAX_FILE_BYTES
     if len(file.data) > most:
-        yield Problem(file.path, f"it is over {most // 1024 // 1024} MB")
+        yield ImportProblem(file.path, f"it is over {most // 1024 // 1024} MB")
         return
     text = file.data.decode("utf-8-sig")
     if "\0" in text:
-        yield Problem(file.path, "it is not text: it holds NUL characters")
+        yield ImportProblem(file.path, "it is not text: it holds NUL characters")
         return
     if data:
         yield from read_json(file.path, text)

@@ -21,12 +21,12 @@ from holdfast.features.intelligence.model import Decision, Milestone, Ref, Relat
 from holdfast.features.interchange import store
 from holdfast.features.interchange.export import ORIGIN
 from holdfast.features.interchange.model import (
+    ImportProblem,
     KeptDecision,
     KeptMemory,
     KeptMilestone,
     KeptRelation,
     KeptVersion,
-    Problem,
     Report,
 )
 from holdfast.features.memory import store as memories
@@ -305,10 +305,10 @@ def attempt(report: Report, file: str, work: Callable[[], None]) -> None:
     try:
         work()
     except NotImported as problem:
-        report.problem(Problem(file, str(problem)))
+        report.problem(ImportProblem(file, str(problem)))
     except HoldfastError as problem:
         fields = "; ".join(f"{each.field}: {each.message}" for each in problem.fields)
-        report.problem(Problem(file, fields or problem.message))
+        report.problem(ImportProblem(file, fields or problem.message))
 
 
 def _as_credited(wanted: Told, found: Told | None) -> Told:

@@ -19,15 +19,15 @@ from holdfast.features.interchange import store
 from holdfast.features.interchange.export import Sink, write_workspace
 from holdfast.features.interchange.model import (
     Exported,
+    ImportProblem,
     Item,
     KeptDecision,
     KeptMemory,
     KeptMilestone,
     KeptRelation,
     KeptVersion,
-    Link,
     Note,
-    Problem,
+    NoteLink,
     Report,
     SourceFile,
 )
@@ -154,7 +154,9 @@ def _readable(files: Iterable[SourceFile], total: Report) -> Iterator[SourceFile
 def _first(items: Iterable[Item], most: int) -> Iterator[Item]:
     for number, item in enumerate(items):
         if number == most:
-            yield Problem(_file(item), f"one import takes {most:,} things; this and what follows is left to another")
+            yield ImportProblem(
+                _file(item), f"one import takes {most:,} things; this and what follows is left to another"
+            )
             return
         yield item
 
@@ -167,9 +169,9 @@ def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[
             yield _Step(versions[0].file, lambda restore, versions=versions: restore.artifact(versions))  # type: ignore[misc]
             continue
         for item in group:
-            if isinstance(item, Problem):
+            if isinstance(item, ImportProblem):
                 total.problem(item)
-            elif isinstance(item, Link | KeptRelation):
+            elif isinstance(item, NoteLink | KeptRelation):
                 later.append(item)
             else:
                 yield _Step(_file(item), _work(item))
@@ -191,7 +193,7 @@ def _work(item: Item) -> Work:
 def _tie_work(item: Item) -> Work:
     if isinstance(item, KeptRelation):
         return lambda restore: restore.relation(item)
-    assert isinstance(item, Link)
+    assert isinstance(item, NoteLink)
     return lambda restore: _link(restore, item)
 
 
@@ -237,7 +239,7 @@ def _note(restore: Restore, note: Note) -> None:
         store.remember(tx, workspace_id, ENTITY, _named(name), id)
 
 
-def _link(restore: Restore, link: Link) -> None:
+def _link(restore: Restore, link: NoteLink) -> None:
     ends = []
     for name in (link.start, link.end):
         id = store.recalled(restore.tx, restore.workspace_id, ENTITY, _named(name))

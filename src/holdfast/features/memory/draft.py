@@ -14,7 +14,7 @@ _RANK: dict[Trust, int] = {"web": 0, "agent": 1, "person": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MemoryDraft:
     """The checked fields of a memory that may be stored."""
 
     title: str
@@ -33,7 +33,7 @@ class Refusal:
     category: str
 
 
-def draft(new: NewMemory) -> Draft | Refusal:
+def draft(new: NewMemory) -> MemoryDraft | Refusal:
     """The checked fields, or why the text is refused; Invalid for a field that breaks a limit."""
     content = wording.clean(new.content)
     title = new.title or ""
@@ -46,7 +46,7 @@ def draft(new: NewMemory) -> Draft | Refusal:
     refusal = wording.junk_refusal(content)
     if refusal is not None:
         return Refusal(refusal, category)
-    return Draft(
+    return MemoryDraft(
         title=wording.checked_title(title) or wording.title_of(content),
         content=content,
         digest=wording.digest_of(content),
@@ -64,7 +64,7 @@ def trust_of(principal: Principal, claimed: Trust | None, source: str) -> Trust:
     return "web" if not principal.is_person and source.startswith(("http://", "https://")) else own
 
 
-def memory_of(principal: Principal, workspace_id: str, new: NewMemory, checked: Draft, now: int) -> Memory:
+def memory_of(principal: Principal, workspace_id: str, new: NewMemory, checked: MemoryDraft, now: int) -> Memory:
     """A current memory in the caller's words, without a slug yet."""
     return Memory(
         id=new_id("mem"),

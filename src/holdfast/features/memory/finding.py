@@ -21,7 +21,7 @@ RELATED = 0.3
 _CHUNKS = 4
 
 
-class Finding:
+class MemoryFinding:
     """Searches what people and agents wrote down, and what repositories hold, at once."""
 
     def __init__(self, workspaces: Workspaces, search: SearchEngine, entities: Entities) -> None:

@@ -18,7 +18,7 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory import likeness, store
 from holdfast.features.memory.draft import (
-    Draft,
+    MemoryDraft,
     Refusal,
     as_written,
     changed,
@@ -28,7 +28,7 @@ from holdfast.features.memory.draft import (
     revision_of,
     slugs_for,
 )
-from holdfast.features.memory.finding import Finding
+from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -85,7 +85,7 @@ class MemoryService:
         self._events = events
         self._clock = clock
         self._entities = entities
-        self._finding = Finding(workspaces, search, entities)
+        self._finding = MemoryFinding(workspaces, search, entities)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
@@ -352,7 +352,7 @@ class MemoryService:
         principal: Principal,
         workspace_id: str,
         new: NewMemory,
-        checked: Draft,
+        checked: MemoryDraft,
         superseded: Memory | None,
         vector: Vector | None,
     ) -> Memory | None:

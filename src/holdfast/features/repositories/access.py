@@ -15,7 +15,7 @@ _USERS = {"github": "x-access-token", "gitlab": "oauth2"}
 """What a host wants to read as user name beside a token."""
 
 
-class Access:
+class RepositoryTokens:
     """The tokens of repositories: a secret of their workspace, or the operator's for the operator's own hosts."""
 
     def __init__(

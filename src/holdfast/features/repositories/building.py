@@ -11,7 +11,7 @@ from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.web import WebAccess
 from holdfast.features.audit.service import Audit
-from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.access import RepositoryTokens
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.history.polling import Polling
 from holdfast.features.repositories.history.reading import LiveFiles
@@ -52,10 +52,10 @@ def repositories(parts: Parts) -> Repositories:
 
 
 @build
-def access(parts: Parts) -> Access:
+def access(parts: Parts) -> RepositoryTokens:
     settings = parts[Settings]
     tokens = {"github": settings.github_token, "gitlab": settings.gitlab_token}
-    return Access(parts[Database], parts[Secrets], host_urls=_urls(settings), host_tokens=tokens)
+    return RepositoryTokens(parts[Database], parts[Secrets], host_urls=_urls(settings), host_tokens=tokens)
 
 
 @build
@@ -76,7 +76,7 @@ def sync(parts: Parts) -> RepositorySync:
         parts[SearchEngine],
         parts[JobEngine],
         parts[GitEngine],
-        parts[Access],
+        parts[RepositoryTokens],
         parts[Clock],
         items=parts[HostItems].sync,
     )
@@ -89,7 +89,7 @@ def polling(parts: Parts) -> Polling:
 
 @build
 def live_files(parts: Parts) -> LiveFiles:
-    return LiveFiles(parts[Database], parts[Repositories], parts[GitEngine], parts[Access])
+    return LiveFiles(parts[Database], parts[Repositories], parts[GitEngine], parts[RepositoryTokens])
 
 
 @build

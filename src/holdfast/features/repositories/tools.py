@@ -25,7 +25,7 @@ _READ = Annotations(read_only=True, idempotent=True)
 _Found = TypeVar("_Found")
 
 
-class Answered(Protocol):
+class MarkdownAnswer(Protocol):
     """An answer in Markdown, with its sources cited in it."""
 
     @property
@@ -35,7 +35,9 @@ class Answered(Protocol):
 class Answers(Protocol):
     """Answers questions about repositories; the service that does stands above this feature."""
 
-    async def ask(self, principal: Principal, slugs: Sequence[str], question: str, *, source: str) -> Answered: ...
+    async def ask(
+        self, principal: Principal, slugs: Sequence[str], question: str, *, source: str
+    ) -> MarkdownAnswer: ...
 
 
 class ProjectNotFound(NotFound):

@@ -9,7 +9,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.features.audit.service import Audit
-from holdfast.features.responses.model import Asked
+from holdfast.features.responses.model import ResponseRequest
 from holdfast.features.responses.service import KIND, MAX_ATTEMPTS, ResponseService
 from holdfast.features.turns.service import EndpointTurns
 from holdfast.features.workspaces.service import Workspaces
@@ -28,7 +28,7 @@ def handle_jobs(parts: Parts) -> None:
     """Answer what nobody waits for, with the model behind its endpoint."""
     turns = parts[EndpointTurns]
 
-    def turn(principal: Principal, asked: Asked, body: Json) -> AsyncGenerator[LoopEvent, None]:
+    def turn(principal: Principal, asked: ResponseRequest, body: Json) -> AsyncGenerator[LoopEvent, None]:
         place = (asked.project_id, asked.endpoint, asked.workspace_id, asked.chat_id)
         return turns.answering(principal, *place, body)
 

@@ -43,7 +43,7 @@ class ResponseNotFound(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResponseRequest:
     """A request for a response, read and with everything that came before it."""
 
     id: str
@@ -99,7 +99,7 @@ class Asked:
 class Stored:
     """A response that is kept."""
 
-    asked: Asked
+    asked: ResponseRequest
     status: Status
     response: Json
     principal: Principal

@@ -19,7 +19,7 @@ from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
-from holdfast.features.responses.model import OPEN, Asked, ResponseNotFound, Stored, check, fresh_id, wrong
+from holdfast.features.responses.model import OPEN, ResponseNotFound, ResponseRequest, Stored, check, fresh_id, wrong
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -29,7 +29,7 @@ MAX_CHAIN = 500
 """How many responses a conversation may have behind it."""
 KEPT_MILLIS = 30 * 86_400_000
 
-Turn = Callable[[Principal, Asked, Json], AsyncGenerator[LoopEvent, None]]
+Turn = Callable[[Principal, ResponseRequest, Json], AsyncGenerator[LoopEvent, None]]
 """Takes a turn for a request: who asks, what for, and the Chat Completions body."""
 
 
@@ -49,7 +49,7 @@ class ResponseService:
 
     async def ask(
         self, principal: Principal, project_id: str, workspace_id: str | None, endpoint: str, request: Json
-    ) -> Asked:
+    ) -> ResponseRequest:
         """Read a request; Invalid or NotFound for what cannot be answered."""
         principal.require("inference")
         check(request)
@@ -57,11 +57,11 @@ class ResponseService:
         named = workspace_id
         workspace_id = named or await self._first_workspace(principal, project_id)
 
-        def work(tx: Tx) -> Asked:
+        def work(tx: Tx) -> ResponseRequest:
             place = self._workspaces.check(tx, principal, workspace_id).id
             within = None if named is None else place
             history = self._history(tx, principal, project_id, request.get("previous_response_id"), within)
-            return Asked(fresh_id(), project_id, place, endpoint, request, items, history, self._clock.now())
+            return ResponseRequest(fresh_id(), project_id, place, endpoint, request, items, history, self._clock.now())
 
         asked = await self._database.read(work)
         if tool_options(asked.translated().body).deep_think:
@@ -69,17 +69,17 @@ class ResponseService:
             DEEP_THINK.check(principal)
         return asked
 
-    def events(self, asked: Asked) -> ResponseEvents:
+    def events(self, asked: ResponseRequest) -> ResponseEvents:
         """A response that is about to be made."""
         return ResponseEvents(asked.object("in_progress"), asked.translated().functions, self._clock.now)
 
-    async def keep(self, principal: Principal, asked: Asked, response: Json) -> None:
+    async def keep(self, principal: Principal, asked: ResponseRequest, response: Json) -> None:
         """Keep an answer, unless the client wants none kept."""
         if asked.stored:
             kept = Stored(asked, response["status"], response, principal, None)
             await self._database.write(lambda tx: self._insert(tx, kept))
 
-    async def begin(self, principal: Principal, asked: Asked) -> Json:
+    async def begin(self, principal: Principal, asked: ResponseRequest) -> Json:
         """Answer in the background; the response as it is now."""
         queued = Stored(asked, "queued", asked.object("queued"), principal, None)
 
@@ -185,7 +185,7 @@ class ResponseService:
             raise JobFailed(f"The {who} that asked for this response is not allowed to any more.") from problem
         return current
 
-    async def _with_history(self, principal: Principal, asked: Asked) -> Asked:
+    async def _with_history(self, principal: Principal, asked: ResponseRequest) -> ResponseRequest:
         history = await self._database.read(
             lambda tx: self._history(tx, principal, asked.project_id, asked.previous_id, None)
         )

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.core.jsontext import dumps
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.model import Json
-from holdfast.features.responses.model import Asked, Status, Stored
+from holdfast.features.responses.model import ResponseRequest, Status, Stored
 from holdfast.storage.database import Row, Tx
 
 _COLUMNS = (
@@ -87,7 +87,7 @@ def delete_before(tx: Tx, workspace_id: str, moment: int) -> None:
 
 
 def _stored(row: Row) -> Stored:
-    asked = Asked(
+    asked = ResponseRequest(
         id=row["id"],
         project_id=row["project_id"],
         workspace_id=row["workspace_id"],

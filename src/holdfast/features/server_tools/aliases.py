@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tools.alias import Alias, AliasInput, AnyAlias, Target, json_text
-from holdfast.core.tools.outcome import Answered, Json, Outcome
+from holdfast.core.tools.outcome import AnsweredCall, Json, Outcome
 from holdfast.engines.code_hosts.engine import MAX_QUERY as MAX_CODE_QUERY
 from holdfast.engines.code_hosts.engine import RESULTS as CODE_RESULTS
 from holdfast.engines.code_hosts.model import MAX_PATHS
@@ -127,7 +127,9 @@ def _search(given: WebSearchInput) -> Target:
 
 
 def _found(given: WebSearchInput, output: WebSearchOutput) -> Outcome:
-    pages = [Answered("fetch_url", {"url": str(parse_url(page.url))}, _page_text(page)) for page in output.whole_pages]
+    pages = [
+        AnsweredCall("fetch_url", {"url": str(parse_url(page.url))}, _page_text(page)) for page in output.whole_pages
+    ]
     text = json_text(output.model_dump(mode="json"))
     return Outcome(text, sources=len(output.results), untrusted=True, also=pages)
 

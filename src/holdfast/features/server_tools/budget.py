@@ -10,7 +10,7 @@ from holdfast.core import jsontext
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited
 from holdfast.core.tools.alias import Target
-from holdfast.core.tools.outcome import Answered, Outcome
+from holdfast.core.tools.outcome import AnsweredCall, Outcome
 from holdfast.core.tools.tool import ToolCall
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
@@ -43,10 +43,10 @@ class ResearchBudget:
             seconds = max(1, math.ceil(taken.retry_after_seconds))
             raise RateLimited(f"Research tool rate limit exceeded. Try again in {seconds} seconds.")
         outcome = await work()
-        await self._keep(project_id, [Answered(name, target.arguments, outcome), *outcome.also])
+        await self._keep(project_id, [AnsweredCall(name, target.arguments, outcome), *outcome.also])
         return replace(outcome, also=())
 
-    async def _keep(self, project_id: str, answered: Sequence[Answered]) -> None:
+    async def _keep(self, project_id: str, answered: Sequence[AnsweredCall]) -> None:
         """Answer these calls with these results for five minutes."""
         now = self._clock.now()
 

@@ -47,5 +47,5 @@ async def _evaluate(call: ToolCall, given: EvaluateInput) -> EvaluateOutput:
 
 
 def _text(output: EvaluateOutput) -> str:
-    answer = calculator.Answer(output.expression, output.result, output.exact)
+    answer = calculator.Calculated(output.expression, output.result, output.exact)
     return f"{output.expression.strip()} = {answer.digits}"

@@ -22,7 +22,7 @@ PAGE = "page"
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
+class FindingOrigin:
     """Where something is from: lines of a file, a commit, or an item of the host."""
 
     type: Literal["file", "commit", "pull_request", "issue", "release", "discussion", "tag"]
@@ -43,25 +43,25 @@ class Citation:
         return f"{self.type} {self.id}"
 
 
-def in_file(path: str, start_line: int | None = None, end_line: int | None = None) -> Citation:
+def in_file(path: str, start_line: int | None = None, end_line: int | None = None) -> FindingOrigin:
     """A citation of a file's lines, or of the file as a whole."""
-    return Citation("file", path, start_line, start_line if end_line is None else end_line)
+    return FindingOrigin("file", path, start_line, start_line if end_line is None else end_line)
 
 
-def in_commit(sha: str) -> Citation:
+def in_commit(sha: str) -> FindingOrigin:
     """A citation of a commit."""
-    return Citation("commit", sha)
+    return FindingOrigin("commit", sha)
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class FindingDraft:
     """What would be written now. `at` is when it was decided or reached; a page has none."""
 
     kind: FindingKind
     key: str
     title: str
     body: str
-    citations: tuple[Citation, ...]
+    citations: tuple[FindingOrigin, ...]
     status: Status = "accepted"
     alternatives: tuple[str, ...] = ()
     at: int | None = None
@@ -98,7 +98,7 @@ class Finding:
     key: str
     title: str
     body: str
-    citations: tuple[Citation, ...]
+    citations: tuple[FindingOrigin, ...]
     target_type: TargetType
     target_id: str
     digest: str

@@ -23,7 +23,7 @@ from holdfast.features.intelligence.model import (
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.repositories.model import REPOSITORY, Repository
 from holdfast.features.synthesis import store
-from holdfast.features.synthesis.model import Draft, Finding, FindingKind, digest_of
+from holdfast.features.synthesis.model import Finding, FindingDraft, FindingKind, digest_of
 from holdfast.storage.database import Tx
 
 _MAX_IDENTIFIER = 128
@@ -38,7 +38,7 @@ class Publishing:
         self._clock = clock
 
     def publish(
-        self, tx: Tx, principal: Principal, repository: Repository, kind: FindingKind, drafts: Sequence[Draft]
+        self, tx: Tx, principal: Principal, repository: Repository, kind: FindingKind, drafts: Sequence[FindingDraft]
     ) -> int:
         """Make what is on record of a kind what the drafts say, as far as it is ours; how many were written."""
         known = {finding.key: finding for finding in store.findings(tx, repository.id, kind)}
@@ -63,7 +63,7 @@ class Publishing:
         self._drop(tx, principal, repository, store.findings(tx, repository.id))
         self._intelligence.forget(tx, repository.workspace_id, REPOSITORY, repository.slug)
 
-    def _create(self, tx: Tx, principal: Principal, repository: Repository, draft: Draft) -> Finding:
+    def _create(self, tx: Tx, principal: Principal, repository: Repository, draft: FindingDraft) -> Finding:
         workspace = repository.workspace_id
         finding = Finding(
             repository.id,
@@ -100,7 +100,7 @@ class Publishing:
         return self._keep(tx, replace(finding, written=self._present(tx, repository, finding) or ""))
 
     def _refresh(
-        self, tx: Tx, principal: Principal, repository: Repository, finding: Finding, draft: Draft
+        self, tx: Tx, principal: Principal, repository: Repository, finding: Finding, draft: FindingDraft
     ) -> tuple[Finding, bool]:
         """The finding as it is now, and whether it was written."""
         if not self._is_ours(tx, repository, finding) or finding.digest == draft.digest:

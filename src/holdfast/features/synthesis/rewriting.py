@@ -10,13 +10,13 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.calls import Marker
-from holdfast.engines.llm.citations import CitationCheck, Source
+from holdfast.engines.llm.citations import CitationCheck, ReadSource
 from holdfast.engines.llm.model import Json
 from holdfast.features.endpoints.model import DEFAULT
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.repositories.model import Repository
 from holdfast.features.synthesis.findings.page import YOURS
-from holdfast.features.synthesis.model import Draft, digest_of
+from holdfast.features.synthesis.model import FindingDraft, digest_of
 from holdfast.features.synthesis.sources.quoting import is_fit
 from holdfast.features.usage.service import Usage
 
@@ -50,10 +50,12 @@ class Rewriting:
             return None
         return connected if connected.upstreams is not None else None
 
-    async def rewrite(self, principal: Principal, repository: Repository, draft: Draft, connected: Connected) -> Draft:
+    async def rewrite(
+        self, principal: Principal, repository: Repository, draft: FindingDraft, connected: Connected
+    ) -> FindingDraft:
         """The page with a summary on top, if its citations hold; without `made_of` when the model failed."""
         sources = {
-            number: Source(number, label, label, words) for number, (label, words) in enumerate(draft.sources, 1)
+            number: ReadSource(number, label, label, words) for number, (label, words) in enumerate(draft.sources, 1)
         }
         try:
             async with asyncio.timeout(SECONDS):
@@ -71,7 +73,9 @@ class Rewriting:
         body = f"{head}{mark}\n## In short\n\n{summary}{note}\n{rest}"
         return replace(asked, body=body)
 
-    async def _ask(self, principal: Principal, repository: Repository, draft: Draft, connected: Connected) -> str:
+    async def _ask(
+        self, principal: Principal, repository: Repository, draft: FindingDraft, connected: Connected
+    ) -> str:
         assert connected.upstreams is not None
         listed = "\n".join(f"[{number}] {label}: {words}" for number, (label, words) in enumerate(draft.sources, 1))
         facts = f"{draft.body[: _MATERIAL // 2]}\n\nWhat the sources say:\n{listed[: _MATERIAL // 2]}"
@@ -106,7 +110,7 @@ class Rewriting:
         return "".join(pieces)
 
 
-def checked(written: str, sources: dict[int, Source]) -> tuple[str, int]:
+def checked(written: str, sources: dict[int, ReadSource]) -> tuple[str, int]:
     """The paragraphs that cite something that is there, and how many citations were left out."""
     check = CitationCheck(sources)
     text = check.feed(written) + check.end()
@@ -118,6 +122,6 @@ def checked(written: str, sources: dict[int, Source]) -> tuple[str, int]:
     return "\n\n".join(kept), check.dropped
 
 
-def by_model(draft: Draft, model: str) -> str:
+def by_model(draft: FindingDraft, model: str) -> str:
     """The digest of a page that a model summed up: another model, or the first one, writes it anew."""
     return digest_of(draft.digest, model)

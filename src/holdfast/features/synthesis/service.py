@@ -26,7 +26,7 @@ from holdfast.features.synthesis.findings.glossary import glossary
 from holdfast.features.synthesis.findings.hot_spots import hot_spots
 from holdfast.features.synthesis.findings.milestones import milestones
 from holdfast.features.synthesis.findings.owners import owners
-from holdfast.features.synthesis.model import AUTHOR, KINDS, PAGES, Draft, Finding, FindingKind, digest_of
+from holdfast.features.synthesis.model import AUTHOR, KINDS, PAGES, Finding, FindingDraft, FindingKind, digest_of
 from holdfast.features.synthesis.publishing import Publishing
 from holdfast.features.synthesis.rewriting import Rewriting, by_model
 from holdfast.features.synthesis.sources.collecting import Collected, Collecting
@@ -39,7 +39,7 @@ VERSION = 1
 _COLLECTED = 70
 _WRITTEN = 85
 _REWRITTEN: tuple[FindingKind, ...] = ("architecture", "components", "hot_spots", "owners")
-Drafts = dict[FindingKind, list[Draft]]
+Drafts = dict[FindingKind, list[FindingDraft]]
 
 
 class Synthesis:
@@ -190,7 +190,7 @@ class Synthesis:
         made_of = digest_of(VERSION, repository.head, repository.name, repository.slug, tags, count, newest)
         return repository, made_of, store.fingerprint(tx, repository_id)
 
-    def _published(self, tx: Tx, repository_id: str, kind: FindingKind, drafts: Sequence[Draft]) -> int:
+    def _published(self, tx: Tx, repository_id: str, kind: FindingKind, drafts: Sequence[FindingDraft]) -> int:
         repository = repository_store.hold(tx, repository_id)
         if repository is None:
             return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.features.synthesis.model import Citation, Finding, FindingKind
+from holdfast.features.synthesis.model import Finding, FindingKind, FindingOrigin
 from holdfast.storage.database import Row, Tx
 
 _COLUMNS = (
@@ -88,5 +88,5 @@ def set_fingerprint(tx: Tx, repository_id: str, fingerprint: str, now: int) -> N
 
 def _finding(row: Row) -> Finding:
     values: dict[str, Any] = {name: row[name] for name in _COLUMNS.split(", ")}
-    values["citations"] = tuple(Citation(**citation) for citation in orjson.loads(row["citations"]))
+    values["citations"] = tuple(FindingOrigin(**citation) for citation in orjson.loads(row["citations"]))
     return Finding(**values)

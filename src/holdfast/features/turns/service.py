@@ -6,8 +6,8 @@ from contextlib import aclosing
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.extractive.embedded import Extractive, Knowledge
-from holdfast.engines.llm.extractive.extracts import Passage
-from holdfast.engines.llm.model import Json, LoopEvent, Model, Tally
+from holdfast.engines.llm.extractive.extracts import QuotedPassage
+from holdfast.engines.llm.model import Json, LanguageModel, LoopEvent, Tally
 from holdfast.engines.llm.remote.roles import DeveloperRole
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
@@ -72,7 +72,7 @@ class EndpointTurns:
     def served(self, connected: Connected, workspace_id: str, chat_id: str | None = None) -> Served:
         """What a turn needs to know of an endpoint."""
         endpoint = connected.endpoint
-        model: Model = (
+        model: LanguageModel = (
             DeveloperRole(connected.upstreams)
             if connected.upstreams is not None
             else Extractive(self._knowledge(workspace_id, chat_id))
@@ -91,11 +91,11 @@ class EndpointTurns:
         return page.items[0].id
 
     def _knowledge(self, workspace_id: str, chat_id: str | None) -> Knowledge:
-        async def about(question: str) -> Sequence[Passage]:
+        async def about(question: str) -> Sequence[QuotedPassage]:
             # More than needed: its own words, in this chat or in an earlier report, are no source for its answers.
             hits = await self._search.search(Query(workspace_id, question, limit=2 * PASSAGES))
             others = [hit for hit in hits if not _is_own_word(hit, chat_id)][:PASSAGES]
-            return [Passage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in others]
+            return [QuotedPassage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in others]
 
         return about
 

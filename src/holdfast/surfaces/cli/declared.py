@@ -14,7 +14,7 @@ from holdfast.core.fields import invalid
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
 from holdfast.features.workspaces.service import Workspaces
-from holdfast.surfaces.cli.frame import Entry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import ProgramEntry, data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed
 
 
@@ -49,7 +49,7 @@ def click_command(declared: Command) -> click.Command:
     taken = parameters(model) if model is not None else []
 
     def run(data_dir: Path | None, as_json: bool, **values: Any) -> None:
-        entry: Entry = click.get_current_context().find_root().obj
+        entry: ProgramEntry = click.get_current_context().find_root().obj
         with exits():
             asked = {} if model is None else {"given": _given(model, taken, values)}
 

@@ -19,7 +19,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database
 from holdfast.storage.files import tighten
 from holdfast.storage.sqlite import SQLITE_VERSION
-from holdfast.surfaces.cli.frame import FAILED, Entry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import FAILED, ProgramEntry, data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed
 
 LOW_DISK_BYTES = 1024**3
@@ -27,7 +27,7 @@ _YEAR_2026 = 1_767_225_600
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Checked:
     """One check: how it went, and what to do about it."""
 
     check: str
@@ -51,90 +51,90 @@ def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json:
         raise SystemExit(FAILED)
 
 
-async def _data(entry: Entry, data_dir: Path | None, search: bool) -> list[Finding]:
+async def _data(entry: ProgramEntry, data_dir: Path | None, search: bool) -> list[Checked]:
     """Open the store as any command does, and look at what is in it."""
     try:
         async with entry.opens(data_dir) as (parts, _):
-            found = [Finding("storage", "ok", f"{parts[Database].dialect} opens and is migrated")]
+            found = [Checked("storage", "ok", f"{parts[Database].dialect} opens and is migrated")]
             found.append(await _audit(parts[Audit]))
             if search:
                 found += _search_findings(await parts[SearchEngine].check())
             return found
     except HoldfastError as error:
-        return [Finding("storage", "problem", error.message)]
+        return [Checked("storage", "problem", error.message)]
 
 
-async def _audit(audit: Audit) -> Finding:
+async def _audit(audit: Audit) -> Checked:
     checked = [await audit.verify(organization_id) for organization_id in await audit.organizations()]
     count = sum(len(each.problems) for each in checked)
     if count:
-        return Finding("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
+        return Checked("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
     notes = list(dict.fromkeys(note for each in checked for note in each.notes))
-    return Finding("audit", "ok", " ".join(["the chain is whole.", *notes]) if notes else "the chain is whole")
+    return Checked("audit", "ok", " ".join(["the chain is whole.", *notes]) if notes else "the chain is whole")
 
 
-def _search_findings(problems: Iterable[str]) -> list[Finding]:
+def _search_findings(problems: Iterable[str]) -> list[Checked]:
     remedy = "restore a backup, or export and import the workspace"
-    found = [Finding("search", "problem", problem, remedy) for problem in problems]
-    return found or [Finding("search", "ok", "every row and its index agree")]
+    found = [Checked("search", "problem", problem, remedy) for problem in problems]
+    return found or [Checked("search", "ok", "every row and its index agree")]
 
 
-def _python(settings: Settings) -> Finding:
+def _python(settings: Settings) -> Checked:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("python", "ok", version)
+    return Checked("python", "ok", version)
 
 
-def _sqlite(settings: Settings) -> Finding:
+def _sqlite(settings: Settings) -> Checked:
     version = SQLITE_VERSION
     if tuple(map(int, version.split("."))) < (3, 51, 3):
         remedy = "install the pysqlite3 package: older SQLite can damage a WAL file when it is reset"
-        return Finding("sqlite", "warning", version, remedy)
-    return Finding("sqlite", "ok", version)
+        return Checked("sqlite", "warning", version, remedy)
+    return Checked("sqlite", "ok", version)
 
 
-def _disk(settings: Settings) -> Finding:
+def _disk(settings: Settings) -> Checked:
     directory = settings.data_dir.expanduser()
     while not directory.exists():
         directory = directory.parent
     free = shutil.disk_usage(directory).free
     if free < LOW_DISK_BYTES:
-        return Finding("disk", "warning", f"{free // 1024**2} MiB free", f"free some space under {directory}")
-    return Finding("disk", "ok", f"{free // 1024**3} GiB free")
+        return Checked("disk", "warning", f"{free // 1024**2} MiB free", f"free some space under {directory}")
+    return Checked("disk", "ok", f"{free // 1024**3} GiB free")
 
 
-def _files(settings: Settings) -> Finding:
+def _files(settings: Settings) -> Checked:
     directory = settings.data_dir.expanduser()
     if not directory.is_dir():
-        return Finding("files", "ok", "there is no data directory yet")
+        return Checked("files", "ok", "there is no data directory yet")
     complaints = tighten(directory)
     if complaints:
         remedy = f"make {directory} and what is in it its owner's alone: `chmod -R go= {directory}`"
-        return Finding("files", "problem", " ".join(complaints), remedy)
-    return Finding("files", "ok", f"nobody but their owner gets at the files in {directory}")
+        return Checked("files", "problem", " ".join(complaints), remedy)
+    return Checked("files", "ok", f"nobody but their owner gets at the files in {directory}")
 
 
-def _clock(settings: Settings) -> Finding:
+def _clock(settings: Settings) -> Checked:
     if time.time() < _YEAR_2026:
-        return Finding("clock", "problem", time.strftime("%Y-%m-%d"), "set the clock: keys and sessions expire by it")
-    return Finding("clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        return Checked("clock", "problem", time.strftime("%Y-%m-%d"), "set the clock: keys and sessions expire by it")
+    return Checked("clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
 
-def _sandbox(settings: Settings) -> Finding:
+def _sandbox(settings: Settings) -> Checked:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         remedy = "apt-get install bubblewrap: sandboxed sessions need it"
-        return Finding("sandbox", "warning", "bwrap is not installed", remedy)
+        return Checked("sandbox", "warning", "bwrap is not installed", remedy)
     command = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
     tried = subprocess.run(command, capture_output=True, timeout=10, check=False)  # noqa: S603 – fixed arguments
     if tried.returncode:
         remedy = "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-        return Finding("sandbox", "warning", "bwrap cannot make a sandbox", remedy)
-    return Finding("sandbox", "ok", "bwrap works")
+        return Checked("sandbox", "warning", "bwrap cannot make a sandbox", remedy)
+    return Checked("sandbox", "ok", "bwrap works")
 
 
-def _postgresql(settings: Settings) -> Finding:
+def _postgresql(settings: Settings) -> Checked:
     if settings.database_url is None:
-        return Finding("postgresql", "ok", "not configured; the embedded store is used")
+        return Checked("postgresql", "ok", "not configured; the embedded store is used")
     import psycopg
 
     try:
@@ -145,12 +145,12 @@ def _postgresql(settings: Settings) -> Finding:
             server = connection.info.server_version // 10_000
     except psycopg.Error as problem:
         first = str(problem).strip().splitlines()[0]
-        return Finding("postgresql", "problem", first, "check HOLDFAST_DATABASE_URL and that the server runs")
+        return Checked("postgresql", "problem", first, "check HOLDFAST_DATABASE_URL and that the server runs")
     if row is None:
-        return Finding(
+        return Checked(
             "postgresql", "problem", f"{server} without pgvector", "install the pgvector extension on the server"
         )
-    return Finding("postgresql", "ok", f"{server} with pgvector")
+    return Checked("postgresql", "ok", f"{server} with pgvector")
 
 
-_MACHINE: tuple[Callable[[Settings], Finding], ...] = (_python, _sqlite, _disk, _files, _clock, _sandbox, _postgresql)
+_MACHINE: tuple[Callable[[Settings], Checked], ...] = (_python, _sqlite, _disk, _files, _clock, _sandbox, _postgresql)

@@ -33,7 +33,7 @@ class Serves(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProgramEntry:
     """What the entry point hands the commands: surfaces build nothing themselves."""
 
     opens: Opens

@@ -53,9 +53,9 @@ class Printed:
 
     def progress(self) -> AbstractContextManager[Progress]:
         # Imported where something is waited for: drawing a bar costs start-up time that no other command needs.
-        from holdfast.surfaces.cli.progress import Shown
+        from holdfast.surfaces.cli.progress import ShownProgress
 
-        return Shown()
+        return ShownProgress()
 
     def confirm(self, question: str, *, default: bool = False) -> bool:
         return not is_asked() or click.confirm(question, default=default, err=True)

@@ -11,7 +11,7 @@ _STEPS = 10
 """So many lines at most tell of one phase where there is no terminal."""
 
 
-class Shown:
+class ShownProgress:
     """How far something is, on stderr."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Shown:
         self._task = None if self._bar is None else self._bar.add_task("Waiting", total=None, count="")
         self._last: tuple[str, int] | None = None
 
-    def __enter__(self) -> "Shown":
+    def __enter__(self) -> "ShownProgress":
         if self._bar is not None:
             self._bar.start()
         return self

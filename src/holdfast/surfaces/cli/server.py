@@ -10,7 +10,7 @@ import uvloop
 
 from holdfast.core.settings import Settings, load
 from holdfast.storage.files import private_files, tighten
-from holdfast.surfaces.cli.frame import Entry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import ProgramEntry, data_dir_option, exits, json_option
 
 
 @click.command("up", help="Start the server; the first start makes an organization, a project, a workspace and a key.")
@@ -20,7 +20,7 @@ from holdfast.surfaces.cli.frame import Entry, data_dir_option, exits, json_opti
 @json_option
 @click.pass_context
 def up(context: click.Context, data_dir: Path | None, host: str | None, port: int | None, as_json: bool) -> None:
-    entry: Entry = context.find_root().obj
+    entry: ProgramEntry = context.find_root().obj
     with exits():
         settings = load(data_dir=data_dir, host=host, port=port)
         directory = settings.data_dir.expanduser()

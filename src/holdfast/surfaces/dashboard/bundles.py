@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid, Unauthenticated
 from holdfast.core.principal import TIERS, Tier
-from holdfast.features.client_bundles.model import Wanted
+from holdfast.features.client_bundles.model import WantedClient
 from holdfast.features.client_bundles.service import CLIENTS, ClientBundles, archive
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.identity.sessions.store import WebSession
@@ -41,7 +41,7 @@ class BundleForm:
             session = await self._sign_in.session(session_cookie(scope) or "")
             if not hmac.compare_digest((first(form, "csrf") or "").encode(), session.csrf.encode()):
                 raise Forbidden("The form is not from your session's page; reload it.", code="csrf")
-            wanted = Wanted(
+            wanted = WantedClient(
                 client=first(form, "client") or "",
                 workspace_id=first(form, "workspace") or "",
                 tier=_tier(first(form, "tier")),

@@ -39,7 +39,7 @@ ProjectCheck = Callable[[Principal, str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AdmittedProject:
     """Who came in, to which project, and into which workspace if the request named one."""
 
     principal: Principal
@@ -55,7 +55,7 @@ class Counts(Protocol):
     async def take(self, key: str, limit: Limit) -> Taken: ...
 
 
-class LimitedGate:
+class LimitedCallers:
     """The same credentials as everywhere, with a limit of its own for each way in."""
 
     def __init__(
@@ -84,7 +84,7 @@ class LimitedGate:
         await self._authenticator.denied(principal, action, error)
 
 
-class ProjectDoor:
+class ProjectAdmission:
     """Admits requests to `/{project_id}/…`, which need the scope `inference`."""
 
     def __init__(self, gate: Gate, workspaces: WorkspaceFinder, project_exists: ProjectCheck, action: str) -> None:
@@ -94,7 +94,7 @@ class ProjectDoor:
         self._project_exists = project_exists
         self._action = action
 
-    async def admit(self, scope: Scope, project_id: str) -> Entry:
+    async def admit(self, scope: Scope, project_id: str) -> AdmittedProject:
         """Unauthenticated, Forbidden, RateLimited or NotFound unless the request may go on."""
         principal = await self._gate.authenticate(scope)
         headers = await self._gate.limit(principal)
@@ -107,11 +107,11 @@ class ProjectDoor:
             raise NotFound("project", project_id[:80])
         wanted = header(scope, WORKSPACE_HEADER)
         if not wanted:
-            return Entry(principal, project_id, None, headers)
+            return AdmittedProject(principal, project_id, None, headers)
         workspace = await self._workspaces.get(principal, wanted[:80])
         if workspace.project_id != project_id:
             raise NotFound("workspace", wanted[:80])
-        return Entry(principal, project_id, workspace.id, headers)
+        return AdmittedProject(principal, project_id, workspace.id, headers)
 
     async def again(self, scope: Scope, workspace_id: str | None) -> Principal:
         """The principal as the store knows them now: a revoked key raises, a changed tier shows."""

@@ -17,7 +17,7 @@ def _import(module: str) -> None:
         importlib.import_module(module)
 
 
-class Surface(Protocol):
+class StoppableSurface(Protocol):
     """What is served and can be stopped."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]: ...
@@ -28,18 +28,18 @@ class Surface(Protocol):
 class Deferred:
     """An ASGI application that another module will provide."""
 
-    def __init__(self, module: str, build: Callable[[], Surface]) -> None:
+    def __init__(self, module: str, build: Callable[[], StoppableSurface]) -> None:
         """`module` is what takes the time; it is imported off the event loop before `build` is called on it."""
         self._module = module
         self._build = build
-        self._surface: Surface | None = None
+        self._surface: StoppableSurface | None = None
         self._building = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         surface = self._surface or await self.load()
         await surface(scope, receive, send)
 
-    async def load(self) -> Surface:
+    async def load(self) -> StoppableSurface:
         """Build it now, unless it is built already."""
         async with self._building:
             if self._surface is None:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.core.redaction import redacted, redacted_path
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
-from holdfast.surfaces.http.protocol.heads import Malformed
+from holdfast.surfaces.http.protocol.heads import MalformedRequest
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import MethodNotAllowed
 from holdfast.surfaces.http.telemetry.logs import AccessLog
@@ -137,7 +137,7 @@ class Gate:
         if scope["method"] not in _METHODS:
             raise MethodNotAllowed("This method is not served anywhere here.", headers={"Allow": ", ".join(_METHODS)})
         if _CONTROL.search(scope["path"]):
-            raise Malformed("The path has a control character in it.")
+            raise MalformedRequest("The path has a control character in it.")
         host = (header(scope, b"host") or "").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name not in self._hosts and host not in self._hosts and "*" not in self._hosts:

@@ -7,8 +7,8 @@ from starlette.types import Scope
 
 from holdfast.core.errors import Forbidden, HoldfastError
 from holdfast.core.principal import Principal
-from holdfast.features.clients.model import Session
-from holdfast.surfaces.http.admission import Gate, ProjectCheck, ProjectDoor, WorkspaceFinder
+from holdfast.features.clients.model import McpSession
+from holdfast.surfaces.http.admission import Gate, ProjectAdmission, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header
 
 LOCAL_ORIGINS = ("http://localhost", "http://127.0.0.1", "http://[::1]", "https://localhost", "https://127.0.0.1")
@@ -29,7 +29,7 @@ class Admitted:
     """Whether the workspace came with the header, which nothing said later in the session overrides."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """What the limiter wants told."""
-    session: Session | None = None
+    session: McpSession | None = None
 
 
 class Doorkeeper:
@@ -42,7 +42,7 @@ class Doorkeeper:
         project_exists: ProjectCheck,
         allowed_origins: Sequence[str] = (),
     ) -> None:
-        self._door = ProjectDoor(gate, workspaces, project_exists, "mcp")
+        self._door = ProjectAdmission(gate, workspaces, project_exists, "mcp")
         self._allowed_origins = origins(allowed_origins)
 
     async def admit(self, scope: Scope, project_id: str) -> Admitted:

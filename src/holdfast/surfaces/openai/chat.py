@@ -7,7 +7,7 @@ from holdfast.features.chat.selection import tool_options, upstream_body
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest
-from holdfast.surfaces.openai.turns import ChatTurns, answer_turn, stream_turn
+from holdfast.surfaces.openai.turns import TurnTaker, answer_turn, stream_turn
 
 CHAT_HEADER = b"x-xerotier-chat"
 PATH = "/chat/completions"
@@ -16,7 +16,7 @@ PATH = "/chat/completions"
 class ChatCompletions:
     """Decides who answers."""
 
-    def __init__(self, passthrough: Passthrough, turns: ChatTurns) -> None:
+    def __init__(self, passthrough: Passthrough, turns: TurnTaker) -> None:
         self._passthrough = passthrough
         self._turns = turns
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.surfaces.openai.passthrough import Passthrough, Tokens
+from holdfast.surfaces.openai.passthrough import Passthrough, TokensUsed
 from holdfast.surfaces.openai.request import OpenAiRequest, json_object
 
 MAX_INPUTS = 2048
@@ -46,7 +46,7 @@ class Embeddings:
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         await request.answer({"object": "list", "data": data, "model": self._model, "usage": usage})
-        self._passthrough.count(request, self._model, Tokens(tokens, 0))
+        self._passthrough.count(request, self._model, TokensUsed(tokens, 0))
 
 
 def _texts(given: Any) -> list[str]:

@@ -6,7 +6,7 @@ import orjson
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.jsontext import loads_strange
-from holdfast.engines.llm.remote.connection import Answer
+from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.llm.remote.upstream import Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams
 from holdfast.features.usage.model import UsageKind
@@ -24,14 +24,14 @@ _RENAMED = {b"x-request-id": b"x-upstream-request-id"}
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokensUsed:
     """What a call took."""
 
     input: int
     output: int
 
 
-class CutShort(Exception):
+class UpstreamCutShort(Exception):
     """The upstream failed in the middle of a body that can't say so; the connection is all that can tell."""
 
 
@@ -59,7 +59,7 @@ class Passthrough:
         if tokens is not None and relayed.status == 200:
             self.count(request, upstreams.name, tokens)
 
-    def count(self, request: OpenAiRequest, model: str, tokens: Tokens) -> None:
+    def count(self, request: OpenAiRequest, model: str, tokens: TokensUsed) -> None:
         """Count what one call took, at the price of its model. No row for each: thousands a second may pass."""
         endpoint = request.connected.endpoint
         amounts: dict[UsageKind, float] = {
@@ -70,7 +70,7 @@ class Passthrough:
         self._usage.count_all(request.principal, amounts, source="chat", project_id=endpoint.project_id, model=model)
 
 
-async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> Tokens | None:
+async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> TokensUsed | None:
     headers = [(_RENAMED.get(name, name), value) for name, value in relayed.headers if name not in _OURS]
     # Without a length the body is chunked and of any size.
     events, length = False, 0
@@ -94,7 +94,7 @@ async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> Token
     return await _pass_on(request, relayed.answer, body, events)
 
 
-async def _begun(answer: Answer) -> tuple[bytes, bool]:
+async def _begun(answer: UpstreamAnswer) -> tuple[bytes, bool]:
     """The whole body; or, of one without a length that turns out to be larger, what came of it so far."""
     pieces, size = [], 0
     while piece := await answer.read():
@@ -105,7 +105,7 @@ async def _begun(answer: Answer) -> tuple[bytes, bool]:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces), True
 
 
-async def _pass_on(request: OpenAiRequest, answer: Answer, body: Json, events: bool) -> Tokens:
+async def _pass_on(request: OpenAiRequest, answer: UpstreamAnswer, body: Json, events: bool) -> TokensUsed:
     """Send each piece as it comes."""
     send = request.send
     tail = b""
@@ -118,14 +118,14 @@ async def _pass_on(request: OpenAiRequest, answer: Answer, body: Json, events: b
             tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (tail + piece)[-_TAIL_BYTES:]
     except UpstreamFailed as problem:
         if not events:
-            raise CutShort from problem
+            raise UpstreamCutShort from problem
         # The blank line ends whatever event was cut; clients raise what the next one says.
         last = b"\n\ndata: " + orjson.dumps({"error": error_object(problem)}) + b"\n\n"
     await send({"type": "http.response.body", "body": last})
-    return streamed_usage(tail) or Tokens(estimate(body), pieces)
+    return streamed_usage(tail) or TokensUsed(estimate(body), pieces)
 
 
-def told_usage(whole: bytes) -> Tokens | None:
+def told_usage(whole: bytes) -> TokensUsed | None:
     """The usage of a whole answer."""
     try:
         value = loads_strange(whole)
@@ -134,7 +134,7 @@ def told_usage(whole: bytes) -> Tokens | None:
     return _tokens(value)
 
 
-def streamed_usage(tail: bytes) -> Tokens | None:
+def streamed_usage(tail: bytes) -> TokensUsed | None:
     """The usage that the last events of a stream tell; None where the client did not ask for it."""
     if b'"usage"' not in tail:
         return None
@@ -151,7 +151,7 @@ def estimate(body: Json) -> int:
     return len(orjson.dumps(body.get("messages") or body.get("input") or "")) // 4
 
 
-def _tokens(value: object) -> Tokens | None:
+def _tokens(value: object) -> TokensUsed | None:
     usage = value.get("usage") if isinstance(value, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -159,4 +159,4 @@ def _tokens(value: object) -> Tokens | None:
     made = usage.get("completion_tokens", usage.get("output_tokens", 0))
     if isinstance(given, bool) or not isinstance(given, int) or isinstance(made, bool) or not isinstance(made, int):
         return None
-    return Tokens(max(0, given), max(0, made))
+    return TokensUsed(max(0, given), max(0, made))

@@ -6,7 +6,7 @@ from collections import deque
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
-from holdfast.features.responses.model import Asked
+from holdfast.features.responses.model import ResponseRequest
 from holdfast.features.responses.service import ResponseService
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import PING_SECONDS
@@ -14,7 +14,7 @@ from holdfast.surfaces.openai.chat import chat_of
 from holdfast.surfaces.openai.errors import as_told
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses_stream import ResponseStream
-from holdfast.surfaces.openai.turns import ChatTurns, End, pumped
+from holdfast.surfaces.openai.turns import End, TurnTaker, pumped
 
 Queue = asyncio.Queue[LoopEvent | End]
 
@@ -22,7 +22,7 @@ Queue = asyncio.Queue[LoopEvent | End]
 class Responses:
     """Makes, shows, cancels and deletes responses."""
 
-    def __init__(self, service: ResponseService, turns: ChatTurns) -> None:
+    def __init__(self, service: ResponseService, turns: TurnTaker) -> None:
         self._service = service
         self._turns = turns
 
@@ -76,7 +76,7 @@ class Responses:
         await self._service.delete(*_at(request))
         await request.answer({"id": request.path["response_id"], "object": "response", "deleted": True})
 
-    async def _stream(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
+    async def _stream(self, request: OpenAiRequest, asked: ResponseRequest, made: ResponseEvents, queue: Queue) -> None:
         stream = ResponseStream(request)
         begun = False
         while True:
@@ -99,7 +99,7 @@ class Responses:
             await stream.end()
             return
 
-    async def _whole(self, request: OpenAiRequest, asked: Asked, made: ResponseEvents, queue: Queue) -> None:
+    async def _whole(self, request: OpenAiRequest, asked: ResponseRequest, made: ResponseEvents, queue: Queue) -> None:
         while not isinstance(event := await queue.get(), End):
             deque(made.hear(event), maxlen=0)
         if event.problem is not None:

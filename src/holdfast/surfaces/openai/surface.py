@@ -9,7 +9,7 @@ from holdfast.core.access import Access
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound
 from holdfast.core.redaction import redacted_path
 from holdfast.features.endpoints.models import EndpointModels
-from holdfast.surfaces.http.admission import Entry, ProjectDoor
+from holdfast.surfaces.http.admission import AdmittedProject, ProjectAdmission
 from holdfast.surfaces.http.routes import Routes
 from holdfast.surfaces.openai.errors import send_error
 from holdfast.surfaces.openai.request import OpenAiRequest
@@ -34,7 +34,7 @@ class OpenAiSurface:
 
     def __init__(
         self,
-        door: ProjectDoor,
+        door: ProjectAdmission,
         models: EndpointModels,
         routes: Iterable[Route],
         *,
@@ -76,7 +76,7 @@ class OpenAiSurface:
             error.headers = {**headers, **error.headers}
             await send_error(send, error)
 
-    async def _check(self, route: Route, entry: Entry) -> None:
+    async def _check(self, route: Route, entry: AdmittedProject) -> None:
         try:
             route.access.check(entry.principal)
         except Forbidden as error:

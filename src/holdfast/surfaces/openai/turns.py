@@ -24,7 +24,7 @@ DONE = framed(b"[DONE]")
 _AHEAD = 64
 
 
-class ChatTurns(Protocol):
+class TurnTaker(Protocol):
     """Takes a turn: the model behind an endpoint, with the tools that the request opted in to."""
 
     def turn(

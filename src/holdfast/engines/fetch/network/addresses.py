@@ -72,7 +72,7 @@ def _inner(address: ipaddress.IPv6Address) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowedPlace:
     """One entry of the operator's list: a network or a host name, with or without a port."""
 
     network: Network | None
@@ -133,10 +133,10 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _parse(entry: str) -> Entry:
+def _parse(entry: str) -> AllowedPlace:
     text = entry.strip().lower()
     try:
-        return Entry(ipaddress.ip_network(text, strict=False), None, None)
+        return AllowedPlace(ipaddress.ip_network(text, strict=False), None, None)
     except ValueError:
         pass
     host, colon, digits = text.rpartition(":")
@@ -147,5 +147,5 @@ def _parse(entry: str) -> Entry:
         raise ValueError(f"{entry!r} is neither a network (10.1.0.0/16) nor a host (wiki.lan, wiki.lan:8080)")
     literal = _literal(host.removeprefix("[").removesuffix("]"))
     if literal is not None:
-        return Entry(ipaddress.ip_network(literal), None, port)
-    return Entry(None, host.rstrip("."), port)
+        return AllowedPlace(ipaddress.ip_network(literal), None, port)
+    return AllowedPlace(None, host.rstrip("."), port)

@@ -9,13 +9,13 @@ import orjson
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
 from holdfast.core.jsontext import loads_strange
-from holdfast.engines.fetch.network.guard import Guard, Limits, Reply, Request
+from holdfast.engines.fetch.network.guard import FetchReply, Guard, Limits, Request
 from holdfast.engines.fetch.network.url import Url, parse_url
 
 _LIMITS = Limits(bytes=10_000_000, seconds=12.0)
 
 Parameters = Mapping[str, str | int]
-Explain = Callable[[Reply], HoldfastError | None]
+Explain = Callable[[FetchReply], HoldfastError | None]
 """A service's own reading of an answer that is not a success; None leaves it to the usual one."""
 
 
@@ -52,7 +52,7 @@ class JsonApi:
         headers = {**self._headers, "content-type": "application/json"}
         return _parsed(self._name, await self._send(Request(self._url(path), "POST", headers, orjson.dumps(body))))
 
-    async def reply(self, path: str, parameters: Parameters = {}, *, accept: str | None = None) -> Reply:
+    async def reply(self, path: str, parameters: Parameters = {}, *, accept: str | None = None) -> FetchReply:
         """A successful answer as it came, for those who need its headers or raw body."""
         headers = self._headers if accept is None else {**self._headers, "accept": accept}
         return await self._send(Request(self._url(path, parameters), headers=headers))
@@ -65,7 +65,7 @@ class JsonApi:
         query = f"?{urlencode(parameters)}" if parameters else ""
         return parse_url(f"{self._base}{path}{query}")
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: Request) -> FetchReply:
         reply = await self._guard.send(request, limits=self._limits)
         if 200 <= reply.status < 300:
             if reply.truncated:
@@ -73,7 +73,7 @@ class JsonApi:
             return reply
         raise self._explain(reply) or self._usual(reply)
 
-    def _usual(self, reply: Reply) -> HoldfastError:
+    def _usual(self, reply: FetchReply) -> HoldfastError:
         if reply.status == 429:
             return too_often(self._name, seconds_until(reply.headers.get("retry-after", "")))
         if reply.status in (401, 403):
@@ -99,7 +99,7 @@ def seconds_until(text: str) -> int | None:
     return max(1, number - int(time.time())) if number > 1_000_000_000 else max(1, number)
 
 
-def _parsed(name: str, reply: Reply) -> Any:
+def _parsed(name: str, reply: FetchReply) -> Any:
     try:
         return loads_strange(reply.body)
     except orjson.JSONDecodeError:

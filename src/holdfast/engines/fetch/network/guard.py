@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class FetchReply:
     """What came back from the last hop; `truncated` when the body was longer than the limit."""
 
     url: Url
@@ -124,11 +124,13 @@ class Guard:
 
     async def get(
         self, url: Url, *, headers: Mapping[str, str] = {}, limits: Limits | None = None, before_hop: Hop | None = None
-    ) -> Reply:
+    ) -> FetchReply:
         """Fetch a URL, following redirects."""
         return await self.send(Request(url, headers=headers), limits=limits, before_hop=before_hop)
 
-    async def send(self, request: Request, *, limits: Limits | None = None, before_hop: Hop | None = None) -> Reply:
+    async def send(
+        self, request: Request, *, limits: Limits | None = None, before_hop: Hop | None = None
+    ) -> FetchReply:
         """Send a request, follow its redirects, and read the last answer; `before_hop` may refuse any of them."""
         limits = limits or self.limits
         host = request.url.host
@@ -144,7 +146,7 @@ class Guard:
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise FetchFailed(f"{host} broke off the exchange: {_plain(error)}.") from None
 
-    async def _follow(self, request: Request, limits: Limits, before_hop: Hop | None) -> Reply:
+    async def _follow(self, request: Request, limits: Limits, before_hop: Hop | None) -> FetchReply:
         for _ in range(limits.redirects + 1):
             self._admit(request.url)
             if before_hop is not None:
@@ -164,7 +166,7 @@ class Guard:
         if url.port_is_closed:
             raise BadUrl(str(url), f"port {url.port} is not one that the web uses")
 
-    async def _exchange(self, request: Request, limits: Limits) -> Reply:
+    async def _exchange(self, request: Request, limits: Limits) -> FetchReply:
         url = request.url
         headers = {"user-agent": USER_AGENT, "accept": "*/*", "accept-encoding": "gzip, deflate"}
         headers |= {name.lower(): value for name, value in request.headers.items()} | {"host": url.authority}
@@ -188,8 +190,8 @@ class Guard:
             if response.status in _REDIRECTS:
                 # Nobody reads it, but a drained connection serves the next hop without another look-up.
                 await _body(response, Inflater("", 65_536))
-                return Reply(url, response.status, received, b"")
-            reply = Reply(url, response.status, received, b"")
+                return FetchReply(url, response.status, received, b"")
+            reply = FetchReply(url, response.status, received, b"")
             limit = limits.bytes_of_type.get(reply.content_type, limits.bytes)
             body, truncated = await _body(response, Inflater(received.get("content-encoding", ""), limit))
             return replace(reply, body=body, truncated=truncated)

@@ -22,13 +22,13 @@ def main() -> None:
     # Loaded only now, under the limits.
     import pygit2
 
-    from holdfast.engines.git.reading.repository import Problem, prepare
+    from holdfast.engines.git.reading.repository import ReadingProblem, prepare
 
     prepare()
     while (job := receive(source)) is not None:
         try:
             send({"done": _answer(job)})
-        except Problem as problem:
+        except ReadingProblem as problem:
             send({"failed": {"code": problem.code, "message": str(problem)}})
         except (MemoryError, RecursionError):
             send({"failed": {"code": "too_large", "message": "Reading it takes more memory than allowed."}})

@@ -10,7 +10,7 @@ from pygit2.enums import FileMode
 
 from holdfast.engines.extract.chunk import chunk_text
 from holdfast.engines.extract.code import chunk_code, parse
-from holdfast.engines.extract.lines import Numbered, number, number_markdown, number_sections
+from holdfast.engines.extract.lines import NumberedPassage, number, number_markdown, number_sections
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.symbols import Definition, definitions
 from holdfast.engines.extract.text import clean, decode
@@ -121,7 +121,7 @@ def _row(
     return [path, blob, kind, size, language, lines, list(passages), defined, truncated]
 
 
-def read(text: str, kind: str, language: str) -> tuple[Iterator[Numbered], list[Definition]]:
+def read(text: str, kind: str, language: str) -> tuple[Iterator[NumberedPassage], list[Definition]]:
     """The passages and symbols of a file's text."""
     if kind == "code":
         tree = parse(text.encode(), language)
@@ -134,7 +134,7 @@ def read(text: str, kind: str, language: str) -> tuple[Iterator[Numbered], list[
     return number(text, chunk_text(text)), []
 
 
-def _bounded(passages: Iterator[Numbered], most: int) -> tuple[list[list[Any]], bool]:
+def _bounded(passages: Iterator[NumberedPassage], most: int) -> tuple[list[list[Any]], bool]:
     kept = [
         [passage.text[:_MOST_CHARACTERS], passage.heading[:300], passage.start_line, passage.end_line]
         for passage in islice(passages, most)

@@ -7,7 +7,7 @@ import pygit2
 from pygit2.enums import SortMode
 
 from holdfast.engines.git.reading.commits import CommitReader
-from holdfast.engines.git.reading.repository import Problem, find_commit
+from holdfast.engines.git.reading.repository import ReadingProblem, find_commit
 
 Send = Callable[[object], None]
 Ask = Callable[[], Collection[bytes]]
@@ -54,7 +54,7 @@ def _is_ancestor(repo: pygit2.Repository, sha: str, head: pygit2.Commit) -> bool
     try:
         older = find_commit(repo, sha)
         return older.id == head.id or repo.descendant_of(head.id, older.id)
-    except (Problem, pygit2.GitError):
+    except (ReadingProblem, pygit2.GitError):
         return False
 
 

@@ -9,7 +9,7 @@ from pygit2.enums import FileMode, SortMode
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
 from holdfast.engines.git.reading.commits import CommitReader, millis
-from holdfast.engines.git.reading.repository import Problem, declared_encoding, find_commit, spell, words
+from holdfast.engines.git.reading.repository import ReadingProblem, declared_encoding, find_commit, spell, words
 from holdfast.engines.git.reading.sorts import is_binary
 
 _MOST_LINES = 400
@@ -49,7 +49,7 @@ def tree(
     """The names in a directory, with all that is below when asked."""
     found = entry_at(find_commit(repo, commit).tree, path)
     if not isinstance(found, pygit2.Tree):
-        raise Problem("no_such_path", path)
+        raise ReadingProblem("no_such_path", path)
     prefix = f"{path.strip('/')}/" if path.strip("/") else ""
     rows: list[list[Any]] = []
     for name, entry in _entries(found, prefix, recursive):
@@ -97,18 +97,18 @@ def read(
 def _text(repo: pygit2.Repository, commit: pygit2.Commit, path: str) -> str:
     entry = entry_at(commit.tree, path)
     if entry.filemode == FileMode.COMMIT:
-        raise Problem("not_text", f"{path} is a submodule: its files are in another repository.")
+        raise ReadingProblem("not_text", f"{path} is a submodule: its files are in another repository.")
     if isinstance(entry, pygit2.Tree):
-        raise Problem("not_text", f"{path} is a directory; list it instead.")
+        raise ReadingProblem("not_text", f"{path} is a directory; list it instead.")
     if repo.odb.read_header(entry.id)[1] > _MOST_BYTES:
-        raise Problem("not_text", f"{path} is larger than {_MOST_BYTES // 1_000_000} MB and is not read.")
+        raise ReadingProblem("not_text", f"{path} is larger than {_MOST_BYTES // 1_000_000} MB and is not read.")
     data = repo.odb.read(entry.id)[1]
     try:
         if not is_binary(data):
             return clean(decode(data))
     except ExtractionFailed:
         pass
-    raise Problem("not_text", f"{path} is binary.")
+    raise ReadingProblem("not_text", f"{path} is binary.")
 
 
 def entry_at(tree: pygit2.Tree, path: str) -> pygit2.Object:
@@ -116,7 +116,7 @@ def entry_at(tree: pygit2.Tree, path: str) -> pygit2.Object:
     found: pygit2.Object = tree
     for part in path.strip("/").split("/") if path.strip("/") else ():
         if not isinstance(found, pygit2.Tree):
-            raise Problem("no_such_path", path)
+            raise ReadingProblem("no_such_path", path)
         found = _child(found, part, path)
     return found
 
@@ -129,7 +129,7 @@ def _child(tree: pygit2.Tree, part: str, path: str) -> pygit2.Object:
             for entry in tree:
                 if spell(entry.raw_name or b"") == part:
                     return entry
-        raise Problem("no_such_path", path) from None
+        raise ReadingProblem("no_such_path", path) from None
 
 
 def log(repo: pygit2.Repository, limits: dict[str, Any], commit: str, path: str, limit: int) -> list[list[Any]]:
@@ -176,7 +176,7 @@ def _id_at(tree: pygit2.Tree, path: str) -> str | None:
         return None
     try:
         return str(entry_at(tree, path).id)
-    except Problem:
+    except ReadingProblem:
         return None
 
 
@@ -205,7 +205,7 @@ def blame(
     try:
         hunks = repo.blame(path, newest_commit=found.id, min_line=first, max_line=last)
     except (KeyError, ValueError, pygit2.GitError):
-        raise Problem("not_text", f"Who wrote the lines of {path} can't be told.") from None
+        raise ReadingProblem("not_text", f"Who wrote the lines of {path} can't be told.") from None
     runs: list[list[Any]] = []
     for hunk in hunks:
         begin = max(hunk.final_start_line_number, first)

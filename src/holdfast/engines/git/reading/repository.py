@@ -23,7 +23,7 @@ _NO_WORDS = frozenset({"undefined", "idna", "punycode", "unicode-escape", "raw-u
 _HINT = "Give the directory that holds .git, or a bare repository."
 
 
-class Problem(Exception):
+class ReadingProblem(Exception):
     """A failure in words: `code` says which kind, the text what to do."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -57,8 +57,8 @@ def open_repository(path: str) -> pygit2.Repository:
     except (pygit2.GitError, KeyError) as error:
         if "object format" in str(error) or "extension" in str(error):
             why = f"The repository at {path} is of a kind that can't be read yet: {error}."
-            raise Problem("unsupported", why) from None
-        raise Problem("not_a_repository", f"There is no git repository at {path}. {_HINT}") from None
+            raise ReadingProblem("unsupported", why) from None
+        raise ReadingProblem("not_a_repository", f"There is no git repository at {path}. {_HINT}") from None
 
 
 def branches(repo: pygit2.Repository) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _named(repo: pygit2.Repository, branch: str) -> tuple[str, pygit2.Commit]:
     known = sorted(branches(repo))
     there = f"it has {', '.join(known[:_MAX_NAMED])}" if known else "it has no branch yet"
     more = f" and {len(known) - _MAX_NAMED} more" if len(known) > _MAX_NAMED else ""
-    raise Problem("no_such_branch", f"The repository has no branch {branch!r}; {there}{more}.")
+    raise ReadingProblem("no_such_branch", f"The repository has no branch {branch!r}; {there}{more}.")
 
 
 def _followed(repo: pygit2.Repository) -> tuple[str, pygit2.Commit | None]:
@@ -141,7 +141,7 @@ def find_commit(repo: pygit2.Repository, sha: str) -> pygit2.Commit:
             raise KeyError(sha)
         return found.peel(pygit2.Commit)
     except (KeyError, ValueError, pygit2.GitError):
-        raise Problem("no_such_commit", sha) from None
+        raise ReadingProblem("no_such_commit", sha) from None
 
 
 def spell(raw: bytes) -> str:

@@ -38,12 +38,12 @@ def main() -> None:
         return
     import pygit2
 
-    from holdfast.engines.git.reading.repository import Problem, prepare
+    from holdfast.engines.git.reading.repository import ReadingProblem, prepare
 
     prepare()
     try:
         send({"done": _fetch(job, port)})
-    except Problem as problem:
+    except ReadingProblem as problem:
         send({"failed": {"code": problem.code, "message": str(problem)}})
     except (pygit2.GitError, KeyError, ValueError, OSError) as error:
         send({"failed": {"code": "libgit2", "message": str(error)[:500]}})
@@ -101,7 +101,7 @@ def _way(job: dict[str, Any], port: int) -> tuple[str, str | None]:
 def _callbacks(username: str, token: str) -> Any:
     import pygit2
 
-    from holdfast.engines.git.reading.repository import Problem
+    from holdfast.engines.git.reading.repository import ReadingProblem
 
     class Callbacks(pygit2.RemoteCallbacks):  # type: ignore[misc, unused-ignore]
         asked = 0
@@ -111,7 +111,7 @@ def _callbacks(username: str, token: str) -> Any:
         def credentials(self, url: str, username_from_url: str | None, allowed_types: Any) -> Any:
             self.asked += 1
             if not token or self.asked > 2:
-                raise Problem("unauthorized", "")
+                raise ReadingProblem("unauthorized", "")
             return pygit2.UserPass(username or "x-access-token", token)
 
         def transfer_progress(self, stats: Any) -> None:

@@ -19,7 +19,7 @@ from holdfast.engines.git.process import Child
 from holdfast.engines.git.transport.address import Location
 from holdfast.engines.git.transport.preflight import check, find_target
 from holdfast.engines.git.transport.remedies import remedied
-from holdfast.engines.git.transport.tunnel import Rules, Target, Tunnel
+from holdfast.engines.git.transport.tunnel import CloneTarget, Rules, Tunnel
 from holdfast.engines.sandbox.bounds import Bounds
 
 Tell = Callable[[Progress], Awaitable[None]]
@@ -113,7 +113,9 @@ class Mirrors:
             finally:
                 os.close(file)
 
-    async def _run(self, path: Path, target: Target, credentials: Credentials | None, progress: Tell | None) -> None:
+    async def _run(
+        self, path: Path, target: CloneTarget, credentials: Credentials | None, progress: Tell | None
+    ) -> None:
         limits = self._limits
         cpu_seconds = max(_LEAST_CPU_SECONDS, int(limits.clone_seconds))
         bounds = Bounds(limits.memory_bytes, cpu_seconds, written_bytes=limits.clone_bytes, writable=str(path))
@@ -152,7 +154,7 @@ class Mirrors:
         listener.setblocking(False)
         await tunnel.open(listener)
 
-    def _job(self, path: Path, target: Target, credentials: Credentials | None, tunnel: Tunnel) -> dict[str, Any]:
+    def _job(self, path: Path, target: CloneTarget, credentials: Credentials | None, tunnel: Tunnel) -> dict[str, Any]:
         trusted = ssl.get_default_verify_paths()
         return {
             "path": str(path),

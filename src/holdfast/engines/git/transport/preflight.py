@@ -6,12 +6,12 @@ import ssl
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.fetch.network.addresses import Exceptions
 from holdfast.engines.fetch.network.connect import Blocked
-from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Reply
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Guard, Limits
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
 from holdfast.engines.git.model import Credentials, GitFailed
 from holdfast.engines.git.transport.address import Location
 from holdfast.engines.git.transport.remedies import remedied
-from holdfast.engines.git.transport.tunnel import GIT_PORTS, Rules, Target
+from holdfast.engines.git.transport.tunnel import GIT_PORTS, CloneTarget, Rules
 
 _QUESTION = "/info/refs?service=git-upload-pack"
 _ANSWER = "application/x-git-upload-pack-advertisement"
@@ -20,13 +20,13 @@ _AGENT = "git/2.0 (Holdfast)"
 _PORTS = {"http": 80, "https": 443, "git": 9418}
 
 
-async def find_target(location: Location, credentials: Credentials | None, rules: Rules) -> Target:
+async def find_target(location: Location, credentials: Credentials | None, rules: Rules) -> CloneTarget:
     """Where to clone from; GitFailed when it is no repository that we may read."""
     check(location, rules)
     if location.scheme == "git":
         if credentials is not None:
             raise GitFailed("A token is never sent over git:// in clear; use https:// instead.", code="insecure")
-        return Target("git", location.host, location.port or _PORTS["git"], location.path)
+        return CloneTarget("git", location.host, location.port or _PORTS["git"], location.path)
     return await _over_http(parse_url(location.text), credentials, rules)
 
 
@@ -55,7 +55,7 @@ def check(location: Location, rules: Rules) -> None:
         raise GitFailed(f"Port {port} is not one that git servers use.", code="refused_address")
 
 
-async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) -> Target:
+async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) -> CloneTarget:
     # Over http a token goes only to this machine itself, where the operator let it be reached.
     allowed = Exceptions(rules.allow_private).name_known(url.host, url.port)
     if credentials is not None and url.scheme == "http" and not (url.place.is_loopback and allowed):
@@ -83,7 +83,7 @@ async def _over_http(url: Url, credentials: Credentials | None, rules: Rules) ->
     finally:
         await guard.aclose()
     _check(reply, credentials is not None)
-    return Target(reply.url.scheme, reply.url.host, reply.url.port, _path(reply.url))
+    return CloneTarget(reply.url.scheme, reply.url.host, reply.url.port, _path(reply.url))
 
 
 def _authorization(credentials: Credentials | None, url: Url) -> dict[str, str]:
@@ -93,7 +93,7 @@ def _authorization(credentials: Credentials | None, url: Url) -> dict[str, str]:
     return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _check(reply: Reply, had_token: bool) -> None:
+def _check(reply: FetchReply, had_token: bool) -> None:
     host = reply.url.host
     problem: HoldfastError | None = None
     if reply.status in (401, 403):

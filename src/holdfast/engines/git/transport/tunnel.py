@@ -39,7 +39,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CloneTarget:
     """The one place a clone goes to. `path` is the repository's."""
 
     scheme: str
@@ -66,7 +66,7 @@ class Target:
 class Tunnel:
     """Takes connections from one child and leads each to the target, and nowhere else."""
 
-    def __init__(self, target: Target, rules: Rules) -> None:
+    def __init__(self, target: CloneTarget, rules: Rules) -> None:
         self._target = target
         self._exceptions = Exceptions(rules.allow_private)
         self._backend = PinnedBackend(rules.resolver or SystemResolver(2), self._exceptions)

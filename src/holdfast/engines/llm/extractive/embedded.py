@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.core.ids import new_uuid
 from holdfast.core.jsontext import dumps
-from holdfast.engines.llm.extractive.extracts import Passage, Quote, opening, parsed, passages, plain, quotes
+from holdfast.engines.llm.extractive.extracts import Quote, QuotedPassage, opening, parsed, passages, plain, quotes
 from holdfast.engines.llm.extractive.rules import wanted_calls
 from holdfast.engines.llm.model import Json
 
@@ -22,7 +22,7 @@ NOTHING = "I found nothing about this in the workspace's knowledge."
 # What these give is the answer. After any other tool, above all one that failed, the workspace's knowledge may help.
 _ANSWER_ALONE = frozenset({"calculator", "save_memory"})
 
-Knowledge = Callable[[str], Awaitable[Sequence[Passage]]]
+Knowledge = Callable[[str], Awaitable[Sequence[QuotedPassage]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Extractive:
 
     async def _answer(self, question: str, given: Sequence[_Given]) -> str:
         lines: list[str] = []
-        found: list[Passage] = []
-        known: Sequence[Passage] = ()
+        found: list[QuotedPassage] = []
+        known: Sequence[QuotedPassage] = ()
         is_answered = False
         for each in given:
             line, read = _read(each)
@@ -86,12 +86,12 @@ class Extractive:
         return "\n\n".join([*(lines or [NOTHING]), HINT])
 
 
-def _choose(question: str, found: Sequence[Passage], known: Sequence[Passage]) -> list[Quote]:
+def _choose(question: str, found: Sequence[QuotedPassage], known: Sequence[QuotedPassage]) -> list[Quote]:
     """Sentences about the question; where there is none, the beginning of what a tool read."""
     return quotes(question, [*found, *known]) or opening(found)
 
 
-def _read(given: _Given) -> tuple[str, list[Passage]]:
+def _read(given: _Given) -> tuple[str, list[QuotedPassage]]:
     """What a tool's result says at once, and what can be quoted from it."""
     text = plain(given.text)
     value = parsed(text)
@@ -106,7 +106,7 @@ def _read(given: _Given) -> tuple[str, list[Passage]]:
         return (answer if isinstance(answer, str) else ""), list(passages(value, given.name))
     url = given.arguments.get("url")
     source = url if isinstance(url, str) else given.name
-    return "", [Passage(source, text, source)]
+    return "", [QuotedPassage(source, text, source)]
 
 
 def _digits(value: Json) -> str:

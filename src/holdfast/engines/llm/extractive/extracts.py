@@ -22,7 +22,7 @@ _SOURCE_FIELDS = ("url", "filename", "html_url", "path", "artifact_id", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class QuotedPassage:
     """A text and where it is from."""
 
     title: str
@@ -35,7 +35,7 @@ class Quote:
     """A sentence of a passage."""
 
     text: str
-    passage: Passage
+    passage: QuotedPassage
 
 
 def plain(text: str) -> str:
@@ -52,7 +52,7 @@ def parsed(text: str) -> Any:
         return None
 
 
-def passages(value: Any, title: str) -> Iterator[Passage]:
+def passages(value: Any, title: str) -> Iterator[QuotedPassage]:
     """The passages of a tool's JSON, whatever its shape: every object that has a text."""
     if isinstance(value, list):
         for item in value:
@@ -60,13 +60,13 @@ def passages(value: Any, title: str) -> Iterator[Passage]:
     elif isinstance(value, dict):
         text = _first(value, _TEXT_FIELDS)
         if text:
-            yield Passage(_first(value, _TITLE_FIELDS) or title, text, _first(value, _SOURCE_FIELDS))
+            yield QuotedPassage(_first(value, _TITLE_FIELDS) or title, text, _first(value, _SOURCE_FIELDS))
         for item in value.values():
             if isinstance(item, (list, dict)):
                 yield from passages(item, title)
 
 
-def quotes(question: str, found: Sequence[Passage]) -> list[Quote]:
+def quotes(question: str, found: Sequence[QuotedPassage]) -> list[Quote]:
     """The sentences that have most of the question's rarer words, best first, none twice.
 
     A question is no answer to a question: where it was kept, in an earlier report or as a heading, it is passed over.
@@ -89,12 +89,12 @@ def _is_asked(text: str) -> bool:
     return text.rstrip().endswith("?")
 
 
-def opening(found: Sequence[Passage]) -> list[Quote]:
+def opening(found: Sequence[QuotedPassage]) -> list[Quote]:
     """The first sentences of each passage, where a question has no words to look for."""
     return _distinct(list(_sentences(found)))
 
 
-def _sentences(found: Sequence[Passage]) -> Iterator[Quote]:
+def _sentences(found: Sequence[QuotedPassage]) -> Iterator[Quote]:
     left = MOST_CHARACTERS
     for passage in found:
         text = passage.text[:left]

@@ -75,7 +75,7 @@ def _wrong(problem: str) -> Invalid:
     return Invalid("The upstream's address can't be used.", fields=[FieldError("base_url", problem)])
 
 
-class Answer:
+class UpstreamAnswer:
     """An upstream's answer: its head is known, its body comes as it comes. Close it, or read it to its end."""
 
     def __init__(self, wire: Wire) -> None:
@@ -136,7 +136,7 @@ class Answer:
             self._wire.finish()
 
 
-class Connections:
+class UpstreamConnections:
     """A pool for every upstream of the process."""
 
     def __init__(self, refused_because: Callable[[str], str | None] | None = None) -> None:
@@ -151,7 +151,7 @@ class Connections:
         """How many connections there are."""
         return len(self._origins)
 
-    async def send(self, origin: Origin, data: bytes, timeouts: Timeouts) -> Answer:
+    async def send(self, origin: Origin, data: bytes, timeouts: Timeouts) -> UpstreamAnswer:
         """Send a written-out request and wait for the head of its answer; UpstreamUnreachable when none came."""
         while True:
             wire = self._kept(origin)
@@ -166,7 +166,7 @@ class Connections:
                     total_seconds=timeouts.total_seconds,
                 )
                 await wire.wait_head()
-                return Answer(wire)
+                return UpstreamAnswer(wire)
             except UpstreamTimeout:
                 raise
             except UpstreamUnreachable:

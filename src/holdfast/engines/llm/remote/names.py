@@ -17,7 +17,7 @@ def needs_rewriting(body: Json) -> bool:
     return any(not _STRICT.fullmatch(name) for name in _tool_names(body))
 
 
-class Names:
+class ToolNames:
     """The names of one request: `outward` for the upstream, `inward` for the client."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -45,12 +45,12 @@ class Names:
         return self._inward.get(name, name) if isinstance(name, str) else name
 
 
-def names_of(body: Json) -> Names:
+def names_of(body: Json) -> ToolNames:
     """The names that a request needs: of its tools, and of the calls in its history."""
-    return Names(_tool_names(body))
+    return ToolNames(_tool_names(body))
 
 
-def rewrite(body: Json, names: Names) -> Json:
+def rewrite(body: Json, names: ToolNames) -> Json:
     """A copy of the request with the upstream's names; the client's body stays as it was."""
     if not names:
         return body
@@ -64,7 +64,7 @@ def rewrite(body: Json, names: Names) -> Json:
     return changed
 
 
-def restore(chunk: Json, names: Names) -> Json:
+def restore(chunk: Json, names: ToolNames) -> Json:
     """A chunk with the client's names, changed in place: it was just parsed and belongs to nobody else."""
     choices = chunk.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -78,14 +78,14 @@ def restore(chunk: Json, names: Names) -> Json:
     return chunk
 
 
-def _renamed(tool: Any, names: Names) -> Any:
+def _renamed(tool: Any, names: ToolNames) -> Any:
     function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict) or "name" not in function:
         return tool
     return {**tool, "function": {**function, "name": names.outward(function["name"])}}
 
 
-def _message(message: Any, names: Names) -> Any:
+def _message(message: Any, names: ToolNames) -> Any:
     if not isinstance(message, dict):
         return message
     if isinstance(message.get("tool_calls"), list):

@@ -12,14 +12,14 @@ from holdfast.core.errors import UpstreamFailed
 from holdfast.core.jsontext import dumps, loads_strange
 from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.remote.connection import (
-    Answer,
-    Connections,
     Timeouts,
+    UpstreamAnswer,
+    UpstreamConnections,
     parse_base_url,
     request_bytes,
     request_head,
 )
-from holdfast.engines.llm.remote.names import Names, names_of, restore, rewrite
+from holdfast.engines.llm.remote.names import ToolNames, names_of, restore, rewrite
 from holdfast.engines.llm.remote.sse import Events, LineTooLong
 from holdfast.engines.llm.remote.wire import UpstreamCut
 
@@ -71,7 +71,7 @@ class Relayed:
 
     status: int
     headers: list[tuple[bytes, bytes]]
-    answer: Answer
+    answer: UpstreamAnswer
 
     @property
     def body(self) -> AsyncGenerator[bytes, None]:
@@ -127,7 +127,7 @@ class AnswerTooLong(UpstreamFailed):
 class Upstream:
     """One upstream. It tries once; `Upstreams` tries again and elsewhere."""
 
-    def __init__(self, spec: UpstreamSpec, connections: Connections) -> None:
+    def __init__(self, spec: UpstreamSpec, connections: UpstreamConnections) -> None:
         self.spec = spec
         self._connections = connections
         self._origin, self._path = parse_base_url(spec.base_url)
@@ -148,9 +148,9 @@ class Upstream:
             async for chunk in chunks:
                 yield chunk
 
-    async def open_chat(self, body: Json) -> tuple[Answer, Names]:
+    async def open_chat(self, body: Json) -> tuple[UpstreamAnswer, ToolNames]:
         """Begin a streamed answer: its first bytes have come, or UpstreamFailed is raised."""
-        names = names_of(body) if self.spec.strict_names else Names(())
+        names = names_of(body) if self.spec.strict_names else ToolNames(())
         options = body.get("stream_options")
         asked = {
             **rewrite(body, names),
@@ -172,7 +172,7 @@ class Upstream:
 
     async def open(
         self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
-    ) -> Answer:
+    ) -> UpstreamAnswer:
         """Send a request under the base URL. A body that is an object gets this upstream's model."""
         if isinstance(body, dict):
             body = dumps({**body, "model": self.spec.model})
@@ -199,13 +199,13 @@ def is_for_others(status: int) -> bool:
     return status in _RETRYABLE or status in _OURS
 
 
-def relayed(answer: Answer) -> Relayed:
+def relayed(answer: UpstreamAnswer) -> Relayed:
     """An answer as a client may see it."""
     headers = [(name, value) for name, value in answer.headers if name not in _HOP_BY_HOP]
     return Relayed(answer.status, headers, answer)
 
 
-async def refusal(answer: Answer) -> UpstreamRefused:
+async def refusal(answer: UpstreamAnswer) -> UpstreamRefused:
     """The error that an answer tells."""
     raw = await answer.whole(_MAX_ERROR_BYTES)
     try:
@@ -215,7 +215,7 @@ async def refusal(answer: Answer) -> UpstreamRefused:
     return UpstreamRefused(answer.status, body if isinstance(body, dict) else None, retry_after(answer))
 
 
-def retry_after(answer: Answer) -> float | None:
+def retry_after(answer: UpstreamAnswer) -> float | None:
     """Seconds of a Retry-After header, or of OpenAI's retry-after-ms."""
     for name, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
         try:
@@ -227,7 +227,7 @@ def retry_after(answer: Answer) -> float | None:
     return None
 
 
-async def chunks_of(answer: Answer, names: Names) -> AsyncGenerator[Json, None]:
+async def chunks_of(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[Json, None]:
     """The chunks of an answer, streamed or whole; UpstreamCut when it ends before it is finished."""
     try:
         if (answer.header(b"content-type") or b"").startswith(b"application/json"):
@@ -249,7 +249,7 @@ async def chunks_of(answer: Answer, names: Names) -> AsyncGenerator[Json, None]:
         answer.close()
 
 
-async def _events(answer: Answer) -> AsyncIterator[bytes]:
+async def _events(answer: UpstreamAnswer) -> AsyncIterator[bytes]:
     events, size = Events(), 0
     try:
         while piece := await answer.read():

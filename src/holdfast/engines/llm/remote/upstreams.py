@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
 from holdfast.engines.llm.model import Json
-from holdfast.engines.llm.remote.connection import Answer
-from holdfast.engines.llm.remote.names import Names
+from holdfast.engines.llm.remote.connection import UpstreamAnswer
+from holdfast.engines.llm.remote.names import ToolNames
 from holdfast.engines.llm.remote.upstream import (
     Relayed,
     Upstream,
@@ -80,7 +80,7 @@ class Upstreams:
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
         """The chunks of the first upstream that answers."""
 
-        async def ask(upstream: Upstream) -> tuple[Answer, Names]:
+        async def ask(upstream: Upstream) -> tuple[UpstreamAnswer, ToolNames]:
             return await upstream.open_chat(body)
 
         answer, names = await self._first(ask)

@@ -33,7 +33,7 @@ class UpstreamCut(UpstreamFailed):
     code = "upstream_cut"
 
 
-class Keeper(Protocol):
+class ConnectionOwner(Protocol):
     """Who takes a connection back after a whole answer, and forgets it when it closes."""
 
     def keep(self, wire: "Wire") -> None: ...
@@ -44,7 +44,7 @@ class Keeper(Protocol):
 class Wire(asyncio.Protocol):
     """One request at a time. Reading stops while nobody takes what came, so that memory stays flat."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: ConnectionOwner) -> None:
         self._keeper = keeper
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

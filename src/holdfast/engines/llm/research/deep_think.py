@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.core.jsontext import dumps
-from holdfast.engines.llm.assembly import Asked, Assembly, add_usage, tally_of
+from holdfast.engines.llm.assembly import AskedCall, Assembly, add_usage, tally_of
 from holdfast.engines.llm.budget import Budgeted, hearing
 from holdfast.engines.llm.calls import run_calls
 from holdfast.engines.llm.citations import CitationCheck, Sources, bibliography
+from holdfast.engines.llm.client_chunks import ClientChunks
 from holdfast.engines.llm.extractive import embedded
 from holdfast.engines.llm.extractive.extracts import parsed
 from holdfast.engines.llm.loop import Loop
@@ -23,15 +24,14 @@ from holdfast.engines.llm.model import (
     ChunkEvent,
     Done,
     Json,
+    LanguageModel,
     LoopEvent,
     LoopRequest,
-    Model,
     SideEvent,
 )
 from holdfast.engines.llm.research import material
-from holdfast.engines.llm.research.findings import Result, Structured, findings, quoted_report, tables, without_hint
+from holdfast.engines.llm.research.findings import Structured, TaskResult, findings, quoted_report, tables, without_hint
 from holdfast.engines.llm.research.planning import Plan, SubTask, plain_plan, plan_from_json, read_plan, targets
-from holdfast.engines.llm.voice import Voice
 
 SUBTASK_TOKENS = 16_000
 SUBTASK_ROUNDS = ROUNDS
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class WrittenArtifact:
     """An artifact that was written."""
 
     identifier: str
@@ -60,7 +60,7 @@ class Notebook(Protocol):
 
     async def save(self, state: Json) -> None: ...
 
-    async def keep(self, part: str, title: str, content: str) -> Kept:
+    async def keep(self, part: str, title: str, content: str) -> WrittenArtifact:
         """Write an artifact; `part` is empty for the report itself."""
         ...
 
@@ -75,7 +75,7 @@ class _State:
 
     plan: Plan | None = None
     site: str = ""
-    results: list[Result] = field(default_factory=list)
+    results: list[TaskResult] = field(default_factory=list)
     sources: Sources = field(default_factory=Sources)
     tabled: int = 0
     """Of how many results the tables were kept."""
@@ -110,7 +110,7 @@ class _State:
             state.plan = plan_from_json(kept["plan"]) if kept["plan"] else None
             state.site, state.has_findings = kept["site"], kept["has_findings"]
             state.tabled, state.tables = kept["tabled"], kept["tables"]
-            state.results = [Result(each["answer"], tuple(each["sources"])) for each in kept["results"]]
+            state.results = [TaskResult(each["answer"], tuple(each["sources"])) for each in kept["results"]]
             state.sources.restore(kept["sources"])
             state.usage, state.rounds = kept["usage"], kept["rounds"]
             state.read, state.researched = kept["read"], kept["researched"]
@@ -124,7 +124,9 @@ class DeepThink:
         self._loop = loop
         self._now = now
 
-    async def run(self, model: Model, request: LoopRequest, notebook: Notebook) -> AsyncGenerator[LoopEvent, None]:
+    async def run(
+        self, model: LanguageModel, request: LoopRequest, notebook: Notebook
+    ) -> AsyncGenerator[LoopEvent, None]:
         """The events of one research, `Done` last. What is wrong with the request is raised before the first.
 
         An error is told as `x_deep_think.error` and raised; asked again, the research goes on where it was.
@@ -148,7 +150,7 @@ class _Research:
     def __init__(
         self,
         loop: Loop,
-        model: Model,
+        model: LanguageModel,
         request: LoopRequest,
         notebook: Notebook,
         question: str,
@@ -198,7 +200,7 @@ class _Research:
             return
         yield _told("discovery_started", mode="target", message=f"Looking at {', '.join(sites)}")
         arguments = dumps({"urls": sites, "discover_links": True, "max_follow": FOLLOWED}).decode()
-        call = Asked("call_discovery", tool.name, arguments)
+        call = AskedCall("call_discovery", tool.name, arguments)
         if tool.event is not None:
             yield SideEvent({"type": tool.event, "name": call.name, "arguments": arguments})
         pages = 0
@@ -271,7 +273,7 @@ class _Research:
                     self._state.read += event.sources
                     self._state.usage = add_usage(self._state.usage, event.usage)
                     answer = without_hint(str(event.message.get("content") or ""))
-                    self._state.results.append(Result(answer, tuple(dict.fromkeys(numbers))))
+                    self._state.results.append(TaskResult(answer, tuple(dict.fromkeys(numbers))))
         await self._save()
 
     def _research_complete(self) -> Json:
@@ -297,7 +299,7 @@ class _Research:
         count, read = len(plan.subtasks), len(self._state.sources)
         told = f"{read} source{'' if read == 1 else 's'}"
         yield _told("synthesizing", message=f"Writing the report from {count} sub-tasks and {told}")
-        voice = Voice(whole=False)
+        voice = ClientChunks(whole=False)
         sources = self._state.sources.by_number
         check = CitationCheck(sources)
         reason = "stop"
@@ -342,7 +344,7 @@ class _Research:
         )
 
     async def _synthesis(
-        self, plan: Plan, voice: Voice, check: CitationCheck, answer: Assembly
+        self, plan: Plan, voice: ClientChunks, check: CitationCheck, answer: Assembly
     ) -> AsyncGenerator[ChunkEvent, None]:
         sources = self._state.sources.by_number
         # Off the event loop: every sentence of every source is weighed.
@@ -367,7 +369,7 @@ class _Research:
         return round((self._now() - self._began) * 1000)
 
 
-def _say(voice: Voice, text: str) -> Iterator[ChunkEvent]:
+def _say(voice: ClientChunks, text: str) -> Iterator[ChunkEvent]:
     if text:
         for chunk in voice.add(text):
             yield ChunkEvent(chunk)

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.engines.llm.citations import Source
+from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.extractive.embedded import HINT
-from holdfast.engines.llm.extractive.extracts import Passage, opening, quotes
+from holdfast.engines.llm.extractive.extracts import QuotedPassage, opening, quotes
 from holdfast.engines.llm.research.planning import Plan
 
 MOST_TABLES = 6
@@ -32,7 +32,7 @@ class Structured:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TaskResult:
     """What came of a sub-task."""
 
     answer: str
@@ -60,7 +60,7 @@ def tables(answer: str, title: str) -> list[Structured]:
     return found[:MOST_TABLES]
 
 
-def findings(plan: Plan, results: Sequence[Result]) -> Structured | None:
+def findings(plan: Plan, results: Sequence[TaskResult]) -> Structured | None:
     """The main points of every sub-task."""
     parts, count = [f"# Findings: {plan.title}"], 0
     for task, result in zip(plan.subtasks, results, strict=True):
@@ -71,13 +71,13 @@ def findings(plan: Plan, results: Sequence[Result]) -> Structured | None:
     return Structured("findings", f"Findings: {plan.title}", "\n\n".join(parts) + "\n", count) if count else None
 
 
-def quoted_report(plan: Plan, results: Sequence[Result], sources: Mapping[int, Source]) -> str:
+def quoted_report(plan: Plan, results: Sequence[TaskResult], sources: Mapping[int, ReadSource]) -> str:
     """A report of quotations alone, for a server without a model or a model without words."""
     parts = [f"# {plan.title}"]
     said = set[str]()
     for task, result in zip(plan.subtasks, results, strict=True):
         read = [sources[number] for number in result.sources if number in sources]
-        found = [Passage(str(source.number), source.text, str(source.number)) for source in read]
+        found = [QuotedPassage(str(source.number), source.text, str(source.number)) for source in read]
         chosen = [quote for quote in quotes(task.query, found) or opening(found) if quote.text not in said]
         said.update(quote.text for quote in chosen)
         lines = [f'- {_unmarked(quote.text)} [{quote.passage.source} "{quote.text}"]' for quote in chosen]
@@ -99,7 +99,7 @@ def _points(answer: str) -> Iterator[str]:
             yield tidy if len(tidy) <= _LONGEST_POINT else f"{tidy[:_LONGEST_POINT].rstrip()}…"
 
 
-def _rest(result: Result, was_read: bool) -> str:
+def _rest(result: TaskResult, was_read: bool) -> str:
     """What a sub-task says where there is no sentence left to quote."""
     if was_read:
         return "Nothing beyond what is said above."

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.engines.llm.calls import Marker
-from holdfast.engines.llm.citations import Source
-from holdfast.engines.llm.extractive.extracts import Passage, opening, quotes
+from holdfast.engines.llm.citations import ReadSource
+from holdfast.engines.llm.extractive.extracts import QuotedPassage, opening, quotes
 from holdfast.engines.llm.model import Json
-from holdfast.engines.llm.research.findings import Result
+from holdfast.engines.llm.research.findings import TaskResult
 from holdfast.engines.llm.research.planning import FEWEST, INSTRUCTIONS, MOST, Plan, SubTask
 
 ANSWER_CHARACTERS = 3_000
@@ -74,7 +74,9 @@ def subtask(body: Json, plan: Plan, task: SubTask, question: str, site: str) -> 
     return {**_inside(body, _LENGTHS), "messages": messages}
 
 
-def synthesis(body: Json, plan: Plan, results: Sequence[Result], sources: Mapping[int, Source], question: str) -> Json:
+def synthesis(
+    body: Json, plan: Plan, results: Sequence[TaskResult], sources: Mapping[int, ReadSource], question: str
+) -> Json:
     """The request for the report: the conversation, and behind its last question the material."""
     messages = _conversation(body, _SYNTHESIS)
     number = max(number for number, message in enumerate(messages) if message["role"] == "user")
@@ -104,7 +106,7 @@ def site_map(value: Any) -> tuple[int, str]:
     return len(read), "\n".join(f"- {line}" for line in lines.values())
 
 
-def _material(plan: Plan, results: Sequence[Result], sources: Mapping[int, Source], question: str) -> str:
+def _material(plan: Plan, results: Sequence[TaskResult], sources: Mapping[int, ReadSource], question: str) -> str:
     parts = []
     for task, result in zip(plan.subtasks, results, strict=True):
         numbers = ", ".join(map(str, result.sources)) or "none"
@@ -121,9 +123,9 @@ def _material(plan: Plan, results: Sequence[Result], sources: Mapping[int, Sourc
     return "\n\n".join(parts)
 
 
-def _excerpt(about: str, source: Source) -> str:
+def _excerpt(about: str, source: ReadSource) -> str:
     """The sentences of a source that the research is about, word for word."""
-    found = [Passage(source.title, source.text, source.address)]
+    found = [QuotedPassage(source.title, source.text, source.address)]
     chosen = quotes(about, found) or opening(found)
     return "\n".join(quote.text for quote in chosen)[:EXCERPT_CHARACTERS]
 

@@ -18,8 +18,8 @@ from holdfast.engines.search.stores.base import (
     Vector,
     View,
 )
-from holdfast.engines.search.stores.shelf import Kept, Shelf, Shelves
-from holdfast.engines.search.stores.shelf_view import ShelfView, likeness
+from holdfast.engines.search.stores.index_view import IndexView, likeness
+from holdfast.engines.search.stores.workspace_index import IndexedEntry, Shelves, WorkspaceIndex
 from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.agreement import wrong_words
 from holdfast.storage.database import Row, Tx
@@ -151,7 +151,7 @@ class SqliteStore(Store):
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
         return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
 
-    def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> Shelf:
+    def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> WorkspaceIndex:
         """The shelf in memory, brought to this transaction's state."""
         row = tx.one("SELECT sequence, removed FROM search_shelf WHERE number = :shelf", {"shelf": number})
         sequence, removed = (int(row["sequence"]), int(row["removed"])) if row else (0, 0)
@@ -174,9 +174,9 @@ class SqliteStore(Store):
 class SqliteView(View):
     """A query's look at a shelf; rows are read only where the filter or the exact cosine needs them."""
 
-    def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedder: int, shelf: Shelf) -> None:
+    def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedder: int, shelf: WorkspaceIndex) -> None:
         self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
-        self._shelf = ShelfView(
+        self._shelf = IndexView(
             shelf,
             types=filter.types,
             collections=filter.collections,
@@ -230,16 +230,16 @@ WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.
 """
 
 
-def _fill(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
+def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
     row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
     batches = _kept(tx, number, embedder, -1)
     shelf.fill(int(row["entries"]) if row else 0, batches)
 
 
-def _follow(tx: Tx, shelf: Shelf, number: int, embedder: int) -> None:
+def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
     for batch in _kept(tx, number, embedder, shelf.sequence):
         for row in batch:
-            shelf.put(Kept(*row[:-1]))
+            shelf.put(IndexedEntry(*row[:-1]))
 
 
 def _kept(tx: Tx, number: int, embedder: int, seen: int) -> Iterator[list[Any]]:

@@ -40,7 +40,7 @@ _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365, "weekend": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A stretch of time, its end left out. Every year's where `yearly`: "in May" names no year."""
 
     start: int
@@ -52,7 +52,7 @@ class Span:
 class Moments:
     """What a query says about time."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TimeSpan, ...]
     recent: bool
     now: int
 
@@ -70,7 +70,7 @@ class Moments:
 
 def moments(text: str, now: int) -> Moments:
     """Read the times named in a query asked at `now`."""
-    spans: list[Span] = []
+    spans: list[TimeSpan] = []
     rest = text
     for pattern, reader in _READERS:
         for match in pattern.finditer(rest):
@@ -82,7 +82,7 @@ def moments(text: str, now: int) -> Moments:
     return Moments(tuple(spans), bool(_RECENT.search(text)), now)
 
 
-def _fit(span: Span, moment: int) -> float:
+def _fit(span: TimeSpan, moment: int) -> float:
     if span.yearly:
         return 1.0 if datetime.fromtimestamp(moment / 1000, UTC).month == span.start else 0.0
     if span.start <= moment < span.end:
@@ -93,37 +93,37 @@ def _fit(span: Span, moment: int) -> float:
     return max(0.0, 0.5 - distance / (4 * width)) if distance < 2 * width else 0.0
 
 
-def _days(year: int, month: int, day: int, count: int = 1) -> Span | None:
+def _days(year: int, month: int, day: int, count: int = 1) -> TimeSpan | None:
     try:
         start = datetime(year, month, day, tzinfo=UTC)
         end = start + timedelta(days=count)
     except (ValueError, OverflowError):
         return None
-    return Span(_millis(start), _millis(end))
+    return TimeSpan(_millis(start), _millis(end))
 
 
-def _month(year: int, month: int) -> Span | None:
+def _month(year: int, month: int) -> TimeSpan | None:
     if not 1 <= month <= 12:
         return None
     return _days(year, month, 1, calendar.monthrange(year, month)[1])
 
 
-def _iso(match: re.Match[str], now: int) -> Span | None:
+def _iso(match: re.Match[str], now: int) -> TimeSpan | None:
     year, month, day = match.groups()
     return _days(int(year), int(month), int(day)) if day else _month(int(year), int(month))
 
 
-def _day_month(match: re.Match[str], now: int) -> Span | None:
+def _day_month(match: re.Match[str], now: int) -> TimeSpan | None:
     day, month, year = match.groups()
     return _dated(int(day), _MONTHS[month.lower()], year, now)
 
 
-def _month_day(match: re.Match[str], now: int) -> Span | None:
+def _month_day(match: re.Match[str], now: int) -> TimeSpan | None:
     month, day, year = match.groups()
     return _dated(int(day), _MONTHS[month.lower()], year, now)
 
 
-def _dated(day: int, month: int, year: str | None, now: int) -> Span | None:
+def _dated(day: int, month: int, year: str | None, now: int) -> TimeSpan | None:
     if year:
         return _days(int(year), month, day)
     today = _date(now)
@@ -132,45 +132,45 @@ def _dated(day: int, month: int, year: str | None, now: int) -> Span | None:
     return _days(today.year - 1, month, day) if span and span.start > now else span
 
 
-def _month_year(match: re.Match[str], now: int) -> Span | None:
+def _month_year(match: re.Match[str], now: int) -> TimeSpan | None:
     return _month(int(match.group(2)), _MONTHS[match.group(1).lower()])
 
 
-def _month_alone(match: re.Match[str], now: int) -> Span | None:
-    return Span(_MONTHS[match.group(match.lastindex or 0).lower()], 0, yearly=True)
+def _month_alone(match: re.Match[str], now: int) -> TimeSpan | None:
+    return TimeSpan(_MONTHS[match.group(match.lastindex or 0).lower()], 0, yearly=True)
 
 
-def _year(match: re.Match[str], now: int) -> Span | None:
+def _year(match: re.Match[str], now: int) -> TimeSpan | None:
     year = int(match.group(1))
     return _days(year, 1, 1, 366 if calendar.isleap(year) else 365)
 
 
-def _ago(match: re.Match[str], now: int) -> Span | None:
+def _ago(match: re.Match[str], now: int) -> TimeSpan | None:
     word, unit = match.group(1).lower(), match.group(2).lower()
     count = int(word) if word.isdigit() else _NUMBERS[word]
     width = _UNIT_DAYS[unit] * DAY
     middle = now - count * width
-    return Span(_midnight(middle - (width // 2 if width > DAY else 0)), _midnight(middle + width // 2) + DAY)
+    return TimeSpan(_midnight(middle - (width // 2 if width > DAY else 0)), _midnight(middle + width // 2) + DAY)
 
 
-def _span(match: re.Match[str], now: int) -> Span | None:
+def _span(match: re.Match[str], now: int) -> TimeSpan | None:
     which, count, unit = match.group(1).lower(), int(match.group(2) or 1), match.group(3).lower()
     width = _UNIT_DAYS[unit] * count * DAY
     if which == "this" or match.group(2):
-        return Span(_midnight(now - width), now + 1)
-    return Span(_midnight(now - 2 * width if unit in ("week", "month", "year") else now - width), now + 1)
+        return TimeSpan(_midnight(now - width), now + 1)
+    return TimeSpan(_midnight(now - 2 * width if unit in ("week", "month", "year") else now - width), now + 1)
 
 
-def _weekday(match: re.Match[str], now: int) -> Span | None:
+def _weekday(match: re.Match[str], now: int) -> TimeSpan | None:
     today = _date(now)
     back = (today.weekday() - _WEEKDAYS[match.group(1).lower()]) % 7 or 7
     start = _midnight(now) - back * DAY
-    return Span(start, start + DAY)
+    return TimeSpan(start, start + DAY)
 
 
-def _day_word(match: re.Match[str], now: int) -> Span | None:
+def _day_word(match: re.Match[str], now: int) -> TimeSpan | None:
     start = _midnight(now) - (DAY if match.group(1).lower() == "yesterday" else 0)
-    return Span(start, start + DAY)
+    return TimeSpan(start, start + DAY)
 
 
 _READERS = (

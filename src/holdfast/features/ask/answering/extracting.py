@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.engines.llm.citations import Source
-from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, Passage, quotes
+from holdfast.engines.llm.citations import ReadSource
+from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.ask.answering.markdown import inert
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
@@ -170,19 +170,19 @@ class _Section:
             reasons = [
                 each for each in _split("\n".join(lines)) if REASON.search(each) and len(each) <= LONGEST_SENTENCE
             ]
-            alike = [quote.text for quote in quotes(query, [Passage("", each) for each in reasons])]
+            alike = [quote.text for quote in quotes(query, [QuotedPassage("", each) for each in reasons])]
             # A commit has one reason, whatever words it is given in.
             chosen = alike or (reasons if evidence.kind == COMMIT else [])
             if chosen:
                 return chosen
-        return [quote.text for quote in quotes(query, [Passage("", "\n".join(lines))])]
+        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(lines))])]
 
     def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
         """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
         fresh = [each for each in said if each not in self._said]
         if not fresh or not any(each.strip() for each in said):
             return 0
-        source = Source(0, "", "", evidence.text)
+        source = ReadSource(0, "", "", evidence.text)
         if not all(source.has(each) or source_of(0, evidence).has(each) for each in said):
             self._made.dropped += 1
             return 0
@@ -256,7 +256,7 @@ def _lines_of(lines: Sequence[str], said: Sequence[str]) -> tuple[int, int]:
 
 
 def _holds(lines: Sequence[str], said: Sequence[str]) -> bool:
-    source = Source(0, "", "", "\n".join(lines))
+    source = ReadSource(0, "", "", "\n".join(lines))
     return all(source.has(each) for each in said)
 
 

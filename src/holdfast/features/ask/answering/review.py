@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.engines.llm.citations import CitationCheck, Source
+from holdfast.engines.llm.citations import CitationCheck, ReadSource
 from holdfast.engines.search.text.analyser import query_words, words
 from holdfast.features.ask.answering.markdown import Block, blocks, cited_in, sentences
 
@@ -70,13 +70,15 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys([*urls, *_PATH.findall(rest), *_HASH.findall(rest)]))
 
 
-def review(text: str, question: str, sources: Mapping[int, Source], unknown: frozenset[str] = frozenset()) -> Reviewed:
+def review(
+    text: str, question: str, sources: Mapping[int, ReadSource], unknown: frozenset[str] = frozenset()
+) -> Reviewed:
     """An answer with only what its sources support; `unknown` are names of things that are not there."""
     return _Review(question, sources, unknown).of(list(blocks(text)))
 
 
 class _Review:
-    def __init__(self, question: str, sources: Mapping[int, Source], unknown: frozenset[str]) -> None:
+    def __init__(self, question: str, sources: Mapping[int, ReadSource], unknown: frozenset[str]) -> None:
         self._question = question
         self._sources = sources
         self._words: dict[int, frozenset[str]] = {}
@@ -137,7 +139,7 @@ class _Review:
         known = set[str]().union(*(self._words_of(source) for source in sources))
         return len(wanted) < _LEAST_TAIL or len(wanted & known) * 3 >= len(wanted)
 
-    def _words_of(self, source: Source) -> frozenset[str]:
+    def _words_of(self, source: ReadSource) -> frozenset[str]:
         if source.number not in self._words:
             self._words[source.number] = frozenset(words(f"{source.title} {source.text}"))
         return self._words[source.number]

@@ -10,9 +10,9 @@ from holdfast.features.intelligence.graph.relations import Relations
 from holdfast.features.intelligence.model import (
     DecisionFilter,
     Graph,
+    GraphNode,
     GraphQuery,
     MilestoneFilter,
-    Node,
     Ref,
     Relation,
 )
@@ -79,7 +79,9 @@ class GraphReader:
                 break
         return found, whole
 
-    def _nodes(self, tx: Tx, workspace_id: str, refs: Sequence[Ref], distances: Mapping[Ref, int | None]) -> list[Node]:
+    def _nodes(
+        self, tx: Tx, workspace_id: str, refs: Sequence[Ref], distances: Mapping[Ref, int | None]
+    ) -> list[GraphNode]:
         decisions = store.get_decisions(tx, workspace_id, [ref.id for ref in refs if ref.type == "decision"])
         milestones = store.get_milestones(tx, workspace_id, [ref.id for ref in refs if ref.type == "milestone"])
         others = [ref for ref in refs if ref.type not in ("decision", "milestone")]
@@ -89,12 +91,14 @@ class GraphReader:
             distance = distances[ref]
             if ref.id in decisions:
                 decision = decisions[ref.id]
-                nodes.append(Node(ref.id, ref.type, decision.title, decision.status, decision.decided_at, distance))
+                nodes.append(
+                    GraphNode(ref.id, ref.type, decision.title, decision.status, decision.decided_at, distance)
+                )
             elif ref.id in milestones:
                 milestone = milestones[ref.id]
-                nodes.append(Node(ref.id, ref.type, milestone.title, None, milestone.occurred_at, distance))
+                nodes.append(GraphNode(ref.id, ref.type, milestone.title, None, milestone.occurred_at, distance))
             elif ref in titles:
-                nodes.append(Node(ref.id, ref.type, titles[ref], distance=distance))
+                nodes.append(GraphNode(ref.id, ref.type, titles[ref], distance=distance))
         return nodes
 
 

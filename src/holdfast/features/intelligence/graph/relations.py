@@ -6,10 +6,10 @@ from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, page_of
 from holdfast.core.principal import Principal
+from holdfast.features.intelligence.base import IntelligenceBase, checked_text, position
 from holdfast.features.intelligence.decisions import Decisions
 from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.graph.vocabulary import checked_relation, checked_word, inverse
-from holdfast.features.intelligence.ground import Ground, checked_text, position
 from holdfast.features.intelligence.model import (
     MAX_NOTE,
     DuplicateRelation,
@@ -25,7 +25,7 @@ from holdfast.storage.database import Tx
 class Relations:
     """Typed ties between any two entities of a workspace."""
 
-    def __init__(self, ground: Ground, decisions: Decisions, entities: Entities) -> None:
+    def __init__(self, ground: IntelligenceBase, decisions: Decisions, entities: Entities) -> None:
         self._ground = ground
         self._decisions = decisions
         self._entities = entities

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.engines.search import Hit, SearchEngine
 from holdfast.features.repositories.finding.matches import file_source, match_of
-from holdfast.features.repositories.finding.names import Name, Names, Numbered, Path, Symbol
+from holdfast.features.repositories.finding.names import ItemNumber, Name, NamedSymbol, Path, QueryNames
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.history.entries import commit_entry, entry_id, tag_entry
 from holdfast.features.repositories.hosts import item_store
@@ -22,7 +22,7 @@ NAMED = 0.9
 _TEST_PARTS = ("test", "tests", "spec", "specs", "fixtures", "examples", "vendor", "node_modules")
 
 
-def matches(tx: Tx, search: SearchEngine, repository: Repository, names: Names) -> list[Match]:
+def matches(tx: Tx, search: SearchEngine, repository: Repository, names: QueryNames) -> list[Match]:
     """What a repository has under the names, in the order of how surely each is meant."""
     looked_up = Exact(tx, search, repository)
     found = [
@@ -44,7 +44,7 @@ class Exact:
         self._search = search
         self._repository = repository
 
-    def commits(self, names: Names) -> Iterator[Match]:
+    def commits(self, names: QueryNames) -> Iterator[Match]:
         """The commits whose hash begins so."""
         for name in names.hashes:
             for commit in history_store.commits_by_prefix(self._tx, self._repository.id, name.text, MOST_OF_KIND):
@@ -52,7 +52,7 @@ class Exact:
                     self._repository, commit_entry(self._repository, commit, 0), _similarity(name), exact=True
                 )
 
-    def items(self, names: Names) -> Iterator[Match]:
+    def items(self, names: QueryNames) -> Iterator[Match]:
         """The items of a number: of the kind that was said, or else of any."""
         for name in names.numbers:
             found = item_store.numbered(self._tx, self._repository.id, name.text)
@@ -62,7 +62,7 @@ class Exact:
                     yield match_of(self._repository, entry, _similarity(name), exact=True)
                     break
 
-    def files(self, names: Names) -> Iterator[Match]:
+    def files(self, names: QueryNames) -> Iterator[Match]:
         """The files of a path or the end of one, each by the passage that has the line."""
         for name in names.paths:
             path = self._within(name)
@@ -72,7 +72,7 @@ class Exact:
                 found = history_store.files_stemmed(self._tx, self._repository.id, path, MOST_OF_KIND)
             yield from self._shown(found, name)
 
-    def shortened(self, names: Names) -> Iterator[Match]:
+    def shortened(self, names: QueryNames) -> Iterator[Match]:
         """Files without their extension, modules as code names them, and what is in a directory."""
         for name in names.paths:
             if not name.whole or name.text.isupper():
@@ -92,7 +92,7 @@ class Exact:
         for file in files:
             yield self._passage(file.path, name.line or 1, _similarity(name)) or self._bare(file, name)
 
-    def symbols(self, names: Names) -> Iterator[Match]:
+    def symbols(self, names: QueryNames) -> Iterator[Match]:
         """The passages that define a symbol."""
         for name in names.symbols:
             for symbol in self._definitions(name)[: MOST_OF_KIND if name.whole else MOST_AMONG_OTHERS]:
@@ -102,7 +102,7 @@ class Exact:
                     match.facts.update(facts | ({"container": symbol.container} if symbol.container else {}))
                     yield match
 
-    def tags(self, names: Names) -> Iterator[Match]:
+    def tags(self, names: QueryNames) -> Iterator[Match]:
         """The tags and releases of a name, with or without a leading `v`."""
         wanted = {spelling: name for name in names.tags for spelling in _tag_spellings(name.text)}
         if not wanted:
@@ -117,7 +117,7 @@ class Exact:
                 entry = tag_entry(self._repository, tag, 0)
                 yield match_of(self._repository, entry, _similarity(wanted[tag.name]), exact=True)
 
-    def _definitions(self, name: Symbol) -> list[FoundSymbol]:
+    def _definitions(self, name: NamedSymbol) -> list[FoundSymbol]:
         found = history_store.symbols(self._tx, self._repository.id, name.spellings, MOST_DEFINITIONS)
         if name.strict:
             found = [symbol for symbol in found if symbol.name == name.text]
@@ -154,7 +154,7 @@ class Exact:
         )
 
 
-def _similarity(name: Name | Numbered) -> float:
+def _similarity(name: Name | ItemNumber) -> float:
     return 1.0 if name.whole else NAMED
 
 

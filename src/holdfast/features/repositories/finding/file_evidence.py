@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from holdfast.engines.git.model import Commit
 from holdfast.engines.search import Hit
-from holdfast.features.repositories.finding.file_ranking import Evidence, Past
+from holdfast.features.repositories.finding.file_ranking import FileEvidence, Past
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import COMMIT, FILE, Match, Repository
@@ -21,7 +21,7 @@ def gathered(
     passages: Sequence[Hit],
     past: Sequence[Hit],
     named: Sequence[Match],
-) -> Evidence:
+) -> FileEvidence:
     """What speaks for the files of one repository, of hits that may be of several."""
     current = history_store.blobs(tx, repository.id).keys()
     recent = history_store.page_commits(tx, repository.id, limit=RECENT_COMMITS)
@@ -37,7 +37,7 @@ def gathered(
         if item is not None and item.commit not in scores:
             paths = _now_called(item.files, current, renamed)
             alike.append(Past(f"pr:{number}", paths, max(1, len(item.files)), item.merged_at or item.created_at, score))
-    return Evidence(
+    return FileEvidence(
         now=now,
         passages=[(_name(repository, hit), hit.score) for hit in passages if _is(repository, hit, FILE)],
         alike=sorted(alike, key=lambda each: -each.score),

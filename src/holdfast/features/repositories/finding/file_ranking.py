@@ -8,7 +8,7 @@ DAY_MILLIS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FileWeights:
     """The weights; docs/search.md tells how they were chosen and checked.
 
     Words in paths, what changed together, and names alike (`x.py`, `test_x.py`) were tried as further parts: passages
@@ -31,7 +31,7 @@ class Recipe:
     """Work that changed more files is a sweep, and tells nothing of where people are at work."""
 
 
-RECIPE = Recipe()
+RECIPE = FileWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class FileEvidence:
     """What speaks for the files of one repository."""
 
     now: int
@@ -72,7 +72,7 @@ class RankedFile:
     past: tuple[str, ...]
 
 
-def rank_files(evidence: Evidence, limit: int, recipe: Recipe = RECIPE) -> list[RankedFile]:
+def rank_files(evidence: FileEvidence, limit: int, recipe: FileWeights = RECIPE) -> list[RankedFile]:
     """The likeliest files, best first."""
     parts = {
         "passages": _weighed(_by_passages(evidence.passages, recipe), recipe.passages),
@@ -98,7 +98,7 @@ def rank_files(evidence: Evidence, limit: int, recipe: Recipe = RECIPE) -> list[
     ]
 
 
-def _by_passages(passages: Sequence[tuple[str, float]], recipe: Recipe) -> dict[str, float]:
+def _by_passages(passages: Sequence[tuple[str, float]], recipe: FileWeights) -> dict[str, float]:
     """The best passage of each file, and a little for each further one."""
     found: defaultdict[str, float] = defaultdict(float)
     often: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def _by_passages(passages: Sequence[tuple[str, float]], recipe: Recipe) -> dict[
     return found
 
 
-def _by_past(evidence: Evidence, recipe: Recipe) -> dict[str, float]:
+def _by_past(evidence: FileEvidence, recipe: FileWeights) -> dict[str, float]:
     """What alike work changed."""
     found: defaultdict[str, float] = defaultdict(float)
     for past in evidence.alike:
@@ -119,7 +119,7 @@ def _by_past(evidence: Evidence, recipe: Recipe) -> dict[str, float]:
     return found
 
 
-def _by_activity(recent: Sequence[Past], recipe: Recipe) -> dict[str, float]:
+def _by_activity(recent: Sequence[Past], recipe: FileWeights) -> dict[str, float]:
     """Where people are at work."""
     found: defaultdict[str, float] = defaultdict(float)
     for commits_since, past in enumerate(recent):

@@ -48,7 +48,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered(Name):
+class ItemNumber(Name):
     """The number of an item, with the kinds that were meant."""
 
     kinds: tuple[ItemKind, ...] = _ANY
@@ -62,7 +62,7 @@ class Path(Name):
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol(Name):
+class NamedSymbol(Name):
     """What code defines. A plain word in a sentence is one only where it is written exactly so."""
 
     container: str = ""
@@ -83,27 +83,27 @@ class Symbol(Name):
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class QueryNames:
     """Everything a query names."""
 
     hashes: tuple[Name, ...] = ()
-    numbers: tuple[Numbered, ...] = ()
+    numbers: tuple[ItemNumber, ...] = ()
     paths: tuple[Path, ...] = ()
-    symbols: tuple[Symbol, ...] = ()
+    symbols: tuple[NamedSymbol, ...] = ()
     tags: tuple[Name, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.hashes or self.numbers or self.paths or self.symbols or self.tags)
 
 
-def names_in(query: str) -> Names:
+def names_in(query: str) -> QueryNames:
     """Read what a query names. Whether there is such a thing is for the store to say."""
     # Nothing that a store keeps has NUL in it, and PostgreSQL takes none in a parameter.
     query = query.replace("\0", " ")
     tokens = [token for token in map(_bare, query.split()) if token]
     telling = [token for token in tokens if token.lower() not in _FILLERS] or tokens
     alone = len(telling) == 1
-    return Names(
+    return QueryNames(
         hashes=tuple(Name(match.group().lower(), alone) for match in list(_HASH.finditer(query))[:MOST_NAMES]),
         numbers=tuple(_numbers(query, alone))[:MOST_NAMES],
         paths=tuple(_paths(telling, alone))[:MOST_NAMES],
@@ -118,7 +118,7 @@ def _bare(token: str) -> str:
     return bare.strip(_EDGES) if len(bare) <= LONGEST_NAME else ""
 
 
-def _numbers(query: str, alone: bool) -> list[Numbered]:
+def _numbers(query: str, alone: bool) -> list[ItemNumber]:
     found = {}
     for match in [*_NUMBER.finditer(query), *_URL_NUMBER.finditer(query)]:
         groups = match.groupdict()
@@ -129,7 +129,7 @@ def _numbers(query: str, alone: bool) -> list[Numbered]:
             kinds = _ISSUES
         else:
             kinds = ("discussion",) if kind.startswith("discussion") else _ANY
-        found[number] = Numbered(number, alone or match.group().strip() == query.strip(), kinds)
+        found[number] = ItemNumber(number, alone or match.group().strip() == query.strip(), kinds)
     return list(found.values())
 
 
@@ -151,9 +151,9 @@ def _is_code(name: str) -> bool:
     return "_" in name.strip("_") or _HUMPS.search(name) is not None
 
 
-def _symbols(query: str, tokens: list[str], telling: list[str]) -> list[Symbol]:
+def _symbols(query: str, tokens: list[str], telling: list[str]) -> list[NamedSymbol]:
     alone = len(telling) == 1
-    found: dict[tuple[str, str], Symbol] = {}
+    found: dict[tuple[str, str], NamedSymbol] = {}
     for token in telling:
         if not _SYMBOL.fullmatch(token):
             continue
@@ -161,11 +161,11 @@ def _symbols(query: str, tokens: list[str], telling: list[str]) -> list[Symbol]:
         container = around[-1] if around else ""
         as_code = _is_code(name) or around or f"{token}(" in query or f"`{token}" in query
         if alone or as_code:
-            found[container, name] = Symbol(name, alone, container)
+            found[container, name] = NamedSymbol(name, alone, container)
         elif name[0].isupper() and len(name) > 3 and token != tokens[0]:
-            found[container, name] = Symbol(name, False, container, strict=True)
+            found[container, name] = NamedSymbol(name, False, container, strict=True)
     if not found and 2 <= len(telling) <= 4 and all(token.isalpha() for token in telling):
         # "retry policy" may be RetryPolicy or retry_policy.
         name = "_".join(token.lower() for token in telling)
-        found["", name] = Symbol(name, False)
+        found["", name] = NamedSymbol(name, False)
     return list(found.values())

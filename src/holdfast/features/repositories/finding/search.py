@@ -13,7 +13,7 @@ from holdfast.features.repositories.finding import exact
 from holdfast.features.repositories.finding.file_evidence import gathered
 from holdfast.features.repositories.finding.file_ranking import rank_files
 from holdfast.features.repositories.finding.matches import FileMatch, hit_of, match_of
-from holdfast.features.repositories.finding.names import Names, names_in
+from holdfast.features.repositories.finding.names import QueryNames, names_in
 from holdfast.features.repositories.model import COMMIT, ENTRY_TYPES, FILE, Match, Repository
 from holdfast.features.repositories.service import Repositories
 from holdfast.storage.database import Database, Tx
@@ -111,7 +111,7 @@ class RepositoryFinding:
         return [hit for found in await asyncio.gather(*map(self._search.search, queries)) for hit in found]
 
     async def _named(
-        self, repositories: Sequence[Repository], names: Names, types: frozenset[str] | None
+        self, repositories: Sequence[Repository], names: QueryNames, types: frozenset[str] | None
     ) -> list[Match]:
         if not names:
             return []

@@ -6,9 +6,9 @@ from typing import TypeVar
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.core.principal import Principal
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import BlameLine, Commit, Excerpt, GitFailed, Shown, TreeEntry
+from holdfast.engines.git.model import BlameLine, Commit, Excerpt, GitFailed, ShownCommit, TreeEntry
 from holdfast.engines.git.transport.address import Location
-from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.access import RepositoryTokens
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.model import Repository
 from holdfast.features.repositories.service import Repositories
@@ -31,7 +31,9 @@ class NotReadYet(Conflict):
 class LiveFiles:
     """Trees, files, logs, blame and patches, read from git itself at the head that was synced last."""
 
-    def __init__(self, database: Database, repositories: Repositories, git: GitEngine, access: Access) -> None:
+    def __init__(
+        self, database: Database, repositories: Repositories, git: GitEngine, access: RepositoryTokens
+    ) -> None:
         self._database = database
         self._repositories = repositories
         self._git = git
@@ -80,7 +82,7 @@ class LiveFiles:
             lambda at: self._git.blame(repository.id, at, repository.head, path.strip("/"), start_line, end_line),
         )
 
-    async def show(self, principal: Principal, slug: str, sha_prefix: str) -> Shown:
+    async def show(self, principal: Principal, slug: str, sha_prefix: str) -> ShownCommit:
         """A commit of the branch that is followed, with its patch."""
 
         def work(tx: Tx) -> tuple[Repository, list[Commit]]:

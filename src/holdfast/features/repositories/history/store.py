@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from holdfast.engines.git.model import Change, Commit, File, Tag
+from holdfast.engines.git.model import Commit, File, FileChange, Tag
 from holdfast.features.repositories.model import FoundSymbol, KnownFile
 from holdfast.storage.database import Row, Tx
 
@@ -314,12 +314,12 @@ def _commit(row: Row) -> Commit:
         committed_at=row["committed_at"],
         subject=row["subject"],
         body=row["body"],
-        changes=tuple(Change(*change) for change in orjson.loads(row["changes"])),
+        changes=tuple(FileChange(*change) for change in orjson.loads(row["changes"])),
         more_changes=row["more_changes"],
     )
 
 
-def _changes_json(changes: Sequence[Change]) -> str:
+def _changes_json(changes: Sequence[FileChange]) -> str:
     rows = [[each.status, each.path, each.old_path, each.insertions, each.deletions] for each in changes]
     return orjson.dumps(rows).decode().replace("\\u0000", "")
 

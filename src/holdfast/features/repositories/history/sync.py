@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import File, GitFailed, Head, Progress
+from holdfast.engines.git.model import BranchHead, File, GitFailed, Progress
 from holdfast.engines.git.transport.address import Location
 from holdfast.engines.jobs import Job, JobEngine, JobFailed, JobRun
 from holdfast.engines.jobs.model import LeaseLost
 from holdfast.engines.search import SearchEngine
 from holdfast.features.repositories import store
-from holdfast.features.repositories.access import Access
+from holdfast.features.repositories.access import RepositoryTokens
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.history.keeping import Keeping, RepositoryGone
 from holdfast.features.repositories.history.prefetch import ahead
@@ -71,7 +71,7 @@ class RepositorySync:
         search: SearchEngine,
         jobs: JobEngine,
         git: GitEngine,
-        access: Access,
+        access: RepositoryTokens,
         clock: Clock,
         *,
         items: HostItems | None = None,
@@ -159,7 +159,7 @@ class RepositorySync:
     async def _fetching(self, run: JobRun, progress: Progress) -> None:
         await run.progress(progress.done, progress.total, progress.message)
 
-    async def _read_history(self, visit: _Visit, head: Head) -> None:
+    async def _read_history(self, visit: _Visit, head: BranchHead) -> None:
         repository = visit.repository
         known_head = "" if visit.compares else repository.head
         changes = self._git.history(
@@ -180,7 +180,7 @@ class RepositorySync:
     async def _shas(self, repository_id: str) -> Sequence[str]:
         return await self._database.read(lambda tx: history_store.shas(tx, repository_id))
 
-    async def _read_files(self, visit: _Visit, head: Head) -> None:
+    async def _read_files(self, visit: _Visit, head: BranchHead) -> None:
         known = await self._database.read(lambda tx: history_store.blobs(tx, visit.repository.id))
         changes = self._git.snapshot(visit.repository.id, visit.location, head, known)
         done, total = 0, None
@@ -224,7 +224,9 @@ class RepositorySync:
         except HoldfastError as problem:
             return 0, f"The history is up to date, but {visit.repository.host} did not tell the rest: {problem.message}"
 
-    def _complete(self, tx: Tx, visit: _Visit, head: Head, trouble: str | None, *, others: bool) -> dict[str, Any]:
+    def _complete(
+        self, tx: Tx, visit: _Visit, head: BranchHead, trouble: str | None, *, others: bool
+    ) -> dict[str, Any]:
         repository = visit.keeping.hold(tx)
         sync = store.find_sync(tx, _sync_id(visit.run.job))
         read = sync is not None and bool(

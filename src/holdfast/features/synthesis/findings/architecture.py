@@ -5,13 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.features.synthesis.findings.page import Page
-from holdfast.features.synthesis.model import Citation, Draft, in_file
+from holdfast.features.synthesis.findings.page import DerivedPage
+from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_file
 from holdfast.features.synthesis.sources.components import is_code
 from holdfast.features.synthesis.sources.facts import Facts, is_readme
-from holdfast.features.synthesis.sources.quoting import Block, blocks, first_sentence, shortened
+from holdfast.features.synthesis.sources.quoting import DocumentBlock, blocks, first_sentence, shortened
 
-Cited = tuple[Citation, str]
+Cited = tuple[FindingOrigin, str]
 _HOW = re.compile(
     r"\b(?:install|installation|build|building|test|tests|testing|develop|development|getting started|quick ?start|"
     r"usage|run|running|set ?up|contributing)\b",
@@ -41,11 +41,11 @@ _MOST_DIRECTORIES = 20
 _MOST_DEPENDENCIES = 15
 
 
-def architecture(facts: Facts) -> Draft | None:
+def architecture(facts: Facts) -> FindingDraft | None:
     """The page; None for a repository without a file."""
     if not facts.files:
         return None
-    page = Page(facts.repository, "architecture")
+    page = DerivedPage(facts.repository, "architecture")
     _what(page, facts)
     _languages(page, facts)
     _layout(page, facts)
@@ -55,7 +55,7 @@ def architecture(facts: Facts) -> Draft | None:
     return page.draft()
 
 
-def _what(page: Page, facts: Facts) -> None:
+def _what(page: DerivedPage, facts: Facts) -> None:
     said = [*_opening(facts)]
     for manifest in facts.manifests:
         if manifest.description and not manifest.directory:
@@ -89,7 +89,7 @@ def _opening(facts: Facts) -> Iterator[tuple[str, Cited]]:
             return
 
 
-def _languages(page: Page, facts: Facts) -> None:
+def _languages(page: DerivedPage, facts: Facts) -> None:
     lines: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
     for file in facts.files:
@@ -107,7 +107,7 @@ def _languages(page: Page, facts: Facts) -> None:
     page.table(("language", "files", "lines", "share"), rows)
 
 
-def _layout(page: Page, facts: Facts) -> None:
+def _layout(page: DerivedPage, facts: Facts) -> None:
     sizes: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
     for file in facts.files:
@@ -179,7 +179,7 @@ def _first_below(facts: Facts, directory: str) -> list[str]:
     return [file.path for file in facts.files if file.path.startswith(f"{directory}/")][:1]
 
 
-def _starts(page: Page, facts: Facts) -> None:
+def _starts(page: DerivedPage, facts: Facts) -> None:
     found: list[tuple[str, Cited]] = []
     for manifest in facts.manifests:
         for entry in manifest.entry_points:
@@ -204,7 +204,7 @@ def _starts(page: Page, facts: Facts) -> None:
             page.point(text, cited)
 
 
-def _dependencies(page: Page, facts: Facts) -> None:
+def _dependencies(page: DerivedPage, facts: Facts) -> None:
     used = {name.lower().replace("-", "_"): count for name, count in facts.dependencies.external.items()}
     found = []
     for manifest in facts.manifests:
@@ -220,7 +220,7 @@ def _dependencies(page: Page, facts: Facts) -> None:
         page.point(f"`{name}` ({manifest.ecosystem}{often})", (in_file(manifest.path, line), name))
 
 
-def _how(page: Page, facts: Facts) -> None:
+def _how(page: DerivedPage, facts: Facts) -> None:
     found: list[tuple[str, Cited]] = [*_told_how(facts), *_targets(facts)]
     for manifest in facts.manifests:
         for command in manifest.commands:
@@ -267,5 +267,5 @@ def _targets(facts: Facts) -> Iterator[tuple[str, Cited]]:
                 yield f"`make {target[1]}`", (in_file(path, number), line)
 
 
-def _cite(path: str, block: Block) -> Cited:
+def _cite(path: str, block: DocumentBlock) -> Cited:
     return in_file(path, block.start_line, block.end_line), block.text

@@ -5,8 +5,8 @@ from collections import defaultdict
 
 from holdfast.features.repositories.model import FoundSymbol
 from holdfast.features.synthesis.findings.architecture import purpose
-from holdfast.features.synthesis.findings.page import Page
-from holdfast.features.synthesis.model import Draft, in_file
+from holdfast.features.synthesis.findings.page import DerivedPage
+from holdfast.features.synthesis.model import FindingDraft, in_file
 from holdfast.features.synthesis.sources.components import ROOT, Component
 from holdfast.features.synthesis.sources.facts import Facts
 
@@ -18,12 +18,12 @@ _VALUES = ("variable", "constant", "value", "field", "property", "import")
 _NAMES = ("class", "interface", "struct", "trait", "enum", "type")
 
 
-def component_map(facts: Facts) -> Draft | None:
+def component_map(facts: Facts) -> FindingDraft | None:
     """The page; None where there are no two components."""
     shown = facts.components.all[:_SHOWN]
     if len(shown) < 2:
         return None
-    page = Page(facts.repository, "components")
+    page = DerivedPage(facts.repository, "components")
     _graph(page, facts, shown)
     symbols = _main_symbols(facts)
     page.head("Components")
@@ -34,7 +34,7 @@ def component_map(facts: Facts) -> Draft | None:
     return page.draft()
 
 
-def _graph(page: Page, facts: Facts, shown: list[Component]) -> None:
+def _graph(page: DerivedPage, facts: Facts, shown: list[Component]) -> None:
     names = {component.path: f"c{number}" for number, component in enumerate(shown)}
     lines = ["graph LR"]
     lines += [f'  {names[each.path]}["{_label(each.path)}"]' for each in shown]
@@ -51,7 +51,7 @@ def _label(path: str) -> str:
     return re.sub(r'["\[\]{}<>|]', "", "top level" if path == ROOT else path)
 
 
-def _describe(page: Page, facts: Facts, component: Component, symbols: list[FoundSymbol]) -> None:
+def _describe(page: DerivedPage, facts: Facts, component: Component, symbols: list[FoundSymbol]) -> None:
     path = component.path
     said, cited = purpose(facts, "" if path == ROOT else path) if path != ROOT else ("files at the top level", [])
     languages = f", {', '.join(component.languages)}" if component.languages else ""
@@ -77,7 +77,7 @@ def _main_symbols(facts: Facts) -> dict[str, list[FoundSymbol]]:
     return found
 
 
-def _imports(page: Page, facts: Facts, shown: list[Component]) -> None:
+def _imports(page: DerivedPage, facts: Facts, shown: list[Component]) -> None:
     known = {component.path for component in shown}
     arrows = sorted(facts.dependencies.between.items(), key=lambda arrow: (-arrow[1], arrow[0]))
     arrows = [arrow for arrow in arrows if set(arrow[0]) <= known]
@@ -90,7 +90,7 @@ def _imports(page: Page, facts: Facts, shown: list[Component]) -> None:
         page.point(f"`{_label(start)}` → `{_label(end)}` in {count} {noun}", (in_file(example), f"{start} {end}"))
 
 
-def _together(page: Page, facts: Facts, shown: list[Component]) -> None:
+def _together(page: DerivedPage, facts: Facts, shown: list[Component]) -> None:
     """Components that change in the same commits more often than chance would have it."""
     known = {component.path for component in shown}
     found = []

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from holdfast.features.intelligence.model import Status
 from holdfast.features.repositories.model import Item, Repository
-from holdfast.features.synthesis.model import Citation, Draft, in_commit, in_file
+from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_commit, in_file
 from holdfast.features.synthesis.sources import cues
 from holdfast.features.synthesis.sources.adr import Adr
-from holdfast.features.synthesis.sources.history import Candidate, History
+from holdfast.features.synthesis.sources.history import DecisionCandidate, History
 from holdfast.features.synthesis.sources.quoting import is_fit, shortened
 
 MOST = 60
@@ -47,7 +47,7 @@ def told(item: Item) -> Told | None:
 
 def decisions(
     repository: Repository, history: History, records: Sequence[Adr], items: Iterable[Told], kept: Collection[str]
-) -> list[Draft]:
+) -> list[FindingDraft]:
     """The decisions as they would be written. `kept` are the keys of those that are on record already."""
     drafts = [*_records(repository, history, records)]
     absorbed = {sha for record in records for sha in _shas_of(history, record)}
@@ -73,7 +73,7 @@ def commits_on_record(kept: Iterable[str]) -> set[str]:
     return {key.removeprefix("commit:") for key in kept if key.startswith("commit:")}
 
 
-def _records(repository: Repository, history: History, records: Sequence[Adr]) -> Iterable[Draft]:
+def _records(repository: Repository, history: History, records: Sequence[Adr]) -> Iterable[FindingDraft]:
     by_number = {record.number: record for record in records if record.number is not None}
     for record in records:
         known = history.files.get(record.path)
@@ -82,7 +82,7 @@ def _records(repository: Repository, history: History, records: Sequence[Adr]) -
         parts = [f"**Context.** {record.context}"] if record.context else []
         parts += [f"**Decision.** {record.decision}"] if record.decision else []
         successor = by_number.get(record.superseded_by) if record.superseded_by is not None else None
-        draft = Draft(
+        draft = FindingDraft(
             kind="decision",
             key=f"adr:{record.path}",
             title=record.title,
@@ -103,17 +103,17 @@ def _shas_of(history: History, record: Adr) -> list[str]:
     return [known.added] if known is not None and known.added else []
 
 
-def _from_commit(repository: Repository, candidate: Candidate) -> Draft:
+def _from_commit(repository: Repository, candidate: DecisionCandidate) -> FindingDraft:
     citations = [in_commit(candidate.sha)]
     if candidate.pull is not None:
-        citations.append(Citation("pull_request", candidate.pull))
+        citations.append(FindingOrigin("pull_request", candidate.pull))
     said = [f"> {quote}" for quote in candidate.telling.quotes]
     if candidate.reverts:
         said = [f"> {candidate.reason}"] if candidate.reason else ["The commit gives no reason."]
         named = candidate.reverts
         if all(letter in "0123456789abcdef" for letter in named) and len(named) >= 7:
             citations.append(in_commit(named))
-    return Draft(
+    return FindingDraft(
         kind="decision",
         key=f"commit:{candidate.sha}",
         title=candidate.telling.title,
@@ -124,14 +124,14 @@ def _from_commit(repository: Repository, candidate: Candidate) -> Draft:
     )
 
 
-def _from_item(repository: Repository, each: Told, history: History) -> Draft:
+def _from_item(repository: Repository, each: Told, history: History) -> FindingDraft:
     item = each.item
-    citations = [Citation(item.kind, item.number)]
+    citations = [FindingOrigin(item.kind, item.number)]
     if item.commit:
         citations.append(in_commit(item.commit))
     said = "\n".join(f"> {quote}" for quote in each.telling.quotes)
     by = f"Told by {item.author}." if item.author else ""
-    return Draft(
+    return FindingDraft(
         kind="decision",
         key=each.key,
         title=each.telling.title,
@@ -143,22 +143,22 @@ def _from_item(repository: Repository, each: Told, history: History) -> Draft:
     )
 
 
-def _signed(repository: Repository, text: str, citations: Sequence[Citation], by: str = "") -> str:
+def _signed(repository: Repository, text: str, citations: Sequence[FindingOrigin], by: str = "") -> str:
     """The text, who decided, and where it is from: derived things say so themselves."""
     labels = ", ".join(citation.label for citation in citations)
     note = f"Derived by Holdfast from the history of {repository.slug}: {labels}."
     return "\n\n".join(part for part in (text, f"{by} {note}".strip()) if part)
 
 
-def _unlike(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _unlike(candidates: Sequence[DecisionCandidate]) -> list[DecisionCandidate]:
     """Each choice once: a commit that was picked onto a branch again says the same."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, DecisionCandidate] = {}
     for candidate in sorted(candidates, key=lambda each: (each.at, each.sha)):
         found.setdefault(shortened(candidate.telling.title.lower(), 120), candidate)
     return sorted(found.values(), key=lambda each: each.order, reverse=True)
 
 
-def _taken_back(history: History, candidates: Sequence[Candidate]) -> dict[str, str]:
+def _taken_back(history: History, candidates: Sequence[DecisionCandidate]) -> dict[str, str]:
     """Key of a decision → key of the revert that took it back; a revert that was taken back itself counts no more."""
     known = {candidate.sha for candidate in candidates}
     by: dict[str, str] = {}
@@ -170,11 +170,11 @@ def _taken_back(history: History, candidates: Sequence[Candidate]) -> dict[str, 
     return {f"commit:{sha}": f"commit:{revert}" for sha, revert in by.items() if by.get(revert) is None}
 
 
-def _with_successor(draft: Draft, takes_back: Mapping[str, str]) -> Draft:
+def _with_successor(draft: FindingDraft, takes_back: Mapping[str, str]) -> FindingDraft:
     successor = takes_back.get(draft.key)
     if successor is None:
         return draft
-    return Draft(
+    return FindingDraft(
         draft.kind,
         draft.key,
         draft.title,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from holdfast.features.synthesis.findings.page import Page
-from holdfast.features.synthesis.model import Citation, Draft, in_file
+from holdfast.features.synthesis.findings.page import DerivedPage
+from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_file
 from holdfast.features.synthesis.sources.facts import Facts
-from holdfast.features.synthesis.sources.quoting import Block, blocks, first_sentence, is_fit, plain
+from holdfast.features.synthesis.sources.quoting import DocumentBlock, blocks, first_sentence, is_fit, plain
 
 MOST = 40
 _DOCUMENT = re.compile(r"\.(?:md|markdown|rst|txt|adoc)$|(?:^|/)readme$", re.IGNORECASE)
@@ -41,11 +41,11 @@ class Meaning:
 
     term: str
     text: str
-    citation: Citation
+    citation: FindingOrigin
     score: float
 
 
-def glossary(facts: Facts) -> Draft | None:
+def glossary(facts: Facts) -> FindingDraft | None:
     """The page; None where nothing is explained."""
     used = _words_in_names(facts)
     best: dict[str, Meaning] = {}
@@ -56,7 +56,7 @@ def glossary(facts: Facts) -> Draft | None:
     if not best:
         return None
     shown = sorted(best.values(), key=lambda each: (-each.score, each.term.lower()))[:MOST]
-    page = Page(facts.repository, "glossary")
+    page = DerivedPage(facts.repository, "glossary")
     page.head("Terms")
     for each in sorted(shown, key=lambda each: each.term.lower()):
         page.point(f"**{each.term}**: {each.text}", (each.citation, each.text))
@@ -91,12 +91,12 @@ def _in_document(path: str, lines: Sequence[str], used: Counter[str]) -> Iterato
             yield _meaning(said[1], first_sentence(block.text), path, block, 3.0 + bonus, used)
 
 
-def _meaning(term: str, text: str, path: str, block: Block, score: float, used: Counter[str]) -> Meaning:
+def _meaning(term: str, text: str, path: str, block: DocumentBlock, score: float, used: Counter[str]) -> Meaning:
     name = _DETERMINER.sub("", term.strip(" `'\""))
     return Meaning(name, text, in_file(path, block.start_line, block.end_line), score + _weight(name, used))
 
 
-def _acronyms(path: str, block: Block) -> Iterator[Meaning]:
+def _acronyms(path: str, block: DocumentBlock) -> Iterator[Meaning]:
     pairs = [(short, words) for words, short in _EXPANDED.findall(block.text)]
     pairs += _ACRONYM.findall(block.text)
     for short, words in pairs:

@@ -1,7 +1,7 @@
 """Owns the hot spots: files that change often and are large, where mistakes are likely and costly."""
 
-from holdfast.features.synthesis.findings.page import Page
-from holdfast.features.synthesis.model import Draft, in_commit, in_file
+from holdfast.features.synthesis.findings.page import DerivedPage
+from holdfast.features.synthesis.model import FindingDraft, in_commit, in_file
 from holdfast.features.synthesis.sources.components import is_code
 from holdfast.features.synthesis.sources.facts import Facts
 
@@ -9,7 +9,7 @@ MOST = 20
 _LEAST_COMMITS = 2
 
 
-def hot_spots(facts: Facts) -> Draft | None:
+def hot_spots(facts: Facts) -> FindingDraft | None:
     """The page; None while nothing changed twice."""
     found = []
     for file in facts.files:
@@ -20,7 +20,7 @@ def hot_spots(facts: Facts) -> Draft | None:
         return None
     found.sort(key=lambda spot: (-spot[0], spot[1].path))
     top = found[0][0] or 1.0
-    page = Page(facts.repository, "hot_spots")
+    page = DerivedPage(facts.repository, "hot_spots")
     page.head("Where changes gather")
     page.say(
         "Churn is the number of commits, a recent one counting 1 and one of half a year ago ½; "

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from holdfast.engines.git.model import Tag
 from holdfast.features.repositories.model import Item, Repository
-from holdfast.features.synthesis.model import Citation, Draft, in_commit
-from holdfast.features.synthesis.sources.history import Span
+from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_commit
+from holdfast.features.synthesis.sources.history import TagSpan
 from holdfast.features.synthesis.sources.quoting import is_fit, plain, shortened
 
 MANY = 60
@@ -19,13 +19,13 @@ _VERSION = re.compile(r"^(?:[A-Za-z][\w./-]*?)?v?(\d+)\.(\d+)(?:\.(\d+))?$")
 class Since:
     """What changed since the tag before, and which that is."""
 
-    span: Span
+    span: TagSpan
     tag: str
 
 
 def milestones(
     repository: Repository, tags: Sequence[Tag], since: Mapping[str, Since], releases: Mapping[str, Item]
-) -> list[Draft]:
+) -> list[FindingDraft]:
     """The milestones as they would be written; `since` tells by tag what changed."""
     drafts = [_milestone(repository, tag, since.get(tag.name), releases.get(tag.name)) for tag in chosen(tags)]
     known = {tag.name for tag in tags}
@@ -38,7 +38,7 @@ def boundaries(tags: Sequence[Tag], on_branch: Mapping[str, int]) -> list[tuple[
     return sorted((on_branch[tag.sha], tag.name) for tag in chosen(tags) if tag.sha in on_branch)
 
 
-def changes_since(ends: Sequence[tuple[int, str]], spans: Sequence[Span]) -> dict[str, Since]:
+def changes_since(ends: Sequence[tuple[int, str]], spans: Sequence[TagSpan]) -> dict[str, Since]:
     """By tag what changed since the tag before."""
     names = ["", *(name for _, name in ends)]
     return {name: Since(spans[number], names[number]) for number, (_, name) in enumerate(ends)}
@@ -53,17 +53,17 @@ def chosen(tags: Sequence[Tag]) -> list[Tag]:
     return (versions or ordered)[-MANY:]
 
 
-def _milestone(repository: Repository, tag: Tag, since: Since | None, release: Item | None) -> Draft:
-    citations = [in_commit(tag.sha), Citation("tag", tag.name)]
+def _milestone(repository: Repository, tag: Tag, since: Since | None, release: Item | None) -> FindingDraft:
+    citations = [in_commit(tag.sha), FindingOrigin("tag", tag.name)]
     parts = []
     if release is not None:
-        citations.append(Citation("release", release.number))
+        citations.append(FindingOrigin("release", release.number))
         parts.append(_notes(release))
     elif tag.message:
         parts.append(shortened(plain(tag.message), 600))
     if since is not None and since.span.commits:
         parts.append(_changes(since.span, since.tag, citations))
-    return Draft(
+    return FindingDraft(
         kind="milestone",
         key=f"tag:{tag.name}",
         title=shortened(f"{repository.name} {tag.name}", 200),
@@ -73,11 +73,11 @@ def _milestone(repository: Repository, tag: Tag, since: Since | None, release: I
     )
 
 
-def _released(repository: Repository, item: Item) -> Draft:
-    citations = [Citation("release", item.number)]
+def _released(repository: Repository, item: Item) -> FindingDraft:
+    citations = [FindingOrigin("release", item.number)]
     if item.commit:
         citations.append(in_commit(item.commit))
-    return Draft(
+    return FindingDraft(
         kind="milestone",
         key=f"tag:{item.number}",
         title=shortened(f"{repository.name} {item.number}", 200),
@@ -92,7 +92,7 @@ def _notes(release: Item) -> str:
     return shortened(": ".join(part for part in (name, plain(release.body)) if part), 900)
 
 
-def _changes(span: Span, before: str, citations: list[Citation]) -> str:
+def _changes(span: TagSpan, before: str, citations: list[FindingOrigin]) -> str:
     """How much changed since the tag before, and the most telling commits."""
     commits = f"{span.commits:,} {'commit' if span.commits == 1 else 'commits'}"
     people = f"{len(span.people):,} {'person' if len(span.people) == 1 else 'people'}"
@@ -105,7 +105,7 @@ def _changes(span: Span, before: str, citations: list[Citation]) -> str:
     return "\n".join(lines)
 
 
-def _signed(repository: Repository, parts: Sequence[str], citations: Sequence[Citation]) -> str:
+def _signed(repository: Repository, parts: Sequence[str], citations: Sequence[FindingOrigin]) -> str:
     labels = ", ".join(citation.label for citation in citations[:3])
     note = f"Derived by Holdfast from the tags of {repository.slug}: {labels}."
     return "\n\n".join(part for part in (*parts, note) if part)

@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from holdfast.features.synthesis.findings.page import Page
-from holdfast.features.synthesis.model import Draft, in_file
+from holdfast.features.synthesis.findings.page import DerivedPage
+from holdfast.features.synthesis.model import FindingDraft, in_file
 from holdfast.features.synthesis.sources.codeowners import CodeOwners, Rule
 from holdfast.features.synthesis.sources.components import ROOT
 from holdfast.features.synthesis.sources.facts import Facts
@@ -14,12 +14,12 @@ _SHOWN = 20
 _PEOPLE = 3
 
 
-def owners(facts: Facts) -> Draft | None:
+def owners(facts: Facts) -> FindingDraft | None:
     """The page; None where nobody is known."""
     people = {path: shares for path, shares in facts.history.people.items() if shares}
     if not people and facts.code_owners is None:
         return None
-    page = Page(facts.repository, "owners")
+    page = DerivedPage(facts.repository, "owners")
     if people:
         _overall(page, merged(people))
         _by_component(page, facts, people)
@@ -39,7 +39,7 @@ def bus_factor(shares: Mapping[str, Share]) -> int:
     return len(weights)
 
 
-def _overall(page: Page, shares: Mapping[str, Share]) -> None:
+def _overall(page: DerivedPage, shares: Mapping[str, Share]) -> None:
     page.head("Who works on it")
     total = sum(share.weight for share in shares.values()) or 1.0
     page.say(
@@ -52,7 +52,7 @@ def _overall(page: Page, shares: Mapping[str, Share]) -> None:
     page.table(("person", "share", "lines changed"), rows)
 
 
-def _by_component(page: Page, facts: Facts, people: Mapping[str, Mapping[str, Share]]) -> None:
+def _by_component(page: DerivedPage, facts: Facts, people: Mapping[str, Mapping[str, Share]]) -> None:
     page.head("By component")
     rows = []
     for component in facts.components.all[:_SHOWN]:
@@ -73,7 +73,7 @@ def _by_component(page: Page, facts: Facts, people: Mapping[str, Mapping[str, Sh
     page.table(("component", "who did most", "bus factor"), rows)
 
 
-def _named(page: Page, facts: Facts, code_owners: CodeOwners) -> None:
+def _named(page: DerivedPage, facts: Facts, code_owners: CodeOwners) -> None:
     """What CODEOWNERS says of each component: the rules that speak for its files."""
     speaking: dict[str, Counter[Rule]] = defaultdict(Counter)
     nobody: Counter[str] = Counter()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from holdfast.features.repositories.model import Repository
-from holdfast.features.synthesis.model import PAGE, Citation, Draft, FindingKind
+from holdfast.features.synthesis.model import PAGE, FindingDraft, FindingKind, FindingOrigin
 from holdfast.features.synthesis.sources.quoting import is_fit, shortened
 
 MAX_SOURCES = 120
@@ -18,14 +18,14 @@ TITLES: dict[str, str] = {
 }
 
 
-class Page:
+class DerivedPage:
     """A page in the making."""
 
     def __init__(self, repository: Repository, kind: FindingKind) -> None:
         self._repository = repository
         self._kind = kind
         self._lines: list[str] = []
-        self._sources: dict[Citation, tuple[int, str]] = {}
+        self._sources: dict[FindingOrigin, tuple[int, str]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -35,13 +35,13 @@ class Page:
         """Begin a section."""
         self._lines += ["", f"## {title}", ""]
 
-    def say(self, text: str, *cited: tuple[Citation, str]) -> None:
+    def say(self, text: str, *cited: tuple[FindingOrigin, str]) -> None:
         """A statement with what supports it: each citation and the words found there."""
         marks = self.marks(cited)
         if is_fit(text) and (marks or not cited):
             self._lines.append(f"{text}{marks}")
 
-    def point(self, text: str, *cited: tuple[Citation, str]) -> None:
+    def point(self, text: str, *cited: tuple[FindingOrigin, str]) -> None:
         """The same as an item of a list."""
         self.say(f"- {text}", *cited)
 
@@ -61,17 +61,17 @@ class Page:
         """Something to be shown as it is."""
         self._lines += ["", f"```{language}", *lines, "```", ""]
 
-    def marks(self, cited: Iterable[tuple[Citation, str]]) -> str:
+    def marks(self, cited: Iterable[tuple[FindingOrigin, str]]) -> str:
         """The numbers of sources, as they follow a statement."""
         numbers = [number for citation, words in cited if (number := self._number(citation, words))]
         return "".join(f" [{number}]" for number in dict.fromkeys(numbers))
 
-    def draft(self) -> Draft:
+    def draft(self) -> FindingDraft:
         """The page as it would be written."""
         name = self._repository.name
         body = "\n".join([*self._lines, *self._listed()])
         note = f"*Derived by Holdfast from the repository {self._repository.slug}; {YOURS}"
-        return Draft(
+        return FindingDraft(
             kind=self._kind,
             key=PAGE,
             title=f"{TITLES[self._kind].format(name=name)} (derived)",
@@ -80,7 +80,7 @@ class Page:
             sources=tuple((citation.label, words) for citation, (_, words) in self._sources.items()),
         )
 
-    def _number(self, citation: Citation, words: str) -> int:
+    def _number(self, citation: FindingOrigin, words: str) -> int:
         known = self._sources.get(citation)
         if known is not None:
             return known[0]

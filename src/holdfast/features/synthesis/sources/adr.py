@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.core.clock import parse_time
 from holdfast.core.errors import Invalid
 from holdfast.features.intelligence.model import Status
-from holdfast.features.synthesis.sources.quoting import Block, blocks, plain, shortened
+from holdfast.features.synthesis.sources.quoting import DocumentBlock, blocks, plain, shortened
 
 _PLACE = re.compile(
     r"(?:^|/)(?:adrs?|decisions|decision-records|architecture[-_ ]decisions?|architecture-decision-records?)/"
@@ -102,29 +102,29 @@ def _front_matter(lines: Sequence[str]) -> tuple[Sequence[str], dict[str, str]]:
     return lines[end + 1 :], {name.strip().lower(): value.strip().strip("\"'") for name, _, value in pairs}
 
 
-def _sections(lines: Sequence[str], found: Sequence[Block]) -> dict[str, list[Block]]:
+def _sections(lines: Sequence[str], found: Sequence[DocumentBlock]) -> dict[str, list[DocumentBlock]]:
     """The blocks under each heading, or after a bold word that leads a paragraph."""
-    sections: dict[str, list[Block]] = {}
+    sections: dict[str, list[DocumentBlock]] = {}
     for block in found:
         if block.level or block.code:
             continue
         led = _LED.match(" ".join(line.strip() for line in lines[block.start_line - 1 : block.end_line]))
         if led is not None:
             name, text = led[1].strip().lower(), plain(led[2])
-            sections.setdefault(name, []).append(Block(text, block.start_line, block.end_line, name))
+            sections.setdefault(name, []).append(DocumentBlock(text, block.start_line, block.end_line, name))
         elif block.heading:
             sections.setdefault(block.heading.lower(), []).append(block)
     return sections
 
 
-def _named(sections: dict[str, list[Block]], name: str) -> list[Block]:
+def _named(sections: dict[str, list[DocumentBlock]], name: str) -> list[DocumentBlock]:
     exact = sections.get(name)
     if exact:
         return exact
     return next((found for title, found in sections.items() if title.startswith(name)), [])
 
 
-def _joined(sections: dict[str, list[Block]], *names: str) -> str:
+def _joined(sections: dict[str, list[DocumentBlock]], *names: str) -> str:
     for name in names:
         found = _named(sections, name)
         if found:
@@ -132,7 +132,7 @@ def _joined(sections: dict[str, list[Block]], *names: str) -> str:
     return ""
 
 
-def _alternatives(sections: dict[str, list[Block]]) -> tuple[str, ...]:
+def _alternatives(sections: dict[str, list[DocumentBlock]]) -> tuple[str, ...]:
     found = [
         block.text for name in ("considered options", "alternatives", "options") for block in _named(sections, name)
     ]

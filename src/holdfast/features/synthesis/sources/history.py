@@ -52,7 +52,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DecisionCandidate:
     """A commit that tells of a decision."""
 
     sha: str
@@ -70,7 +70,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Span:
+class TagSpan:
     """What lies between two tags."""
 
     commits: int = 0
@@ -96,7 +96,7 @@ class History:
         self.people: dict[str, dict[str, Share]] = defaultdict(dict)
         self.together: Counter[tuple[str, str]] = Counter()
         self.touched: Counter[str] = Counter()
-        self.spans: list[Span] = [Span() for _ in range(len(boundaries) + 1)]
+        self.spans: list[TagSpan] = [TagSpan() for _ in range(len(boundaries) + 1)]
         self.commits = 0
         self.reverts: dict[str, str] = {}
         self._names: dict[str, str] = {path: path for path in self.files}
@@ -105,11 +105,11 @@ class History:
         # Weights change once a month rather than with every commit, and so do the pages made of them.
         self._now = until // _MONTH * _MONTH
         self._kept = kept
-        self._best: list[tuple[tuple[float, int, str], Candidate]] = []
-        self._always: list[Candidate] = []
+        self._best: list[tuple[tuple[float, int, str], DecisionCandidate]] = []
+        self._always: list[DecisionCandidate] = []
 
     @property
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[DecisionCandidate]:
         """The most telling commits, best first, and those that are findings already."""
         found = {candidate.sha: candidate for _, candidate in self._best}
         found |= {candidate.sha: candidate for candidate in self._always}
@@ -182,14 +182,16 @@ class History:
                 self.reverts[sha or what] = commit.sha
             reason = cues.reason_of_revert(commit.body)
             told = cues.Telling(f"Revert: {shortened(what, 180)}", 34.0 + (12.0 if reason else 0.0), (), ())
-            self._keep(Candidate(commit.sha, commit.committed_at, commit.author, told, pull, sha or what, reason))
+            self._keep(
+                DecisionCandidate(commit.sha, commit.committed_at, commit.author, told, pull, sha or what, reason)
+            )
             return
         size = min(len(commit.changes) + commit.more_changes, 30) / 5
         told = cues.tell(commit.subject, commit.body, weight=size)
         if told.quotes and told.score >= cues.LEAST_SCORE:
-            self._keep(Candidate(commit.sha, commit.committed_at, commit.author, told, pull))
+            self._keep(DecisionCandidate(commit.sha, commit.committed_at, commit.author, told, pull))
 
-    def _keep(self, candidate: Candidate) -> None:
+    def _keep(self, candidate: DecisionCandidate) -> None:
         if candidate.sha in self._kept:
             self._always.append(candidate)
             return

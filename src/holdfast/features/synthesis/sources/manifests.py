@@ -14,7 +14,7 @@ _GO_REQUIRED = re.compile(r"^\s*(?:require\s+)?([a-z0-9][\w.-]*\.[a-z]+/\S+)\s+v
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ManifestItem:
     """A dependency, an entry point or a command, and the line that says so."""
 
     name: str
@@ -31,9 +31,9 @@ class Manifest:
     name: str = ""
     description: str = ""
     description_line: int = 1
-    dependencies: list[Named] = field(default_factory=list)
-    entry_points: list[Named] = field(default_factory=list)
-    commands: list[Named] = field(default_factory=list)
+    dependencies: list[ManifestItem] = field(default_factory=list)
+    entry_points: list[ManifestItem] = field(default_factory=list)
+    commands: list[ManifestItem] = field(default_factory=list)
 
     @property
     def directory(self) -> str:
@@ -70,7 +70,9 @@ def _python(path: str, lines: Sequence[str], value: dict[str, Any]) -> Manifest:
     names = [found[0] for each in wanted if (found := _REQUIREMENT.match(each))] if isinstance(wanted, list) else wanted
     made.dependencies = _named((name for name in names if name != "python"), lines, "dependencies")
     scripts = {**(project.get("scripts") or {}), **(project.get("gui-scripts") or {})}
-    made.entry_points = [Named(name, str(target), _line(lines, name, "scripts")) for name, target in scripts.items()]
+    made.entry_points = [
+        ManifestItem(name, str(target), _line(lines, name, "scripts")) for name, target in scripts.items()
+    ]
     return made
 
 
@@ -79,12 +81,14 @@ def _node(path: str, lines: Sequence[str], value: dict[str, Any]) -> Manifest:
     made.dependencies = _named(value.get("dependencies") or {}, lines, "dependencies")
     binaries = value.get("bin") or {}
     binaries = {str(value.get("name", "")): binaries} if isinstance(binaries, str) else binaries
-    made.entry_points = [Named(name, str(target), _line(lines, name, '"bin"')) for name, target in binaries.items()]
+    made.entry_points = [
+        ManifestItem(name, str(target), _line(lines, name, '"bin"')) for name, target in binaries.items()
+    ]
     if isinstance(value.get("main"), str):
-        made.entry_points.append(Named("main", value["main"], _line(lines, '"main"')))
+        made.entry_points.append(ManifestItem("main", value["main"], _line(lines, '"main"')))
     scripts = value.get("scripts") or {}
     made.commands = [
-        Named(f"npm run {name}", str(run), _line(lines, f'"{name}"', "scripts")) for name, run in scripts.items()
+        ManifestItem(f"npm run {name}", str(run), _line(lines, f'"{name}"', "scripts")) for name, run in scripts.items()
     ]
     return made
 
@@ -93,7 +97,9 @@ def _rust(path: str, lines: Sequence[str], value: dict[str, Any]) -> Manifest:
     made = _begun(path, "Rust", lines, value.get("package") or {})
     made.dependencies = _named(value.get("dependencies") or {}, lines, "[dependencies")
     for binary in value.get("bin") or []:
-        made.entry_points.append(Named(binary["name"], binary.get("path", ""), _line(lines, binary["name"], "[[bin]]")))
+        made.entry_points.append(
+            ManifestItem(binary["name"], binary.get("path", ""), _line(lines, binary["name"], "[[bin]]"))
+        )
     return made
 
 
@@ -103,7 +109,7 @@ def _go(path: str, lines: Sequence[str]) -> Manifest:
         if line.startswith("module "):
             made.name = line.split()[1]
         elif required := _GO_REQUIRED.match(line):
-            made.dependencies.append(Named(required[1], "", number))
+            made.dependencies.append(ManifestItem(required[1], "", number))
     return made
 
 
@@ -117,8 +123,8 @@ def _begun(path: str, ecosystem: str, lines: Sequence[str], value: dict[str, Any
     return made
 
 
-def _named(names: Iterable[str], lines: Sequence[str], after: str) -> list[Named]:
-    return [Named(str(name), "", _line(lines, str(name), after)) for name in names]
+def _named(names: Iterable[str], lines: Sequence[str], after: str) -> list[ManifestItem]:
+    return [ManifestItem(str(name), "", _line(lines, str(name), after)) for name in names]
 
 
 def _line(lines: Sequence[str], words: str, after: str = "") -> int:

@@ -23,7 +23,7 @@ _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DocumentBlock:
     """A paragraph, bullet or heading of a document, with the lines it stands on."""
 
     text: str
@@ -55,7 +55,7 @@ def sentences(message: str) -> Iterator[str]:
     yield from _cut(" ".join(held))
 
 
-def blocks(lines: Sequence[str]) -> Iterator[Block]:
+def blocks(lines: Sequence[str]) -> Iterator[DocumentBlock]:
     """A Markdown or plain document in blocks, each under its heading."""
     heading, held, first, fenced = "", list[str](), 0, False
     for number, line in enumerate([*lines, ""], 1):
@@ -67,7 +67,7 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
             first = first if held else number
             held.append(line)
             if fenced and fence:
-                yield Block("\n".join(held[1:-1]), first, number, heading, code=True)
+                yield DocumentBlock("\n".join(held[1:-1]), first, number, heading, code=True)
                 held, fenced = [], False
             else:
                 fenced = True
@@ -84,20 +84,20 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
             held = []
         if title:
             heading = plain(title).rstrip("# ")
-            yield Block(heading, number - 1 if underlined else number, number, heading, level)
+            yield DocumentBlock(heading, number - 1 if underlined else number, number, heading, level)
         elif line.strip():
             first = first if held else number
             held.append(line)
     if held:
         yield (
-            Block("\n".join(held[1:]), first, len(lines), heading, code=True)
+            DocumentBlock("\n".join(held[1:]), first, len(lines), heading, code=True)
             if fenced
             else _text(held, first, len(lines), heading)
         )
 
 
-def _text(held: Sequence[str], first: int, last: int, heading: str) -> Block:
-    return Block(plain(" ".join(line.strip() for line in held)), first, last, heading)
+def _text(held: Sequence[str], first: int, last: int, heading: str) -> DocumentBlock:
+    return DocumentBlock(plain(" ".join(line.strip() for line in held)), first, last, heading)
 
 
 def plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.surfaces.http.protocol.heads import FIELD, HeadTooLarge, Malformed
+from holdfast.surfaces.http.protocol.heads import FIELD, HeadTooLarge, MalformedRequest
 
 MAX_LINE_BYTES = 256
 MAX_EXTENSION_BYTES = 4 * 1024
@@ -40,7 +40,7 @@ class Chunks:
             return at
         found = _SIZE.fullmatch(line)
         if found is None:
-            raise Malformed("A chunk begins with its size in hexadecimal digits and CR LF.")
+            raise MalformedRequest("A chunk begins with its size in hexadecimal digits and CR LF.")
         self._extensions += len(found.group(2))
         if self._extensions > MAX_EXTENSION_BYTES:
             raise HeadTooLarge(f"Chunk extensions may have at most {MAX_EXTENSION_BYTES} bytes in all.")
@@ -48,7 +48,7 @@ class Chunks:
         self._size += self._left
         self._chunks += 1
         if self._chunks > MAX_SMALL_CHUNKS + self._size // 64:
-            raise Malformed("The body comes in too many small chunks; send larger ones.")
+            raise MalformedRequest("The body comes in too many small chunks; send larger ones.")
         self._stage = self._read_data if self._left else self._read_trailer
         return at
 
@@ -78,7 +78,7 @@ class Chunks:
         if self._trailers > MAX_TRAILERS or self._trailer_bytes > MAX_TRAILER_BYTES:
             raise HeadTooLarge(f"Trailers may have at most {MAX_TRAILERS} fields and {MAX_TRAILER_BYTES} bytes.")
         if _TRAILER.fullmatch(line + b"\r\n") is None:
-            raise Malformed("A trailer is not a well-formed field.")
+            raise MalformedRequest("A trailer is not a well-formed field.")
         return at
 
     def _take_line(self, data: bytes, at: int, most: int) -> tuple[bytes | None, int]:
@@ -86,11 +86,11 @@ class Chunks:
         end = data.find(b"\n", at, at + most + 2)
         line = self._line + data[at : end + 1 if end >= 0 else at + most + 2]
         if len(line) > most + (2 if end >= 0 else 1):
-            raise Malformed("A line between chunks is not what it should be, or is too long.")
+            raise MalformedRequest("A line between chunks is not what it should be, or is too long.")
         if end < 0:
             self._line = line
             return None, len(data)
         self._line = b""
         if not line.endswith(b"\r\n"):
-            raise Malformed("A line between chunks does not end with CR LF.")
+            raise MalformedRequest("A line between chunks does not end with CR LF.")
         return line[:-2], end + 1

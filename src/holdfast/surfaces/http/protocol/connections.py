@@ -6,7 +6,7 @@ from typing import Protocol
 from holdfast.surfaces.http.protocol.proxies import Proxies
 
 
-class Connection(Protocol):
+class OpenConnection(Protocol):
     """One that is open."""
 
     def hang_up(self) -> None:
@@ -22,14 +22,14 @@ class Connections:
         # However the two are set, one address leaves room for others.
         self._most_per_address = min(most_per_address, max(1, most * 3 // 4))
         self._proxies = proxies
-        self._open: dict[Connection, str] = {}
+        self._open: dict[OpenConnection, str] = {}
         self._by_address: dict[str, int] = {}
-        self._idle: dict[Connection, None] = {}
+        self._idle: dict[OpenConnection, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, connection: Connection, address: str) -> bool:
+    def enter(self, connection: OpenConnection, address: str) -> bool:
         """Count a new connection; False when there is no room for it."""
         shared = _shared(address)
         if self._by_address.get(shared, 0) >= self._most_per_address and not self._proxies.trusts(address):
@@ -41,7 +41,7 @@ class Connections:
         self._idle[connection] = None
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """It is closed, or about to be; saying so twice does nothing."""
         address = self._open.pop(connection, None)
         if address is None:
@@ -53,11 +53,11 @@ class Connections:
         else:
             del self._by_address[address]
 
-    def busy(self, connection: Connection) -> None:
+    def busy(self, connection: OpenConnection) -> None:
         """A request has begun on it."""
         self._idle.pop(connection, None)
 
-    def idle(self, connection: Connection) -> None:
+    def idle(self, connection: OpenConnection) -> None:
         """It waits for its next request."""
         if connection in self._open:
             self._idle[connection] = None

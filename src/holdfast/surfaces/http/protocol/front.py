@@ -17,7 +17,13 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.surfaces.http.asgi import problem
 from holdfast.surfaces.http.protocol.chunks import Chunks
 from holdfast.surfaces.http.protocol.connections import Connections
-from holdfast.surfaces.http.protocol.heads import HeadReader, Malformed, body_bytes, check_method, without_upgrade
+from holdfast.surfaces.http.protocol.heads import (
+    HeadReader,
+    MalformedRequest,
+    body_bytes,
+    check_method,
+    without_upgrade,
+)
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 
 LEAST_BODY_BYTES_PER_SECOND = 500
@@ -180,7 +186,7 @@ class FrontProtocol(HttpToolsProtocol):
             self._refuse(error)
         except httptools.HttpParserError:
             # Its own words would repeat the request's.
-            self._refuse(Malformed("The request is not well-formed HTTP/1.1."))
+            self._refuse(MalformedRequest("The request is not well-formed HTTP/1.1."))
         else:
             if self.flow.holding:
                 self._release()

@@ -28,7 +28,7 @@ _LENGTH_RULE = "Content-Length is one plain number, given once."
 _CODING_RULE = "Transfer-Encoding is 'chunked', given once, in HTTP/1.1, and not beside Content-Length."
 
 
-class Malformed(HoldfastError):
+class MalformedRequest(HoldfastError):
     """Not HTTP as we take it; what two servers could read differently is refused rather than guessed at."""
 
     code = "malformed_request"
@@ -117,7 +117,7 @@ class HeadReader:
         _check_sizes(line, end - line, whole.count(b"\r\n"))
         found = _HEAD.fullmatch(whole)
         if found is None:
-            raise Malformed("The request's head is not well-formed HTTP/1.1.")
+            raise MalformedRequest("The request's head is not well-formed HTTP/1.1.")
         return whole, found[1], at
 
     def _check_partial(self) -> None:
@@ -129,9 +129,9 @@ class HeadReader:
         else:
             _check_sizes(line, len(buffer) - line - 4, self._lines)
             if _REQUEST_LINE.match(buffer) is None:
-                raise Malformed("The request line is not METHOD, target and HTTP/1.1 with one space between.")
+                raise MalformedRequest("The request line is not METHOD, target and HTTP/1.1 with one space between.")
         if _STRAY.search(buffer, max(0, self._searched - 1)) is not None:
-            raise Malformed("The request's head has a control character, or a line end that is not CR LF.")
+            raise MalformedRequest("The request's head has a control character, or a line end that is not CR LF.")
         self._searched = len(buffer)
 
 
@@ -152,32 +152,32 @@ def body_bytes(minor: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -
         if name in _CHECKED:
             if name == b"host":
                 if host is not None:
-                    raise Malformed(_HOST_RULE)
+                    raise MalformedRequest(_HOST_RULE)
                 host = value
             elif name == b"content-length":
                 if length is not None:
-                    raise Malformed(_LENGTH_RULE)
+                    raise MalformedRequest(_LENGTH_RULE)
                 length = value
             elif name == b"transfer-encoding":
                 if coding is not None:
-                    raise Malformed(_CODING_RULE)
+                    raise MalformedRequest(_CODING_RULE)
                 coding = value
             elif name == b"authorization":
                 if credential is not None:
                     # A proxy may have looked at the other one.
-                    raise Malformed("A request has one header Authorization.")
+                    raise MalformedRequest("A request has one header Authorization.")
                 credential = value
             elif value.lower() != b"100-continue":
                 raise ExpectationFailed("The only expectation that is met here is 100-continue.")
     _check_host(minor, target, host)
     if coding is not None:
         if length is not None or coding.lower() != b"chunked" or minor == b"0":
-            raise Malformed(_CODING_RULE)
+            raise MalformedRequest(_CODING_RULE)
         return None
     if length is None:
         return 0
     if _LENGTH.fullmatch(length) is None:
-        raise Malformed(_LENGTH_RULE)
+        raise MalformedRequest(_LENGTH_RULE)
     return int(length)
 
 
@@ -189,16 +189,16 @@ def _is_host(value: bytes) -> bool:
 def _check_host(minor: bytes, target: bytes, host: bytes | None) -> None:
     if host is None:
         if minor == b"1":
-            raise Malformed(_HOST_RULE)
+            raise MalformedRequest(_HOST_RULE)
     elif not _is_host(host):
-        raise Malformed("The header Host is a name or an address, with a port or without.")
+        raise MalformedRequest("The header Host is a name or an address, with a port or without.")
     if target.startswith(b"/"):
         return
     absolute = _ABSOLUTE.match(target)
     if absolute is None:
-        raise Malformed("The request's target is a path that begins with '/'.")
+        raise MalformedRequest("The request's target is a path that begins with '/'.")
     if host is None or absolute[1].lower() != host.lower():
-        raise Malformed("The request's target and its header Host name different hosts.")
+        raise MalformedRequest("The request's target and its header Host name different hosts.")
 
 
 def check_method(raw: bytes) -> None:

@@ -14,8 +14,8 @@ from mcp.shared.transport_context import TransportContext
 
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.wire import (
-    Message,
     RequestId,
+    RpcMessage,
     error_message,
     explain,
     notification_message,
@@ -28,7 +28,7 @@ _WITH_REPLIES = TransportContext(kind="streamable-http", can_send_request=True)
 _WITHOUT_REPLIES = TransportContext(kind="streamable-http", can_send_request=False)
 
 
-class Ask(Protocol):
+class AskClient(Protocol):
     """Sends the client a request and waits for its answer."""
 
     async def __call__(
@@ -42,9 +42,9 @@ class Exchange:
     def __init__(
         self,
         admitted: Admitted,
-        message: Message,
+        message: RpcMessage,
         tell: Callable[[bytes], Awaitable[None]],
-        ask: Ask | None = None,
+        ask: AskClient | None = None,
         close_stream: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.message = message

@@ -23,16 +23,16 @@ from starlette.types import Receive, Send
 
 from holdfast.core import jsontext
 from holdfast.core.ids import new_id
-from holdfast.features.clients.model import NewClient, Session, SessionNotFound
+from holdfast.features.clients.model import McpSession, NewClient, SessionNotFound
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
 from holdfast.surfaces.mcp.transport.introduction import Unreachable, introduce
-from holdfast.surfaces.mcp.transport.reply import Answering, Reply, cancellable
+from holdfast.surfaces.mcp.transport.reply import Answering, RpcReply, cancellable
 from holdfast.surfaces.mcp.transport.wire import (
     REQUEST_CANCELLED,
-    Message,
+    RpcMessage,
     error_message,
     form_of,
     notification_message,
@@ -58,14 +58,14 @@ class HandshakeEra:
         self._asked: dict[tuple[str, str], asyncio.Future[dict[str, Any]]] = {}
         self._introduced: dict[str, InitializeRequestParams] = {}
 
-    async def session(self, admitted: Admitted) -> Session:
+    async def session(self, admitted: Admitted) -> McpSession:
         """The session that the request names, in its workspace; SessionNotFound for any mismatch."""
         session_id = header(admitted.scope, b"mcp-session-id")
         if session_id is None:
             raise MCPError(code=INVALID_REQUEST, message="Bad Request: Missing session ID")
         return await self.session_of(admitted, session_id)
 
-    async def session_of(self, admitted: Admitted, session_id: str) -> Session:
+    async def session_of(self, admitted: Admitted, session_id: str) -> McpSession:
         """The session of that id, with its workspace made the request's own."""
         session = await self._clients.find(admitted.principal, session_id[:200], admitted.project_id)
         if admitted.workspace_id is None:
@@ -75,7 +75,7 @@ class HandshakeEra:
         admitted.session = session
         return session
 
-    async def post(self, admitted: Admitted, message: Message, receive: Receive, send: Send) -> None:
+    async def post(self, admitted: Admitted, message: RpcMessage, receive: Receive, send: Send) -> None:
         """Answer a request, or take note of a notification or of an answer to something we asked."""
         if form_of(admitted.scope) is None:
             text = "Not Acceptable: Client must accept both application/json and text/event-stream"
@@ -93,7 +93,7 @@ class HandshakeEra:
             await self.note(session, message)
             await send_bytes(send, 202, b"", headers=admitted.headers)
 
-    async def initialize(self, admitted: Admitted, message: Message) -> tuple[bytes, dict[str, str]]:
+    async def initialize(self, admitted: Admitted, message: RpcMessage) -> tuple[bytes, dict[str, str]]:
         """Open a session; the response, and the header that names the session."""
         raw, client = await self.introduce(admitted, message)
         if client is None:
@@ -102,11 +102,11 @@ class HandshakeEra:
         await self._clients.see(admitted.principal, client)
         return raw, {SESSION_HEADER: session.id}
 
-    async def introduce(self, admitted: Admitted, message: Message) -> tuple[bytes, NewClient | None]:
+    async def introduce(self, admitted: Admitted, message: RpcMessage) -> tuple[bytes, NewClient | None]:
         """Negotiate; the response, and the client unless it was refused."""
         return await introduce(self._server, admitted, message)
 
-    async def note(self, session: Session, message: Message) -> None:
+    async def note(self, session: McpSession, message: RpcMessage) -> None:
         """A notification or an answer: apply it here, or leave it for the replica that waits for it."""
         if message.kind == "reply":
             await self._deliver(session, message)
@@ -118,7 +118,7 @@ class HandshakeEra:
             else:
                 await self._clients.leave(session.id, f"cancel {about}"[:200], "{}")
 
-    async def respond(self, admitted: Admitted, session: Session, message: Message, reply: Answering) -> None:
+    async def respond(self, admitted: Admitted, session: McpSession, message: RpcMessage, reply: Answering) -> None:
         """Run a request of a session and finish its reply."""
         key = (session.id, str(message.id))
         working = anyio.CancelScope()
@@ -135,7 +135,9 @@ class HandshakeEra:
         else:
             await reply.finish(done[0])
 
-    def reply_for(self, admitted: Admitted, session: Session, message: Message, receive: Receive, send: Send) -> Reply:
+    def reply_for(
+        self, admitted: Admitted, session: McpSession, message: RpcMessage, receive: Receive, send: Send
+    ) -> RpcReply:
         """A reply whose stream is kept in the store, so that a dropped one can be resumed on any replica."""
         stream = new_id("str")
         key = (session.id, str(message.id))
@@ -150,7 +152,7 @@ class HandshakeEra:
             ):
                 self._in_flight[key].cancel()
 
-        return Reply(
+        return RpcReply(
             receive,
             send,
             headers=admitted.headers,
@@ -161,13 +163,13 @@ class HandshakeEra:
         )
 
     async def _serve(
-        self, admitted: Admitted, session: Session, message: Message, receive: Receive, send: Send
+        self, admitted: Admitted, session: McpSession, message: RpcMessage, receive: Receive, send: Send
     ) -> None:
         reply = self.reply_for(admitted, session, message, receive, send)
         with reply:
             await self.respond(admitted, session, message, reply)
 
-    async def _deliver(self, session: Session, message: Message) -> None:
+    async def _deliver(self, session: McpSession, message: RpcMessage) -> None:
         id = str(message.id)
         waiting = self._asked.get((session.id, id))
         if waiting is not None:
@@ -177,7 +179,12 @@ class HandshakeEra:
             await self._clients.leave(session.id, f"reply {id}", jsontext.dumps(message.body).decode())
 
     async def ask(
-        self, session: Session, reply: Answering, method: str, params: Mapping[str, Any] | None, timeout: float | None
+        self,
+        session: McpSession,
+        reply: Answering,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
     ) -> dict[str, Any]:
         """Send the client a request on the stream of its own request, and wait for the answer wherever it arrives."""
         id = OUR_ID + secrets.token_hex(16)
@@ -198,7 +205,7 @@ class HandshakeEra:
             raise MCPError.from_error_data(ErrorData.model_validate(answered["error"]))
         return dict(answered["result"])
 
-    async def _answered(self, session: Session, id: str, waiting: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+    async def _answered(self, session: McpSession, id: str, waiting: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         while True:
             done, _ = await asyncio.wait({waiting}, timeout=MAIL_SECONDS)
             if done:
@@ -207,7 +214,7 @@ class HandshakeEra:
             if left is not None:
                 return dict(orjson.loads(left))
 
-    def _connection(self, session: Session) -> Connection:
+    def _connection(self, session: McpSession) -> Connection:
         """The connection as initialize left it, rebuilt from the row."""
         introduced = self._introduced.get(session.id)
         if introduced is None:
@@ -230,7 +237,7 @@ class HandshakeEra:
 class _Ask:
     """Asks the client of one session, on the stream of one request."""
 
-    def __init__(self, era: HandshakeEra, session: Session, reply: Answering) -> None:
+    def __init__(self, era: HandshakeEra, session: McpSession, reply: Answering) -> None:
         self._era = era
         self._session = session
         self._reply = reply

@@ -11,7 +11,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.surfaces.http.asgi import ClientGone, header, read_body
 from holdfast.surfaces.mcp.transport.wire import (
     MAX_BODY_BYTES,
-    Message,
+    RpcMessage,
     WireError,
     error_message,
     parse,
@@ -20,7 +20,7 @@ from holdfast.surfaces.mcp.transport.wire import (
 )
 
 
-async def read_message(scope: Scope, receive: Receive) -> Message:
+async def read_message(scope: Scope, receive: Receive) -> RpcMessage:
     """The message that a POST carries."""
     content_type = (header(scope, b"content-type") or "").split(";")[0].strip().lower()
     if content_type != "application/json":
@@ -33,7 +33,7 @@ def serves_handshake(version: str | None) -> bool:
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
-def is_handshake(scope: Scope, message: Message) -> bool:
+def is_handshake(scope: Scope, message: RpcMessage) -> bool:
     """Whether a message belongs to the handshake era."""
     version = header(scope, b"mcp-protocol-version")
     if version is not None:

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import NoBackChannelError
 from holdfast.features.clients.model import NewClient
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
-from holdfast.surfaces.mcp.transport.wire import Message
+from holdfast.surfaces.mcp.transport.wire import RpcMessage
 
 
 class Unreachable:
@@ -25,7 +25,7 @@ class Unreachable:
         return
 
 
-async def introduce(server: AnyServer, admitted: Admitted, message: Message) -> tuple[bytes, NewClient | None]:
+async def introduce(server: AnyServer, admitted: Admitted, message: RpcMessage) -> tuple[bytes, NewClient | None]:
     """Answer initialize; the response, and the client unless it was refused."""
     connection = Connection.for_loop(Unreachable())
     raw, code = await answer(server, connection, Exchange(admitted, message, _drop))

@@ -32,7 +32,7 @@ class Answering(Protocol):
     async def close_stream(self) -> None: ...
 
 
-class Reply:
+class RpcReply:
     """Says things to the client while its request runs, and the result at the end.
 
     A request that takes a while is attended by a task that keeps the connection alive and sees the client hang up.
@@ -68,7 +68,7 @@ class Reply:
         self._attendant: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> "Reply":
+    def __enter__(self) -> "RpcReply":
         self._alarm = asyncio.get_running_loop().call_later(ATTEND_AFTER_SECONDS, self._start_attending)
         return self
 

@@ -10,8 +10,8 @@ from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
 from holdfast.surfaces.mcp.transport.introduction import Unreachable, introduce
-from holdfast.surfaces.mcp.transport.reply import Reply, cancellable
-from holdfast.surfaces.mcp.transport.wire import Form, Message, error_message, form_of, send_message
+from holdfast.surfaces.mcp.transport.reply import RpcReply, cancellable
+from holdfast.surfaces.mcp.transport.wire import Form, RpcMessage, error_message, form_of, send_message
 
 QUIET_SECONDS = 15.0
 """How long a request may stay silent before its response becomes a stream, which proxies do not take for a dead one."""
@@ -26,7 +26,7 @@ class SessionlessEra:
         self._server = server
         self._clients = clients
 
-    async def post(self, admitted: Admitted, message: Message, receive: Receive, send: Send) -> None:
+    async def post(self, admitted: Admitted, message: RpcMessage, receive: Receive, send: Send) -> None:
         """Answer a request; there is nothing that a notification or a reply could act on."""
         form = form_of(admitted.scope, plain=True)
         if form is None:
@@ -42,10 +42,10 @@ class SessionlessEra:
         else:
             await self._serve(admitted, message, form, receive, send)
 
-    async def _serve(self, admitted: Admitted, message: Message, form: Form, receive: Receive, send: Send) -> None:
+    async def _serve(self, admitted: Admitted, message: RpcMessage, form: Form, receive: Receive, send: Send) -> None:
         working = anyio.CancelScope()
         # Nobody could come back for the answer: a client that hung up gives up its request.
-        reply = Reply(
+        reply = RpcReply(
             receive, send, headers=admitted.headers, quiet_seconds=QUIET_SECONDS, form=form, on_gone=working.cancel
         )
         with reply:

@@ -5,14 +5,14 @@ from urllib.parse import parse_qs, quote
 
 from starlette.types import Receive, Send
 
-from holdfast.features.clients.model import NewClient, Session
+from holdfast.features.clients.model import McpSession, NewClient
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.sse import EventWriter, framed
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
 from holdfast.surfaces.mcp.transport.streams import SLOW_READER_SECONDS, Streams
-from holdfast.surfaces.mcp.transport.wire import Message
+from holdfast.surfaces.mcp.transport.wire import RpcMessage
 
 UNKNOWN = NewClient("", "", "2024-11-05", "", {})
 
@@ -39,7 +39,7 @@ class EventTransport:
             # The stream is the session here: nobody can come back to it.
             await self._clients.end(session)
 
-    async def post(self, admitted: Admitted, message: Message, send: Send) -> None:
+    async def post(self, admitted: Admitted, message: RpcMessage, send: Send) -> None:
         """Take a message; its answer comes on the stream."""
         query = parse_qs(admitted.scope.get("query_string", b"").decode("latin-1"))
         session = await self._handshake.session_of(admitted, query["session_id"][0])
@@ -51,7 +51,7 @@ class EventTransport:
             await self._handshake.note(session, message)
         await send_bytes(send, 202, b"Accepted", content_type=b"text/plain", headers=admitted.headers)
 
-    async def _answer(self, admitted: Admitted, session: Session, message: Message) -> None:
+    async def _answer(self, admitted: Admitted, session: McpSession, message: RpcMessage) -> None:
         if message.method != "initialize":
             await self._handshake.respond(admitted, session, message, _OnStream(self._clients, session))
             return
@@ -65,7 +65,7 @@ class EventTransport:
 class _OnStream:
     """Says everything about a request on the session's one stream."""
 
-    def __init__(self, clients: Clients, session: Session) -> None:
+    def __init__(self, clients: Clients, session: McpSession) -> None:
         self._clients = clients
         self._session = session
 

@@ -23,8 +23,8 @@ from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
-from holdfast.surfaces.mcp.transport.reply import Reply, cancellable
-from holdfast.surfaces.mcp.transport.wire import Form, Message, error_message, form_of, http_status, send_message
+from holdfast.surfaces.mcp.transport.reply import RpcReply, cancellable
+from holdfast.surfaces.mcp.transport.wire import Form, RpcMessage, error_message, form_of, http_status, send_message
 
 QUIET_SECONDS = 5.0
 """How long a request may stay silent before its response becomes a stream; until then errors keep their HTTP status."""
@@ -43,7 +43,7 @@ class StatelessEra:
         self._clients = clients
         self._param_schema = param_schema
 
-    async def post(self, admitted: Admitted, message: Message, receive: Receive, send: Send) -> None:
+    async def post(self, admitted: Admitted, message: RpcMessage, receive: Receive, send: Send) -> None:
         """Answer a request; a notification is acknowledged, for there is nothing it could act on."""
         if message.kind == "notification":
             await self._acknowledge(admitted, send)
@@ -65,7 +65,7 @@ class StatelessEra:
     async def _serve(
         self,
         admitted: Admitted,
-        message: Message,
+        message: RpcMessage,
         route: InboundModernRoute,
         form: Form,
         receive: Receive,
@@ -76,7 +76,7 @@ class StatelessEra:
             await self._see(admitted, route)
         working = anyio.CancelScope()
         # Hanging up is how a client of this era cancels.
-        reply = Reply(
+        reply = RpcReply(
             receive, send, headers=admitted.headers, quiet_seconds=QUIET_SECONDS, form=form, on_gone=working.cancel
         )
         with reply:
@@ -86,7 +86,7 @@ class StatelessEra:
                 raw, code = done
                 await reply.finish(raw, status=200 if code is None else http_status(code))
 
-    def _route(self, admitted: Admitted, message: Message) -> InboundModernRoute | InboundLadderRejection:
+    def _route(self, admitted: Admitted, message: RpcMessage) -> InboundModernRoute | InboundLadderRejection:
         # RFC 9110 takes the space around a value away; our HTTP parser leaves what trails it.
         pairs = [(key.decode("latin-1"), value.decode("latin-1").strip()) for key, value in admitted.scope["headers"]]
         duplicated = find_duplicated_routing_header(pairs)
@@ -99,7 +99,7 @@ class StatelessEra:
         return self._param_mismatch(admitted, message, pairs) or route
 
     def _param_mismatch(
-        self, admitted: Admitted, message: Message, pairs: list[tuple[str, str]]
+        self, admitted: Admitted, message: RpcMessage, pairs: list[tuple[str, str]]
     ) -> InboundLadderRejection | None:
         params = message.params or {}
         name, arguments = params.get("name"), params.get("arguments") or {}

@@ -9,7 +9,7 @@ from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.core.principal import Principal
-from holdfast.features.clients.model import Session
+from holdfast.features.clients.model import McpSession
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow
@@ -41,7 +41,7 @@ class Streams:
         self._live = live
         self._recheck_seconds = recheck_seconds
 
-    async def get(self, admitted: Admitted, session: Session, receive: Receive, send: Send) -> None:
+    async def get(self, admitted: Admitted, session: McpSession, receive: Receive, send: Send) -> None:
         """Resume the stream of Last-Event-ID, or open the standalone one."""
         resume = header(admitted.scope, b"last-event-id")
         if resume is None:
@@ -59,7 +59,7 @@ class Streams:
         await self.follow(admitted, session, stream, after, receive, events)
 
     async def follow(
-        self, admitted: Admitted, session: Session, stream: str, after: int, receive: Receive, events: EventWriter
+        self, admitted: Admitted, session: McpSession, stream: str, after: int, receive: Receive, events: EventWriter
     ) -> None:
         """Send what the stream says until it ends, the client hangs up, or the credential no longer holds."""
         number = self._live.stand(session.id, admitted.workspace_id) if stream == STANDALONE else None
@@ -81,7 +81,7 @@ class Streams:
             await events.end()
 
     async def _send_on(
-        self, admitted: Admitted, session: Session, stream: str, number: int | None, after: int, events: EventWriter
+        self, admitted: Admitted, session: McpSession, stream: str, number: int | None, after: int, events: EventWriter
     ) -> None:
         principal = admitted.principal
         pinged = checked = time.monotonic()
@@ -105,7 +105,7 @@ class Streams:
                     await events.ping()
                 await waker.wait(min(LOOK_SECONDS, self._recheck_seconds))
 
-    async def _rechecked(self, admitted: Admitted, session: Session, known: Principal) -> Principal | None:
+    async def _rechecked(self, admitted: Admitted, session: McpSession, known: Principal) -> Principal | None:
         """The principal now; None ends the stream. A changed tier is told, and nothing beyond it is followed."""
         try:
             principal = await self._doorkeeper.again(admitted)

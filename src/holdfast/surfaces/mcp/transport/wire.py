@@ -43,7 +43,7 @@ class WireError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RpcMessage:
     """A JSON-RPC message: `id` is None for a notification, `body` is the whole of it."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Message:
     body: dict[str, Any]
 
 
-def parse(raw: bytes) -> Message:
+def parse(raw: bytes) -> RpcMessage:
     """The one message of a body; WireError says what is wrong with it."""
     try:
         body = orjson.loads(raw)
@@ -69,14 +69,14 @@ def parse(raw: bytes) -> Message:
     if params is not None and not isinstance(params, dict):
         raise WireError(INVALID_PARAMS, "params must be an object.")
     if "id" not in body:
-        return Message("notification", None, method, params, body)
-    return Message("request", _checked_id(body["id"]), method, params, body)
+        return RpcMessage("notification", None, method, params, body)
+    return RpcMessage("request", _checked_id(body["id"]), method, params, body)
 
 
-def _reply(body: dict[str, Any]) -> Message:
+def _reply(body: dict[str, Any]) -> RpcMessage:
     if ("result" in body) == ("error" in body) or not isinstance(body.get("result", body.get("error")), dict):
         raise WireError(INVALID_REQUEST, "A message has a method, or a result, or an error.")
-    return Message("reply", _checked_id(body.get("id")), "", None, body)
+    return RpcMessage("reply", _checked_id(body.get("id")), "", None, body)
 
 
 def _checked_id(id: Any) -> RequestId:

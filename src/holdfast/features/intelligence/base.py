@@ -23,7 +23,7 @@ from holdfast.storage.database import Database, Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class IntelligenceBase:
     """The services below, and the few things that every change does with them."""
 
     database: Database

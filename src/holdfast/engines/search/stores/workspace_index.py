@@ -32,7 +32,7 @@ _COLUMNS = {
 BYTES_IN_COLUMNS = sum(np.dtype(kind).itemsize for kind in _COLUMNS.values()) + 16
 
 
-class Kept(NamedTuple):
+class IndexedEntry(NamedTuple):
     """What a shelf keeps of an entry."""
 
     number: int
@@ -72,7 +72,7 @@ class Lookups(dict[int, Postings]):
         self[code] = postings
 
 
-class Shelf:
+class WorkspaceIndex:
     """The words and vectors of one workspace.
 
     Rows are appended, and changed only in what no word depends on, so that a reader's arrays stay usable and a word's
@@ -125,7 +125,7 @@ class Shelf:
         """Whether most of it is rows of entries that are gone or were written again."""
         return self.dropped > max(1000, self.count // 2)
 
-    def put(self, entry: Kept) -> None:
+    def put(self, entry: IndexedEntry) -> None:
         """Add an entry, or overwrite it."""
         row = self._rows.get(entry.number)
         if row is not None and not self._same(row, entry):
@@ -211,7 +211,7 @@ class Shelf:
     def _neighbour(self, source: str, position: int) -> int:
         return neighbour_key(self._sources.setdefault(source, len(self._sources)), position) if source else NO_SOURCE
 
-    def _same(self, row: int, entry: Kept) -> bool:
+    def _same(self, row: int, entry: IndexedEntry) -> bool:
         """Whether the row may stand for the entry as it is now."""
         start = int(self.columns["ends"][row - 1]) if row else 0
         return (
@@ -222,7 +222,7 @@ class Shelf:
             and self.codes[start : self.columns["ends"][row]].tobytes() == entry.codes
         )
 
-    def _append(self, entry: Kept) -> int:
+    def _append(self, entry: IndexedEntry) -> int:
         row = self.count
         rows = self._rows
         if row == len(self.bytes):
@@ -273,18 +273,18 @@ class Shelves:
 
     def __init__(self, most_bytes: int = SHELVES_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._shelves: OrderedDict[tuple[int, int], Shelf] = OrderedDict()
+        self._shelves: OrderedDict[tuple[int, int], WorkspaceIndex] = OrderedDict()
         self._lock = threading.Lock()
         self._gets = 0
 
-    def get(self, number: int, embedder: int, dimensions: int) -> Shelf:
+    def get(self, number: int, embedder: int, dimensions: int) -> WorkspaceIndex:
         """The shelf of a workspace for an embedder, empty if it is not in memory."""
         with self._lock:
             shelf = self._shelves.get((number, embedder))
             self._gets += 1
             weigh = shelf is None or self._gets % GETS_BETWEEN_WEIGHINGS == 0
             if shelf is None:
-                shelf = self._shelves[number, embedder] = Shelf(dimensions)
+                shelf = self._shelves[number, embedder] = WorkspaceIndex(dimensions)
             self._shelves.move_to_end((number, embedder))
             while (
                 weigh and len(self._shelves) > 1 and sum(one.size for one in self._shelves.values()) > self._most_bytes

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.core.ids import new_uuid
-from holdfast.engines.llm.assembly import Asked
+from holdfast.engines.llm.assembly import AskedCall
 from holdfast.engines.llm.model import Json
 
 _NOT_REPEATED = ("usage", "choices")
 
 
-class Voice:
+class ClientChunks:
     """Stamps chunks alike, says the role once, and keeps tool calls, finish reasons and usage for the loop."""
 
     def __init__(self, *, whole: bool) -> None:
@@ -71,7 +71,7 @@ class Voice:
         self._content.append(text)
         yield self.chunk({"content": text})
 
-    def hand_over(self, calls: list[Asked]) -> Iterator[Json]:
+    def hand_over(self, calls: list[AskedCall]) -> Iterator[Json]:
         """Calls that are the client's to make."""
         for index, call in enumerate(calls):
             function = {"name": call.name, "arguments": call.arguments}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.ranking import RECIPE
-from holdfast.engines.search.stores.shelf import Postings, Shelf, pack
+from holdfast.engines.search.stores.workspace_index import Postings, WorkspaceIndex, pack
 from holdfast.engines.search.text.analyser import code
 
 EXACT_ENTRIES = 2048
@@ -19,12 +19,12 @@ MOST_NEIGHBOURS = 1000
 Mask = NDArray[np.bool_]
 
 
-class ShelfView:
+class IndexView:
     """A shelf as it is at one moment, within a filter. A place is a row of it."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: WorkspaceIndex,
         *,
         types: frozenset[str] | None,
         at: int,
