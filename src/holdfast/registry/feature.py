@@ -84,3 +84,8 @@ class Building:
     def of(self, kind: type[Any]) -> Build:
         """How a class of that name is built."""
         return self._builds[kind.__name__]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The classes that are built here."""
+        return frozenset(self._builds)

@@ -67,7 +67,7 @@ async def _ready(settings: Settings, parts: Parts, start: Start, listener: socke
 
 
 async def _run(settings: Settings, gate: Gate, listener: socket.socket, announce: Callable[[], None]) -> None:
-    await _Server(configuration(settings, gate), announce, gate).serve(sockets=[listener])
+    await AnnouncingServer(configuration(settings, gate), announce, gate).serve(sockets=[listener])
 
 
 def configuration(settings: Settings, gate: Gate) -> uvicorn.Config:
@@ -112,26 +112,38 @@ def _most_connections(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else min(wanted, max(1, soft * 3 // 4))
 
 
-class _Server(uvicorn.Server):
+class AnnouncingServer(uvicorn.Server):
     """Says when it listens, and ends on a signal without raising it again, so that we close in order."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None], gate: Gate) -> None:
         super().__init__(config)
         self._announce = announce
         self._gate = gate
-        self._loading: list[asyncio.Future[object]] = []
+        self._loading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._announce()
-            self._loading = [asyncio.ensure_future(load()) for load in self._gate.on_ready]
+            self._loading = asyncio.create_task(self._load())
+
+    async def _load(self) -> None:
+        """Load what takes long, one after the other; a server that cannot load all of itself ends."""
+        try:
+            for load in self._gate.on_ready:
+                await load()
+        except BaseException:
+            self.should_exit = True
+            raise
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await asyncio.gather(*self._loading, return_exceptions=True)
-        for stop in self._gate.on_stop:
-            await stop()
-        await super().shutdown(sockets)
+        try:
+            if self._loading is not None:
+                await self._loading
+        finally:
+            for stop in self._gate.on_stop:
+                await stop()
+            await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

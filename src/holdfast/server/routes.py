@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.core.clock import Clock
 from holdfast.core.operations import Operation
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
@@ -59,8 +60,12 @@ if TYPE_CHECKING:
 
 def rest_operations(parts: Parts, streams: events.EventStreams | None = None) -> Sequence[Operation]:
     """The whole management API."""
-    followed = streams or events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])
-    return [*events.operations(followed), *declared_operations(parts)]
+    return [*events.operations(streams or event_streams(parts)), *declared_operations(parts)]
+
+
+def event_streams(parts: Parts) -> events.EventStreams:
+    """The streams of what happens in workspaces."""
+    return events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics], parts[Clock])
 
 
 def declared_operations(parts: Parts) -> Iterator[Operation]:
@@ -82,7 +87,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         settings.requests_per_minute,
         usage=parts[Usage],
     )
-    streams = events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics])
+    streams = event_streams(parts)
     operations = rest_operations(parts, streams)
     api = Api(
         operations,

@@ -80,7 +80,7 @@ async def repository_world(
     built = build_services(Settings(data_dir=data_dir, **settings), database, clock, WordEmbedder())  # type: ignore[arg-type]
     if not synthesis:
         # What is derived would come into the index at some moment between two looks at it.
-        built.jobs._kinds.pop(SYNTHESIS_KIND)
+        built.jobs.kinds.pop(SYNTHESIS_KIND)
     start = await first_start(built)
     world = RepositoryWorld(built, local_principal(start.organization_id), start.workspace_id, clock)
     running = asyncio.create_task(built.jobs.run()) if working else None

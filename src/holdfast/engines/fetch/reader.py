@@ -47,9 +47,9 @@ class ReadPage:
 class Reader:
     """Reads pages and keeps them for five minutes, so that a searched page is free to fetch."""
 
-    def __init__(self, guard: Guard, *, workers: Workers | None = None, honour_robots: bool = True) -> None:
+    def __init__(self, guard: Guard, *, honour_robots: bool = True) -> None:
         self.guard = guard
-        self._workers = workers or Workers(JOBS)
+        self._workers = Workers(JOBS)
         self._robots = Robots(guard, self._workers) if honour_robots else None
         self._pages: OrderedDict[str, tuple[float, ReadPage]] = OrderedDict()
 

@@ -198,7 +198,8 @@ class JobEngine:
             self._stopped.set()
 
     @property
-    def _kinds(self) -> dict[str, JobKind]:
+    def kinds(self) -> dict[str, JobKind]:
+        """What this process can run."""
         if self._handlers is not None:
             handlers, self._handlers = self._handlers, None
             handlers()
@@ -237,7 +238,7 @@ class JobEngine:
 
     async def _claim_due(self) -> None:
         busy = Counter(attempt.job.kind for attempt in self._attempts.values())
-        free = {name: kind.concurrency - busy[name] for name, kind in self._kinds.items()}
+        free = {name: kind.concurrency - busy[name] for name, kind in self.kinds.items()}
         open_kinds = [name for name, slots in free.items() if slots > 0]
         holding = list(self._attempts)
         if not open_kinds:
@@ -248,7 +249,7 @@ class JobEngine:
                 self._start(claim)
 
     def _claim(self, tx: Tx, kind: str, holding: Sequence[str], slots: int) -> Sequence[Claim]:
-        known = self._kinds[kind]
+        known = self.kinds[kind]
         most = known.concurrency - known.reserved
         claims = turns.claim(tx, kind, self._owner, holding, self._lease_millis, slots, most_of_one=most)
         for claim in claims:
@@ -256,7 +257,7 @@ class JobEngine:
         return claims
 
     def _start(self, claim: Claim) -> None:
-        attempt = Attempt(self._database, self._kinds[claim.job.kind], claim, self._ended)
+        attempt = Attempt(self._database, self.kinds[claim.job.kind], claim, self._ended)
         self._attempts[claim.job.id] = attempt
         attempt.start(lambda _: self._forget(claim.job.id, attempt))
 
@@ -268,14 +269,14 @@ class JobEngine:
     def _ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends an attempt: tell about it, and queue the next turn of periodic work."""
         self._publish(tx, job)
-        known = self._kinds.get(job.kind)
+        known = self.kinds.get(job.kind)
         if job.finished and known is not None and known.ended is not None:
             known.ended(tx, job)
         if job.finished and job.key == EVERY:
             self._enqueue_periodic(tx)
 
     def _enqueue_periodic(self, tx: Tx) -> None:
-        for name, kind in self._kinds.items():
+        for name, kind in self.kinds.items():
             if kind.every_seconds is not None and not store.active(tx, name, EVERY):
                 self.enqueue(tx, name, key=EVERY, delay_seconds=kind.every_seconds)
 

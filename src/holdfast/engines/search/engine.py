@@ -52,13 +52,12 @@ class SearchEngine:
         embedder: Embedder,
         clock: Clock,
         *,
-        shelves: Shelves | None = None,
         index_above: int = INDEX_ABOVE,
     ) -> None:
         self._database = database
         self._embedder = embedder
         self._clock = clock
-        self._store: Store = SqliteStore(shelves or Shelves()) if database.dialect == "sqlite" else PostgresStore()
+        self._store: Store = SqliteStore(Shelves()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
         self._keeper = IndexUpkeep(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()

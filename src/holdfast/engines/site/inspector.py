@@ -23,9 +23,9 @@ _IMPORT = re.compile(rb"""@import\s+(?:url\(\s*)?["']?([^"')\s;]{1,500})""")
 class SiteInspector:
     """Reads one page's HTML and CSS, and nothing that a browser would have to run."""
 
-    def __init__(self, reader: Reader, *, workers: Workers | None = None) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._workers = workers or Workers(JOBS, size=1)
+        self._workers = Workers(JOBS, size=1)
 
     async def inspect(self, url: str) -> SiteReport:
         """The report on a page; the errors of a fetch where it can't be had."""

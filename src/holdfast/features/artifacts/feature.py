@@ -24,4 +24,5 @@ FEATURE = Feature(
     entities=True,
     topics={"artifact": Topic(READ_INTEL, _changed)},
     migrations=("0008_artifacts",),
+    contract=("XM-6", "XS-T6"),
 )

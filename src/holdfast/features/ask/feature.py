@@ -11,4 +11,5 @@ FEATURE = Feature(
     tools=True,
     aliases=True,
     services=("Ask",),
+    contract=("KS-1", "KS-3"),
 )

@@ -17,4 +17,5 @@ FEATURE = Feature(
     entities=True,
     topics={"chat": Topic(READ)},
     migrations=("0013_chats",),
+    contract=("XS-2", "XS-3", "XS-4", "XS-7", "XS-T7"),
 )

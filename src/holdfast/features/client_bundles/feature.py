@@ -9,4 +9,5 @@ FEATURE = Feature(
     },
     operations=("operations",),
     services=("ClientBundles",),
+    contract=("XM-20",),
 )

@@ -10,4 +10,5 @@ FEATURE = Feature(
     operations=("operations",),
     services=("Clients",),
     migrations=("0010_mcp",),
+    contract=("XM-1", "XM-3", "XM-18", "XM-22"),
 )

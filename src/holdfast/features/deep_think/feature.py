@@ -2,4 +2,4 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="deep_think", answers=("DeepThinking",), migrations=("0014_deep_think",))
+FEATURE = Feature(name="deep_think", answers=("DeepThinking",), migrations=("0014_deep_think",), contract=("XS-6",))

@@ -17,4 +17,5 @@ FEATURE = Feature(
     entities=True,
     topics={"document": Topic(READ)},
     migrations=("0007_documents",),
+    contract=("XS-T9",),
 )

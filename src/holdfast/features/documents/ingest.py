@@ -48,14 +48,12 @@ class Ingestion:
         events: EventBus,
         extract: ExtractEngine,
         clock: Clock,
-        spool_directory: Path | None = None,
     ) -> None:
         self._database = database
         self._search = search
         self._events = events
         self._extract = extract
         self._clock = clock
-        self._spool_directory = spool_directory
 
     async def run(self, run: JobRun) -> object:
         """Read and index one document; its state when that is over."""
@@ -164,8 +162,8 @@ class Ingestion:
     @asynccontextmanager
     async def _spooled(self, document: Document) -> AsyncIterator[Path]:
         """The document's bytes as a file that the child process can open."""
-        await asyncio.to_thread(_sweep, Path(self._spool_directory or tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix=_SPOOL, dir=self._spool_directory) as directory:
+        await asyncio.to_thread(_sweep, Path(tempfile.gettempdir()))
+        with tempfile.TemporaryDirectory(prefix=_SPOOL) as directory:
             path = Path(directory) / "file"
             with path.open("wb") as file:
                 number = 0

@@ -12,4 +12,5 @@ FEATURE = Feature(
     services=("EndpointModels", "Endpoints"),
     closes=("EndpointModels",),
     migrations=("0012_endpoints",),
+    contract=("XS-1",),
 )

@@ -21,4 +21,5 @@ FEATURE = Feature(
     answers=("Spenders",),
     background=("Keys",),
     migrations=("0001_identity", "0021_invitations"),
+    contract=("XM-10", "XM-19"),
 )

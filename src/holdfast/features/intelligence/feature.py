@@ -26,4 +26,5 @@ FEATURE = Feature(
         "relation": Topic(READ_INTEL, lambda event: Changed((BRIEF,))),
     },
     migrations=("0009_intelligence",),
+    contract=("XM-7",),
 )

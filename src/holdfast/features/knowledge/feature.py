@@ -2,4 +2,4 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="knowledge", services=("WorkspaceKnowledge",))
+FEATURE = Feature(name="knowledge", services=("WorkspaceKnowledge",), contract=("XM-16", "XM-17"))

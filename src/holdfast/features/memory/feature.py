@@ -25,4 +25,5 @@ FEATURE = Feature(
     entities=True,
     topics={"memory": Topic(READ, _changed)},
     migrations=("0006_memory",),
+    contract=("XM-4", "XS-T8"),
 )

@@ -26,4 +26,5 @@ FEATURE = Feature(
     names_things=True,
     topics={"repository": Topic(READ)},
     migrations=("0017_repositories",),
+    contract=("KS-2", "KS-4", "KS-5"),
 )

@@ -2,4 +2,10 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="server_tools", services=("ResearchBudget",), tools=True, aliases=True)
+FEATURE = Feature(
+    name="server_tools",
+    services=("ResearchBudget",),
+    tools=True,
+    aliases=True,
+    contract=("XM-8", "XS-5", "XS-T1", "XS-T2", "XS-T3", "XS-T4", "XS-T5"),
+)

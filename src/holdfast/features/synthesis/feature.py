@@ -12,4 +12,5 @@ FEATURE = Feature(
     jobs=("repository.synthesis",),
     reacts=True,
     migrations=("0018_synthesis",),
+    contract=("KS-8",),
 )

@@ -11,4 +11,5 @@ FEATURE = Feature(
     services=("Limiter", "Usage"),
     background=("Limiter", "Usage"),
     migrations=("0003_usage",),
+    contract=("KS-6", "KS-7"),
 )

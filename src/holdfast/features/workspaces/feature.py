@@ -11,4 +11,5 @@ FEATURE = Feature(
     services=("Workspaces",),
     answers=("Administered", "MissingWorkspace"),
     tools=True,
+    contract=("XM-2", "XM-5"),
 )

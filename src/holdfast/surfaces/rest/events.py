@@ -11,7 +11,7 @@ import orjson
 from pydantic import Field
 
 from holdfast.core.access import READ
-from holdfast.core.clock import Clock, SystemClock, iso
+from holdfast.core.clock import Clock, iso
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited, Unavailable
 from holdfast.core.model import Model
 from holdfast.core.operations import Call, EventStream, Operation
@@ -42,11 +42,11 @@ class EventsQuery(Model):
 class EventStreams:
     """Serves streams of events from the bus, and ends them all when the server stops."""
 
-    def __init__(self, bus: EventBus, workspaces: Workspaces, topics: Topics, clock: Clock | None = None) -> None:
+    def __init__(self, bus: EventBus, workspaces: Workspaces, topics: Topics, clock: Clock) -> None:
         self._bus = bus
         self._topics = topics
         self._workspaces = workspaces
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._open: set[Subscription] = set()
         self._by_actor: Counter[str] = Counter()
         self._stopped = False

@@ -1,0 +1,67 @@
+"""What is loaded after the start: one after the other, and a failure ends the server with its reason."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from holdfast.server.lifecycle import AnnouncingServer
+from holdfast.surfaces.http.gate import Gate
+from holdfast.surfaces.http.protocol.proxies import Proxies
+from holdfast.surfaces.http.telemetry.metrics import Metrics
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serves nobody."""
+
+
+def _server(*loads: Callable[[], Awaitable[object]]) -> tuple[AnnouncingServer, list[str]]:
+    said: list[str] = []
+    gate = Gate(
+        _nothing,
+        metrics=Metrics(),
+        allowed_hosts=[],
+        allowed_origins=(),
+        request_timeout_seconds=10,
+        proxies=Proxies(()),
+    )
+    gate.on_ready += loads
+
+    async def stopped() -> None:
+        said.append("stopped")
+
+    gate.on_stop.append(stopped)
+    config = uvicorn.Config(gate, host="127.0.0.1", port=0, lifespan="off", log_config=None)
+    return AnnouncingServer(config, lambda: said.append("announced"), gate), said
+
+
+async def test_a_surface_that_cannot_be_loaded_ends_the_server_with_the_reason() -> None:
+    async def broken() -> None:
+        raise ImportError("half of it is missing")
+
+    server, said = _server(broken)
+    with pytest.raises(ImportError, match="half of it is missing"):
+        await asyncio.wait_for(server.serve(), 20)
+    assert said == ["announced", "stopped"]
+
+
+async def test_surfaces_are_loaded_one_after_the_other() -> None:
+    running: list[str] = []
+    seen: list[list[str]] = []
+
+    def load(name: str) -> Callable[[], Awaitable[None]]:
+        async def work() -> None:
+            running.append(name)
+            await asyncio.sleep(0)
+            seen.append(list(running))
+            running.remove(name)
+            if name == "last":
+                server.should_exit = True
+
+        return work
+
+    server, _ = _server(load("first"), load("last"))
+    await asyncio.wait_for(server.serve(), 20)
+    assert seen == [["first"], ["last"]]
