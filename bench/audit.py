@@ -10,7 +10,7 @@ from bench.report import Figure, finish, options
 from holdfast.core.clock import SystemClock
 from holdfast.core.principal import Principal
 from holdfast.engines.master_key import KeyRing
-from holdfast.features.audit.keys import MARKED, AuditKey
+from holdfast.features.audit.marks.keys import MARKED, AuditKey
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Tx
 from holdfast.storage.schema import migrate

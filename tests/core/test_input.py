@@ -10,11 +10,11 @@ from pydantic import BaseModel, ValidationError
 
 from holdfast.core.clock import iso, parse_time
 from holdfast.core.errors import Invalid
-from holdfast.core.fields import invalid
 from holdfast.core.ids import is_id, new_id, workspace_id_of
 from holdfast.core.paging import decode_cursor, encode_cursor
 from holdfast.core.settings import Settings, SettingsError, load, rows
-from holdfast.core.slugs import is_slug, slug_of
+from holdfast.core.text.fields import invalid
+from holdfast.core.text.slugs import is_slug, slug_of
 
 
 class Named(BaseModel):

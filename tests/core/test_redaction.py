@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.ids import new_id, new_uuid
-from holdfast.core.redaction import MASK, redacted, redacted_path
+from holdfast.core.text.redaction import MASK, redacted, redacted_path
 from tests.support.properties import examples
 
 KEY = "xero_0197aaaabbbbccccddddeeeeffff0000_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nP2r"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.core.text.secrets_scan import first_secret_kind
 
 # Written in pieces, so that no scanner takes this file for a leak.
 HELD = [

@@ -19,11 +19,11 @@ from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.ask.service import Ask
 from holdfast.features.audit.service import Audit
 from holdfast.features.chat.service import ChatService
-from holdfast.features.chat.turns import ChatTurns
+from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.documents.vector_stores.service import VectorStoreService
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.idempotency import IdempotentRequests

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import ApprovalRequired
 from holdfast.core.principal import Principal
-from holdfast.core.schema import input_schema
+from holdfast.core.text.schema import input_schema
 from holdfast.core.tools.gateway import Intent
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.model import CallEvent, LoopRequest
@@ -17,7 +17,7 @@ from holdfast.features.ask.live_tools import live_call, live_tools
 from holdfast.features.ask.sources import Ledger
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.chat.model import Served
-from holdfast.features.chat.selection import RESEARCH
+from holdfast.features.chat.turn.selection import RESEARCH
 from holdfast.features.identity.model import NewKey
 from holdfast.features.repositories.model import Repository
 from tests.support.features.chats import ScriptedModel, call

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from holdfast.core.access import READ, RUN, WRITE
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.features.documents import vector_store_operations as vector_stores
 from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores import operations as vector_stores
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.identity.service import Identity
 from holdfast.features.responses.service import ResponseService

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.core.access import Access, NeededTier
 from holdfast.core.errors import ApprovalRequired, Forbidden, HoldfastError, Invalid
 from holdfast.core.principal import Principal, Tier
-from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.text.schema import input_schema, output_schema
 from holdfast.core.tools.alias import under_its_name
 from holdfast.core.tools.deadline import TookTooLong
 from holdfast.core.tools.gateway import Catalog, Gateway, Intent, ToolRefused, ToolUnknown

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.jsontext import loads_strange
+from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.llm import assembly
 from holdfast.engines.llm.assembly import Assembly, add_usage
 from holdfast.engines.llm.model import Json

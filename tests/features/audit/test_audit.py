@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.principal import Principal
-from holdfast.features.audit import chain, store
+from holdfast.features.audit import store
 from holdfast.features.audit.detail import REDACTED, SecretInDetail
+from holdfast.features.audit.marks import chain
 from holdfast.features.audit.model import AuditFilter, Verification
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Tx

@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from holdfast.core.errors import Forbidden, Invalid, Unavailable
 from holdfast.engines.master_key import KeyRing
-from holdfast.features.audit import chain, store
-from holdfast.features.audit.heads_file import HeadsFile
-from holdfast.features.audit.keys import MARKED, AuditKey
+from holdfast.features.audit import store
+from holdfast.features.audit.marks import chain
+from holdfast.features.audit.marks.heads_file import HeadsFile
+from holdfast.features.audit.marks.keys import MARKED, AuditKey
 from holdfast.features.audit.model import expected_head
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, Row, Tx
@@ -252,8 +253,8 @@ async def test_a_missing_heads_file_is_said_and_is_no_problem(database: Database
 async def test_the_heads_file_stays_small_and_keeps_what_matters(
     database: Database, audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.features.audit.heads_file.MAX_BYTES", 20_000)
-    monkeypatch.setattr("holdfast.features.audit.heads_file._KEPT_LINES", 20)
+    monkeypatch.setattr("holdfast.features.audit.marks.heads_file.MAX_BYTES", 20_000)
+    monkeypatch.setattr("holdfast.features.audit.marks.heads_file._KEPT_LINES", 20)
     file = HeadsFile(tmp_path, database.dialect)
     for _ in range(150):
         await write(database, audit)

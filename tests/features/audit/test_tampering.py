@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.features.audit import chain
+from holdfast.features.audit.marks import chain
 from holdfast.storage.database import Database, Tx
 from tests.features.audit.test_audit import OTHER, OWNER, write
 from tests.support.features.audit import audit_trail

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.features.chat.selection import RESEARCH, SELECTABLE, selected, tool_options, upstream_body
+from holdfast.features.chat.turn.selection import RESEARCH, SELECTABLE, selected, tool_options, upstream_body
 
 ALL = SELECTABLE
 

@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
-from holdfast.features.client_bundles.blocks import marks, merge_block, merge_ignored
-from holdfast.features.client_bundles.folder import NotWritten, diff, plan, write
+from holdfast.features.client_bundles.files import jsonc, toml_file, yaml_file
+from holdfast.features.client_bundles.files.blocks import marks, merge_block, merge_ignored
+from holdfast.features.client_bundles.files.folder import NotWritten, diff, plan, write
+from holdfast.features.client_bundles.files.values import Exactly, merged
 from holdfast.features.client_bundles.model import BundleFile, Unmergeable
-from holdfast.features.client_bundles.values import Exactly, merged
 from tests.support.properties import examples
 
 BEGIN, END = marks("xerotier")

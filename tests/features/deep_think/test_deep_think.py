@@ -19,7 +19,7 @@ from holdfast.engines.llm.model import LoopRequest, LoopTool
 from holdfast.engines.llm.research.deep_think import DeepThink
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.chat.model import Served
-from holdfast.features.chat.tools import TurnPlace
+from holdfast.features.chat.turn.tools import TurnPlace
 from holdfast.features.deep_think.service import KEPT_MILLIS, DeepThinkService
 from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder

@@ -7,14 +7,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.features.documents.filters import Comparison, Compound, Filter
-from holdfast.features.documents.vector_store_model import (
+from holdfast.features.documents.vector_stores.model import (
     ListPart,
     VectorStoreChange,
     VectorStoreExpired,
     VectorStoreFileNotFound,
     VectorStoreNotFound,
 )
-from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.documents.vector_stores.service import VectorStoreService
 from holdfast.features.workspaces.model import WorkspaceNotFound
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock

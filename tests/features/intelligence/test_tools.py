@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import Invalid, NotFound
-from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.text.schema import input_schema, output_schema
 from holdfast.core.tools.gateway import Catalog, Gateway
 from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import ToolCall

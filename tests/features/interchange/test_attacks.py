@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.features.interchange import data_files
+from holdfast.features.interchange.formats import data_files
+from holdfast.features.interchange.formats.places import archive_files, folder_files, folder_sink
 from holdfast.features.interchange.model import SourceFile
-from holdfast.features.interchange.places import archive_files, folder_files, folder_sink
 from holdfast.features.memory.model import Filters, NewMemory
 from holdfast.storage.database import Database, Row, Tx
 from tests.support.attacks.hostile_imports import ATTACKS, Attack, bomb, crowded, line, memory, odd_archive, own

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.features.intelligence.model import NewDecision
+from holdfast.features.interchange.formats.places import archive_files, archive_sink, folder_files, folder_sink
 from holdfast.features.interchange.model import MAX_FILE_BYTES, SourceFile
-from holdfast.features.interchange.places import archive_files, archive_sink, folder_files, folder_sink
 from holdfast.features.memory.model import Filters, Memory, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.intelligence.model import NewDecision, NewMilestone, NewRelation, Ref
-from holdfast.features.interchange.front import render, split
+from holdfast.features.interchange.formats.front import render, split
 from holdfast.features.memory.model import Change, NewMemory
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock

@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
-from holdfast.features.memory.likeness import contradiction, read, repeats
 from holdfast.features.memory.model import NewMemory
+from holdfast.features.memory.writing.likeness import contradiction, read, repeats
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
 from tests.support.features.memories import memory_world

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.access import Access
-from holdfast.features.documents import vector_store_operations as vector_stores
+from holdfast.features.documents.vector_stores import operations as vector_stores
 from holdfast.server.openai import routes
 from holdfast.storage.database import Database
 from holdfast.surfaces.openai.surface import Route

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.settings import Settings
-from holdfast.features.interchange.places import folder_files
+from holdfast.features.interchange.formats.places import folder_files
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.services import open_local
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from holdfast.core import jsontext
+from holdfast.core.text import jsontext
 from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import Consumer, ToolCall
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from holdfast.core import jsontext
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound
-from holdfast.core.fields import invalid
 from holdfast.core.principal import Principal
+from holdfast.core.text import jsontext
+from holdfast.core.text.fields import invalid
 from holdfast.core.tools.alias import AnyAlias, Target
 from holdfast.core.tools.deadline import within
 from holdfast.core.tools.finding import find_tool

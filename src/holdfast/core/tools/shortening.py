@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.core import jsontext
+from holdfast.core.text import jsontext
 
 
 def shortened(data: dict[str, Any], max_bytes: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from holdfast.core.access import Access, NeededTier, holds
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal, Tier
-from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.text.schema import input_schema, output_schema
 
 _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.core.errors import RateLimited, UpstreamFailed
-from holdfast.core.jsontext import loads_strange
+from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.code_hosts.apis import Faltering, HostApi
 from holdfast.engines.code_hosts.history import moment
 from holdfast.engines.fetch.network.api import Parameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.model import Json, Tally
 
 MAX_BYTES = 32 * 1024 * 1024

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.model import Json, LanguageModel
 

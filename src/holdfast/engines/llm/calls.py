@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import orjson
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.assembly import AskedCall
 from holdfast.engines.llm.model import Json, LoopRequest, LoopTool

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing
 from holdfast.engines.llm.model import Json, LanguageModel, Tally

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.schema import input_schema
+from holdfast.core.text.schema import input_schema
 from holdfast.core.tools.alias import AnyAlias
 from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.outcome import Outcome

@@ -1,7 +1,7 @@
 """Owns the difference of two texts: a unified diff by lines, in bounded time whatever the texts are.
 
 Not libgit2's: it lets no other thread run meanwhile, and needs 6–8 s for texts of 1 MB whose lines repeat; nobody else
-would be served (decision 0025).
+would be served (decision 26).
 """
 
 from array import array

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.core.text.secrets_scan import first_secret_kind
 
 REDACTED = "[redacted]"
 MAX_TEXT = 1000

@@ -18,11 +18,11 @@ from holdfast.engines.master_key import KeyRing, MasterKey
 from holdfast.features.audit import store
 from holdfast.features.audit.denials import Denial, Denials
 from holdfast.features.audit.detail import encode
-from holdfast.features.audit.heads_file import HeadsFile
-from holdfast.features.audit.keys import AuditKeys
+from holdfast.features.audit.marks.heads_file import HeadsFile
+from holdfast.features.audit.marks.keys import AuditKeys
+from holdfast.features.audit.marks.sealing import BATCH, Sealer
+from holdfast.features.audit.marks.verification import verify
 from holdfast.features.audit.model import AuditEvent, AuditFilter, ChainHead, Outcome, Verification, Witness
-from holdfast.features.audit.sealing import BATCH, Sealer
-from holdfast.features.audit.verification import verify
 from holdfast.features.audit.visibility import Administered, nothing_administered, seen_workspaces
 from holdfast.storage.database import Database, Tx
 

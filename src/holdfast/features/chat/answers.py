@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from holdfast.core import jsontext
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.text import jsontext
 from holdfast.engines.llm.model import Json
 
 _YES = frozenset({"yes", "true", "y"})

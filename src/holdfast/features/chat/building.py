@@ -13,7 +13,7 @@ from holdfast.storage.database import Database, Tx
 
 if TYPE_CHECKING:
     from holdfast.features.chat.service import ChatService
-    from holdfast.features.chat.turns import ChatTurns
+    from holdfast.features.chat.turn.turns import ChatTurns
 
 build = Building()
 
@@ -48,13 +48,13 @@ def turns(parts: Parts) -> "ChatTurns":
     from holdfast.core.tools.gateway import Gateway
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.search.engine import SearchEngine
-    from holdfast.features.chat.record import TurnRecord
-    from holdfast.features.chat.reminders import Reminders
     from holdfast.features.chat.service import ChatService
-    from holdfast.features.chat.tools import ChatTools
-    from holdfast.features.chat.turns import ChatTurns, DeepThinking
+    from holdfast.features.chat.turn.record import TurnRecord
+    from holdfast.features.chat.turn.reminders import Reminders
+    from holdfast.features.chat.turn.tools import ChatTools
+    from holdfast.features.chat.turn.turns import ChatTurns, DeepThinking
     from holdfast.features.documents.service import DocumentService
-    from holdfast.features.documents.vector_stores import VectorStoreService
+    from holdfast.features.documents.vector_stores.service import VectorStoreService
     from holdfast.features.memory.service import MemoryService
     from holdfast.features.usage.service import Usage
 

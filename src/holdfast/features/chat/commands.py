@@ -12,7 +12,7 @@ from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Sess
 from holdfast.features.chat.export import markdown
 from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.features.chat.service import ChatService
-from holdfast.features.chat.trail import text_of
+from holdfast.features.chat.turn.trail import text_of
 
 chats = Commands("chats", help="Conversations over the OpenAI-compatible endpoint.")
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.clock import iso
 from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
-from holdfast.features.chat.trail import text_of
+from holdfast.features.chat.turn.trail import text_of
 
 _SPEAKERS = {"user": "Person", "assistant": "Model", "tool": "Tool"}
 

@@ -5,11 +5,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.jsontext import dumps
 from holdfast.core.model import Answer, Model, PageQuery, Time
 from holdfast.core.operations import Download, Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
+from holdfast.core.text.jsontext import dumps
 from holdfast.features.chat.export import markdown
 from holdfast.features.chat.model import MessageState, QuestionState
 from holdfast.features.chat.service import ChatService

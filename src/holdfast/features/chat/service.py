@@ -25,7 +25,7 @@ from holdfast.features.chat.model import (
     checked_id,
     checked_title,
 )
-from holdfast.features.chat.trail import trail_of
+from holdfast.features.chat.turn.trail import trail_of
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.core import jsontext
+from holdfast.core.text import jsontext
 from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.storage.database import Row, Tx
 

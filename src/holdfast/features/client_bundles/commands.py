@@ -8,7 +8,7 @@ from pydantic import Field
 from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.principal import Tier
 from holdfast.core.settings import Settings
-from holdfast.features.client_bundles import folder
+from holdfast.features.client_bundles.files import folder
 from holdfast.features.client_bundles.model import Bundle, SurfaceName, WantedClient
 from holdfast.features.client_bundles.service import CLIENTS, ClientBundles
 from holdfast.storage.running import told_url

@@ -3,8 +3,8 @@
 from typing import Any
 
 from holdfast.features.client_bundles.catalog import PROJECT
+from holdfast.features.client_bundles.files.values import Exactly
 from holdfast.features.client_bundles.model import Client, ClientConnection, McpEndpoint, RulesFile
-from holdfast.features.client_bundles.values import Exactly
 
 
 def _gemini(connection: ClientConnection) -> dict[str, Any]:

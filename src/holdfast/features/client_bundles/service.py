@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal, Tier
-from holdfast.features.client_bundles import jsonc, toml_file, yaml_file
-from holdfast.features.client_bundles.blocks import block, merge_block, merge_ignored
 from holdfast.features.client_bundles.catalog import documented
+from holdfast.features.client_bundles.files import jsonc, toml_file, yaml_file
+from holdfast.features.client_bundles.files.blocks import block, merge_block, merge_ignored
 from holdfast.features.client_bundles.further import further
 from holdfast.features.client_bundles.model import (
     KEYSTONE,

@@ -5,7 +5,7 @@ from holdfast.core.parts import Parts
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.research.deep_think import DeepThink
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.features.chat.turns import DeepThinking
+from holdfast.features.chat.turn.turns import DeepThinking
 from holdfast.features.deep_think.service import DeepThinkService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building

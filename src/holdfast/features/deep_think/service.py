@@ -7,13 +7,13 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.core import jsontext
 from holdfast.core.clock import Clock
+from holdfast.core.text import jsontext
 from holdfast.engines.llm.model import Json, LanguageModel, LoopEvent, LoopRequest
 from holdfast.engines.llm.research.deep_think import DeepThink, WrittenArtifact
 from holdfast.features.artifacts.model import IdentifierTaken, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.features.chat.tools import TurnPlace
+from holdfast.features.chat.turn.tools import TurnPlace
 from holdfast.features.deep_think import store
 from holdfast.features.deep_think.store import RunKey
 from holdfast.features.workspaces.service import Workspaces

@@ -12,7 +12,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents.ingest import AT_ONCE, KIND, Ingestion
 from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.documents.vector_stores.service import VectorStoreService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building

@@ -11,7 +11,7 @@ FEATURE = Feature(
     },
     tools=True,
     aliases=True,
-    operations=("operations", "vector_store_operations"),
+    operations=("operations", "vector_stores.operations"),
     services=("DocumentService", "Ingestion", "VectorStoreService"),
     jobs=("document.ingest",),
     entities=True,

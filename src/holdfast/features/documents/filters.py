@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.features.documents.vector_store_model import AttributeValue
+from holdfast.features.documents.vector_stores.model import AttributeValue
 
 MAX_FILTERS = 50
 Scalar = str | float | bool

@@ -10,7 +10,7 @@ from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.documents.model import DocumentPassage
 from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.documents.vector_stores.service import VectorStoreService
 
 DESCRIPTION = "Find the passages of the uploaded documents that answer a question."
 

@@ -11,7 +11,7 @@ from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFo
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import ROLES, SCOPES, Principal, Role
-from holdfast.core.slugs import slug_of
+from holdfast.core.text.slugs import slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store
 from holdfast.features.identity.keys import store as key_store

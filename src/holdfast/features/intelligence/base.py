@@ -10,7 +10,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Invalid, Unavailable, UpstreamFailed
 from holdfast.core.paging import decode_cursor
 from holdfast.core.principal import Principal
-from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.core.text.secrets_scan import first_secret_kind
 from holdfast.engines.events import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.keeper import embedded_text

@@ -8,8 +8,8 @@ from pydantic import Field
 from holdfast.core.commands import FAILED, Argument, InWorkspace, Session, command
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.interchange.formats.places import folder_files, folder_sink
 from holdfast.features.interchange.model import Report
-from holdfast.features.interchange.places import folder_files, folder_sink
 from holdfast.features.interchange.service import InterchangeService
 
 _SHOWN_PROBLEMS = 20

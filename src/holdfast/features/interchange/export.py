@@ -6,8 +6,9 @@ from holdfast.features.artifacts import store as artifacts
 from holdfast.features.intelligence import store as intelligence
 from holdfast.features.intelligence.graph import relation_store as relations
 from holdfast.features.intelligence.model import DecisionFilter, MilestoneFilter
-from holdfast.features.interchange import own, store
-from holdfast.features.interchange.own import Names
+from holdfast.features.interchange import store
+from holdfast.features.interchange.formats import own
+from holdfast.features.interchange.formats.own import Names
 from holdfast.features.memory import store as memories
 from holdfast.storage.database import Tx
 

@@ -13,8 +13,8 @@ from holdfast.core.errors import Invalid
 from holdfast.core.model import Answer
 from holdfast.core.operations import Call, Download, Operations
 from holdfast.core.principal import Principal
+from holdfast.features.interchange.formats.places import archive_files, archive_sink
 from holdfast.features.interchange.model import ImportTooLarge, SourceFile
-from holdfast.features.interchange.places import archive_files, archive_sink
 from holdfast.features.interchange.service import InterchangeService
 
 MAX_IMPORT_BYTES = 128 * 1024 * 1024

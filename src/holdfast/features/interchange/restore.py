@@ -8,7 +8,7 @@ from typing import TypeVar
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import is_id
 from holdfast.core.principal import Principal
-from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.core.text.secrets_scan import first_secret_kind
 from holdfast.engines.search.model import Entry
 from holdfast.features.artifacts import store as artifacts
 from holdfast.features.artifacts.model import NewArtifact, checked
@@ -30,9 +30,9 @@ from holdfast.features.interchange.model import (
     Report,
 )
 from holdfast.features.memory import store as memories
-from holdfast.features.memory import wording
-from holdfast.features.memory.draft import Refusal, changed, entry_of, revision_of, slugs_for, trust_of
 from holdfast.features.memory.model import Change, Memory
+from holdfast.features.memory.writing import wording
+from holdfast.features.memory.writing.draft import Refusal, changed, entry_of, revision_of, slugs_for, trust_of
 from holdfast.storage.database import Tx
 
 PREFIXES = {"memory": "mem", "decision": "dec", "milestone": "mil", "artifact": "art", "relation": "rel"}

@@ -17,6 +17,7 @@ from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange import store
 from holdfast.features.interchange.export import Sink, write_workspace
+from holdfast.features.interchange.formats.readers import is_readable, read
 from holdfast.features.interchange.model import (
     Exported,
     ImportProblem,
@@ -31,12 +32,11 @@ from holdfast.features.interchange.model import (
     Report,
     SourceFile,
 )
-from holdfast.features.interchange.readers import is_readable, read
 from holdfast.features.interchange.restore import NotImported, Restore, attempt
 from holdfast.features.memory import store as memories
-from holdfast.features.memory import wording
-from holdfast.features.memory.draft import Refusal, draft, entry_of, memory_of, slugs_for
 from holdfast.features.memory.model import ENTITY, NewMemory
+from holdfast.features.memory.writing import wording
+from holdfast.features.memory.writing.draft import Refusal, draft, entry_of, memory_of, slugs_for
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 

@@ -8,7 +8,7 @@ from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Opti
 from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
 from holdfast.features.memory.model import Change, Filters, NewMemory, Saved
 from holdfast.features.memory.service import MemoryRejected, MemoryService
-from holdfast.features.memory.wording import checked_category
+from holdfast.features.memory.writing.wording import checked_category
 
 memory = Commands("memory", help="What people and agents remember: facts, preferences, instructions, decisions.")
 

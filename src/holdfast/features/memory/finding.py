@@ -8,7 +8,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
-from holdfast.features.memory.wording import clean
+from holdfast.features.memory.writing.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 

@@ -14,7 +14,7 @@ from holdfast.features.memory.finding import MAX_RESULTS
 from holdfast.features.memory.model import Change, Filters, NewMemory, Trust
 from holdfast.features.memory.service import MemoryRejected, MemoryService
 from holdfast.features.memory.tools import ResultOutput, SaveOutput, result_output, save_output
-from holdfast.features.memory.wording import checked_category
+from holdfast.features.memory.writing.wording import checked_category
 
 _WORKSPACE = "/api/workspaces/{workspace_id}"
 _BASE = _WORKSPACE + "/memories"

@@ -16,18 +16,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.keeper import embedded_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
-from holdfast.features.memory import likeness, store
-from holdfast.features.memory.draft import (
-    MemoryDraft,
-    Refusal,
-    as_written,
-    changed,
-    draft,
-    entry_of,
-    memory_of,
-    revision_of,
-    slugs_for,
-)
+from holdfast.features.memory import store
 from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
@@ -42,7 +31,19 @@ from holdfast.features.memory.model import (
     Revision,
     Saved,
 )
-from holdfast.features.memory.wording import clean, secret_refusal
+from holdfast.features.memory.writing import likeness
+from holdfast.features.memory.writing.draft import (
+    MemoryDraft,
+    Refusal,
+    as_written,
+    changed,
+    draft,
+    entry_of,
+    memory_of,
+    revision_of,
+    slugs_for,
+)
+from holdfast.features.memory.writing.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.features.memory.model import Filters, Memory, Revision
-from holdfast.features.memory.wording import clean
+from holdfast.features.memory.writing.wording import clean
 from holdfast.storage.database import Row, Tx
 
 _FIELDS = (

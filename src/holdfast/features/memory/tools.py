@@ -10,7 +10,7 @@ from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.model import Hit
 from holdfast.features.memory.model import Memory, NewMemory, Recalled, Saved
 from holdfast.features.memory.service import MemoryService
-from holdfast.features.memory.wording import checked_category
+from holdfast.features.memory.writing.wording import checked_category
 
 _Tag = Annotated[str, Field(max_length=200)]
 _Time = Annotated[str, Field(max_length=64)]

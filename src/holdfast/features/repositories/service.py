@@ -9,7 +9,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
-from holdfast.core.slugs import is_slug, slug_of
+from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import Location, is_path, spellings

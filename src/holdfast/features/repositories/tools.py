@@ -6,12 +6,12 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from holdfast.core import jsontext
 from holdfast.core.access import READ, RUN
 from holdfast.core.clock import iso_or_none
 from holdfast.core.errors import FieldError, NotFound
 from holdfast.core.principal import Principal
-from holdfast.core.slugs import is_slug
+from holdfast.core.text import jsontext
+from holdfast.core.text.slugs import is_slug
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import Breakdown, Match, Repository, RepositoryNotFound

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.core.ids import new_id
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.model import Json
 from holdfast.features.responses.items import Called
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.model import Json
 
 # What Chat Completions does not know, knows by another name, or is only for us.

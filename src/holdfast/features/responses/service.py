@@ -14,7 +14,7 @@ from holdfast.engines.jobs.run import JobRun
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.features.audit.service import Audit
-from holdfast.features.chat.selection import DEEP_THINK, tool_options
+from holdfast.features.chat.turn.selection import DEEP_THINK, tool_options
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.events import ResponseEvents

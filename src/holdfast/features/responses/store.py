@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.core.jsontext import dumps
 from holdfast.core.principal import Principal
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.model import Json
 from holdfast.features.responses.model import ResponseRequest, Status, Stored
 from holdfast.storage.database import Row, Tx

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import jsontext
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited
+from holdfast.core.text import jsontext
 from holdfast.core.tools.alias import Target
 from holdfast.core.tools.outcome import AnsweredCall, Outcome
 from holdfast.core.tools.tool import ToolCall

@@ -2,7 +2,7 @@
 
 from holdfast.core.parts import Parts
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.features.chat.turns import ChatTurns
+from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.turns.service import EndpointTurns
 from holdfast.features.workspaces.service import Workspaces

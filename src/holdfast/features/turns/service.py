@@ -13,7 +13,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.chat.model import Served
 from holdfast.features.chat.service import TYPE as CHAT
-from holdfast.features.chat.turns import ChatTurns
+from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.deep_think.service import REPORT_PREFIX
 from holdfast.features.endpoints.models import Connected, EndpointModels
 from holdfast.features.workspaces.service import Workspaces

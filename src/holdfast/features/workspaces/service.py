@@ -9,7 +9,7 @@ from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id, workspace_id_of
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
-from holdfast.core.slugs import slug_of
+from holdfast.core.text.slugs import slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.service import checked_name, require_management
 from holdfast.features.identity.standing import as_it_stands

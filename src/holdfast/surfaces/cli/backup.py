@@ -9,7 +9,7 @@ import click
 from holdfast.core.clock import SystemClock
 from holdfast.core.commands import Argument, Given, Session, command
 from holdfast.core.settings import Settings, load
-from holdfast.features.audit.heads_file import Break, HeadsFile
+from holdfast.features.audit.marks.heads_file import Break, HeadsFile
 from holdfast.storage import backup as backups
 from holdfast.storage.database import Database
 from holdfast.surfaces.cli.frame import data_dir_option, exits, json_option

@@ -10,9 +10,9 @@ import click
 from pydantic import ValidationError
 
 from holdfast.core.commands import Command, Commands, Given, Parameter, Session, parameters
-from holdfast.core.fields import invalid
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
+from holdfast.core.text.fields import invalid
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.cli.frame import ProgramEntry, data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from holdfast.core.commands import Commands, Given, Session
 from holdfast.core.principal import Tier
-from holdfast.core.schema import input_schema, output_schema
+from holdfast.core.text.schema import input_schema, output_schema
 from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool
 

@@ -8,7 +8,7 @@ from starlette.types import Scope
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.core.principal import Principal
-from holdfast.core.redaction import redacted, redacted_path
+from holdfast.core.text.redaction import redacted, redacted_path
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
-from holdfast.core.redaction import redacted, redacted_path
+from holdfast.core.text.redaction import redacted, redacted_path
 from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
 from holdfast.surfaces.http.protocol.heads import MalformedRequest
 from holdfast.surfaces.http.protocol.proxies import Proxies

@@ -12,11 +12,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Invalid
-from holdfast.core.fields import invalid
 from holdfast.core.model import NoQuery
 from holdfast.core.operations import Call, CutShort, Download, EventStream, Operation, Upload
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
+from holdfast.core.text.fields import invalid
 from holdfast.surfaces.http.asgi import ClientGone, header, parse_json
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.http.multipart import read_upload

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, NotFound
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.surfaces.http.asgi import send_problem
 
 

@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import READ
 from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticated
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import Gate

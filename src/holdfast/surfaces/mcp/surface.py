@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, NotFound
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.features.knowledge.service import WorkspaceKnowledge

@@ -3,7 +3,7 @@
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.remote.names import needs_rewriting
-from holdfast.features.chat.selection import tool_options, upstream_body
+from holdfast.features.chat.turn.selection import tool_options, upstream_body
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest

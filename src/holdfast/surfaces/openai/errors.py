@@ -6,7 +6,7 @@ from typing import Any
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.surfaces.http.asgi import request_id, send_json
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.jsontext import loads_strange
+from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.llm.remote.upstream import Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams

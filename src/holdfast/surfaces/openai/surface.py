@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import Access
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.surfaces.http.admission import AdmittedProject, ProjectAdmission
 from holdfast.surfaces.http.routes import Routes

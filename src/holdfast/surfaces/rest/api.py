@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound
 from holdfast.core.operations import Call, Download, EventStream, Operation
 from holdfast.core.principal import Principal
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.surfaces.http.asgi import header, problem, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.operations import HttpCall, body_of, download, query_of, render, send_events
 from holdfast.surfaces.http.routes import Routes

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import orjson
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
-from holdfast.core.jsontext import loads_strange
+from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.fetch.network.guard import FetchReply, Guard, Limits, Request
 from holdfast.engines.fetch.network.url import Url, parse_url
 

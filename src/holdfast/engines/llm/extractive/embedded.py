@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.ids import new_uuid
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.extractive.extracts import Quote, QuotedPassage, opening, parsed, passages, plain, quotes
 from holdfast.engines.llm.extractive.rules import wanted_calls
 from holdfast.engines.llm.model import Json

@@ -9,7 +9,7 @@ import orjson
 
 from holdfast.core.credential import Credential
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.jsontext import dumps, loads_strange
+from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.remote.connection import (
     Timeouts,

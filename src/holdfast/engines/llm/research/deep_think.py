@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
-from holdfast.core.jsontext import dumps
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import AskedCall, Assembly, add_usage, tally_of
 from holdfast.engines.llm.budget import Budgeted, hearing
 from holdfast.engines.llm.calls import run_calls

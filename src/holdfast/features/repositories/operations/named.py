@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
-from holdfast.core.slugs import is_slug
+from holdfast.core.text.slugs import is_slug
 from holdfast.features.repositories.model import RepositoryNotFound
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 from holdfast.features.workspaces.service import Workspaces

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import orjson
 
-from holdfast.core.redaction import redacted
+from holdfast.core.text.redaction import redacted
 
 _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 

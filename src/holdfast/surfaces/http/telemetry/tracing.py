@@ -9,7 +9,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__
-from holdfast.core.redaction import redacted_path
+from holdfast.core.text.redaction import redacted_path
 from holdfast.surfaces.http.asgi import header, request_id
 from holdfast.surfaces.http.telemetry.metrics import surface_of
 

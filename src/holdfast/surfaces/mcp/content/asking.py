@@ -20,7 +20,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from holdfast.core import jsontext
+from holdfast.core.text import jsontext
 from holdfast.features.clients.service import Clients
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from mcp_types import (
 from mcp_types.version import is_version_at_least
 from starlette.types import Receive, Send
 
-from holdfast.core import jsontext
 from holdfast.core.ids import new_id
+from holdfast.core.text import jsontext
 from holdfast.features.clients.model import McpSession, NewClient, SessionNotFound
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header, send_bytes

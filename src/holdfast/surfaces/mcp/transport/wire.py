@@ -12,8 +12,8 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERR
 from pydantic import ValidationError
 from starlette.types import Scope, Send
 
-from holdfast.core import jsontext
 from holdfast.core.errors import FieldError, HoldfastError
+from holdfast.core.text import jsontext
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.sse import framed
 

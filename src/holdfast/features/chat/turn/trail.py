@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.core import jsontext
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.text import jsontext
 from holdfast.engines.llm.model import Json
 
 ROOT = ""

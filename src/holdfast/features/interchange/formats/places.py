@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.interchange.export import Sink
+from holdfast.features.interchange.formats.readers import DATA, is_readable
 from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, SourceFile, shown
-from holdfast.features.interchange.readers import DATA, is_readable
 
 MAX_ENTRIES = 200_000
 MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024

@@ -9,11 +9,11 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents import store as document_store
-from holdfast.features.documents import vector_store_rows as rows
 from holdfast.features.documents.filters import Comparison, Compound
 from holdfast.features.documents.model import DocumentPassage
 from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_store_model import (
+from holdfast.features.documents.vector_stores import rows as rows
+from holdfast.features.documents.vector_stores.model import (
     AttributeValue,
     FileStatus,
     ListPart,

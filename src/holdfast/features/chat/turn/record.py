@@ -26,7 +26,7 @@ from holdfast.features.chat.model import (
     checked_id,
 )
 from holdfast.features.chat.service import TYPE, ChatService
-from holdfast.features.chat.trail import ROOT, conversation, last_words, text_of, trail_of, trails
+from holdfast.features.chat.turn.trail import ROOT, conversation, last_words, text_of, trail_of, trails
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 

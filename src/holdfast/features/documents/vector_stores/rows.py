@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.features.documents.vector_store_model import (
+from holdfast.features.documents.vector_stores.model import (
     AttributeValue,
     FileCounts,
     FileStatus,

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.core.clock import iso
-from holdfast.features.audit import chain, key_store, store
-from holdfast.features.audit.heads_file import HeadsFile, Known
-from holdfast.features.audit.keys import AuditKey, AuditKeys
+from holdfast.features.audit import store
+from holdfast.features.audit.marks import chain, key_store
+from holdfast.features.audit.marks.heads_file import HeadsFile, Known
+from holdfast.features.audit.marks.keys import AuditKey, AuditKeys
+from holdfast.features.audit.marks.sealing import BATCH, BEFORE_MARKS
 from holdfast.features.audit.model import ChainHead, ChainProblem, ProblemKind, Verification, Witness
-from holdfast.features.audit.sealing import BATCH, BEFORE_MARKS
 from holdfast.storage.database import Database, Row, Tx, Unreadable
 
 _SHOWN = 100

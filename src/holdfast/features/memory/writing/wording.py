@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.secrets_scan import first_secret_kind
+from holdfast.core.text.secrets_scan import first_secret_kind
 from holdfast.features.memory.model import (
     MAX_CHARACTERS,
     MAX_SOURCE,

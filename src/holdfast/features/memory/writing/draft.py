@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.core.slugs import slug_of
+from holdfast.core.text.slugs import slug_of
 from holdfast.engines.search.model import Entry
-from holdfast.features.memory import wording
 from holdfast.features.memory.model import ENTITY, Change, Memory, NewMemory, Revision, Trust
+from holdfast.features.memory.writing import wording
 
 _RANK: dict[Trust, int] = {"web": 0, "agent": 1, "person": 2}
 

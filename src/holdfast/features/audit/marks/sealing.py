@@ -9,9 +9,10 @@ from operator import itemgetter
 from typing import Any
 
 from holdfast.core.clock import Clock
-from holdfast.features.audit import chain, key_store, store
-from holdfast.features.audit.heads_file import Break, HeadsFile
-from holdfast.features.audit.keys import AuditKey, AuditKeys
+from holdfast.features.audit import store
+from holdfast.features.audit.marks import chain, key_store
+from holdfast.features.audit.marks.heads_file import Break, HeadsFile
+from holdfast.features.audit.marks.keys import AuditKey, AuditKeys
 from holdfast.features.audit.model import ChainHead
 from holdfast.storage.database import Database, Row, Tx
 

@@ -9,9 +9,9 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.llm.model import TOOL_SECONDS, LoopTool
 from holdfast.engines.llm.offered import Offer, loop_tool, turning_away
-from holdfast.features.chat.selection import SELECTABLE, ContextSize, ToolOptions, selected
+from holdfast.features.chat.turn.selection import SELECTABLE, ContextSize, ToolOptions, selected
 from holdfast.features.documents.service import DocumentService
-from holdfast.features.documents.vector_stores import VectorStoreService
+from holdfast.features.documents.vector_stores.service import VectorStoreService
 
 IN_CHATS = ("create_artifact", "update_artifact", "save_memory", "recall_memory", "ask_user")
 """What every chat offers; outside of one there is nothing that these belong to."""

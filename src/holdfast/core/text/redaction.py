@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote
 
-from holdfast.core.secrets_scan import BEARER, PATTERNS, URL_PASSWORD
+from holdfast.core.text.secrets_scan import BEARER, PATTERNS, URL_PASSWORD
 
 MASK = "[redacted]"
 _LEAST_TOKEN = 24

@@ -1,6 +1,6 @@
 """Owns changing YAML as text: what is ours is put in, every other character stays.
 
-ruamel.yaml keeps comments, but writes indentation, spaces, line ends and `---` its own way (decision 0025).
+ruamel.yaml keeps comments, but writes indentation, spaces, line ends and `---` its own way (decision 26).
 """
 
 import json
@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from holdfast.features.client_bundles.jsonc import TextEdit, apply
+from holdfast.features.client_bundles.files.jsonc import TextEdit, apply
+from holdfast.features.client_bundles.files.values import Exactly, fresh, is_same_item, merged, mismatch, missing
 from holdfast.features.client_bundles.model import Unmergeable
-from holdfast.features.client_bundles.values import Exactly, fresh, is_same_item, merged, mismatch, missing
 
 
 def merge(text: str, new: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from holdfast.features.interchange.front import moment_or_none, texts
+from holdfast.features.interchange.formats.front import moment_or_none, texts
 from holdfast.features.interchange.model import Item, Note, NoteLink
 from holdfast.features.memory.model import MAX_CHARACTERS, MAX_TITLE, MAX_WORDS
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from holdfast.features.audit.keys import MARKED, canonical
+from holdfast.features.audit.marks.keys import MARKED, canonical
 from holdfast.features.audit.model import ChainProblem, ProblemKind, Witness
 from holdfast.storage.database import Row
 

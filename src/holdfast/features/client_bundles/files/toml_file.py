@@ -8,8 +8,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable, Item
 
+from holdfast.features.client_bundles.files.values import merged, without
 from holdfast.features.client_bundles.model import Unmergeable
-from holdfast.features.client_bundles.values import merged, without
 
 
 def merge(text: str, new: Mapping[str, Any], stale: Sequence[tuple[str, ...]] = (), opening: str = "") -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from holdfast.features.interchange.data_files import read_json
-from holdfast.features.interchange.front import split
-from holdfast.features.interchange.markdown import read_markdown
+from holdfast.features.interchange.formats.data_files import read_json
+from holdfast.features.interchange.formats.front import split
+from holdfast.features.interchange.formats.markdown import read_markdown
+from holdfast.features.interchange.formats.own import read_own
 from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, ImportProblem, Item, SourceFile
-from holdfast.features.interchange.own import read_own
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mdc", ".txt"})
 DATA = frozenset({".json", ".jsonl", ".ndjson"})

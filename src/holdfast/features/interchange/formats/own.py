@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.core.slugs import is_slug, slug_of
+from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, STATUSES, Decision, Milestone, Ref, Relation
-from holdfast.features.interchange.fields import Fields, MalformedExport, bounded
-from holdfast.features.interchange.front import moment, render
+from holdfast.features.interchange.formats.fields import Fields, MalformedExport, bounded
+from holdfast.features.interchange.formats.front import moment, render
 from holdfast.features.interchange.model import (
     Item,
     KeptDecision,
@@ -17,7 +17,7 @@ from holdfast.features.interchange.model import (
     KeptVersion,
 )
 from holdfast.features.memory.model import MAX_CHARACTERS, Memory, Revision
-from holdfast.features.memory.wording import digest_of
+from holdfast.features.memory.writing.wording import digest_of
 
 Names = Callable[[str], str]
 """The id that an export writes for one of ours: that of its origin, where it was imported."""

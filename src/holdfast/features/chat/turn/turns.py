@@ -21,11 +21,11 @@ from holdfast.engines.llm.model import (
     Tally,
 )
 from holdfast.features.chat.model import EndedTurn, Opened, Served
-from holdfast.features.chat.record import TurnRecord
-from holdfast.features.chat.reminders import Reminders, with_reminders
-from holdfast.features.chat.selection import DEEP_THINK, MAX_ROUNDS, ToolOptions, tool_options, upstream_body
-from holdfast.features.chat.tools import ChatTools, TurnPlace
-from holdfast.features.chat.trail import conversation
+from holdfast.features.chat.turn.record import TurnRecord
+from holdfast.features.chat.turn.reminders import Reminders, with_reminders
+from holdfast.features.chat.turn.selection import DEEP_THINK, MAX_ROUNDS, ToolOptions, tool_options, upstream_body
+from holdfast.features.chat.turn.tools import ChatTools, TurnPlace
+from holdfast.features.chat.turn.trail import conversation
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.features.interchange.front import moment_or_none, texts
+from holdfast.features.interchange.formats.front import moment_or_none, texts
 from holdfast.features.interchange.model import ImportProblem, Item, Note, NoteLink
 from holdfast.features.memory.model import MAX_CHARACTERS
 

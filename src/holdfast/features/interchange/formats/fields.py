@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.features.interchange.front import moment_or_none
+from holdfast.features.interchange.formats.front import moment_or_none
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 MAX_FIELD = 500

@@ -11,7 +11,7 @@ from holdfast.core.operations import Operations
 from holdfast.core.principal import Principal
 from holdfast.engines.extract.chunk import MAX_TOKENS
 from holdfast.features.documents.filters import Filter
-from holdfast.features.documents.vector_store_model import (
+from holdfast.features.documents.vector_stores.model import (
     AttributeValue,
     FileStatus,
     ListPart,
@@ -19,7 +19,7 @@ from holdfast.features.documents.vector_store_model import (
     VectorStoreChange,
     VectorStoreFile,
 )
-from holdfast.features.documents.vector_stores import StorePassage, VectorStoreService
+from holdfast.features.documents.vector_stores.service import StorePassage, VectorStoreService
 
 _BASE = "/api/workspaces/{workspace_id}/vector_stores"
 _ONE = _BASE + "/{vector_store_id}"

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from holdfast.core.clock import Clock
 from holdfast.engines.master_key import KeyRing, MasterKey, MasterKeyWrong, Sealed
-from holdfast.features.audit import key_store
+from holdfast.features.audit.marks import key_store
 from holdfast.storage.database import Tx
 
 MARKED = (

@@ -1,0 +1,1 @@
+"""What is done with texts everywhere: names, JSON, schemas, secrets that must not show."""

@@ -1,0 +1,1 @@
+"""What makes the log hold: the chain, its keys, sealing and verifying it."""

@@ -1,0 +1,1 @@
+"""One turn: its tools, its reminders, its record."""

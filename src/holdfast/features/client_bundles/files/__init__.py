@@ -1,0 +1,1 @@
+"""The files of clients, changed where they are ours and nowhere else."""

@@ -1,0 +1,1 @@
+"""Vector stores: documents under OpenAI's names."""

@@ -1,0 +1,1 @@
+"""The formats that are read and written."""

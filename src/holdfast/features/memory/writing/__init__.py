@@ -1,0 +1,1 @@
+"""How a memory is worded: cleaned, titled, held against its likes."""
