@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from holdfast.features.repositories import store
-from holdfast.features.repositories.model import COMMIT, FILE, ITEM_KINDS, REPOSITORY, TAG
+from holdfast.features.repositories.model import COMMIT, FILE, ITEM_KINDS, REPOSITORY, TAG, Repository
 from holdfast.features.repositories.overview import overview
 from holdfast.registry.entities import Blocker, EntityType, Source
 from holdfast.storage.database import Tx
 
 _MOST_FAILED = 20
-_UNREAD = "Its last sync failed, so what is known of it grows old; its status says why."
 
 
 def _title(tx: Tx, workspace_id: str, slug: str) -> str | None:
@@ -29,10 +28,14 @@ def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
 def _blockers(tx: Tx, workspace_id: str) -> Sequence[Blocker]:
     """Repositories that cannot be read: what agents are told of them grows old."""
     return [
-        Blocker(REPOSITORY, row.slug, row.name, _UNREAD, row.last_synced_at or row.created_at)
+        Blocker(REPOSITORY, row.slug, row.name, _unread(row), row.last_synced_at or row.created_at)
         for row in store.of_workspace(tx, workspace_id, _MOST_FAILED)
         if row.state == "failed"
     ]
+
+
+def _unread(repository: Repository) -> str:
+    return f"Its last sync failed, so what is known of it grows old. {repository.reason or ''}".strip()
 
 
 def _part(name: str, *other_names: str) -> EntityType:
