@@ -211,10 +211,10 @@ def test_a_reader_is_bound_before_it_reads() -> None:
     program = """
 import os, socket, sys, tempfile
 from holdfast.engines.extract.child import bind, bounds
-from holdfast.engines.extract.model import Limits
+from holdfast.engines.extract.model import ExtractLimits
 listener = socket.create_server(("127.0.0.1", 0))
 own = os.readlink("/proc/self/ns/net")
-bind(bounds(Limits()))
+bind(bounds(ExtractLimits()))
 apart = os.readlink("/proc/self/ns/net") != own
 try:
     socket.create_connection(listener.getsockname(), timeout=5)

@@ -34,7 +34,7 @@ async def test_a_commit_says_who_when_what_and_which_files(tmp_path: Path) -> No
     assert (begin.authored_at, begin.committed_at) == (BEGAN * 1000, BEGAN * 1000)
     assert begin.changes == (FileChange("A", "a.txt", "", 2, 0), FileChange("A", "gone.txt", "", 1, 0))
     assert (change.sha, change.parents, change.author) == (second, (first,), "Grace Hopper")
-    assert (change.subject, change.body) == ("FileChange the first file", "Because two\nwas wrong.")
+    assert (change.subject, change.body) == ("Change the first file", "Because two\nwas wrong.")
     assert change.message == "Change the first file\n\nBecause two\nwas wrong."
     assert change.changes == (
         FileChange("M", "a.txt", "", 2, 1),
