@@ -2,15 +2,28 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.clock import Clock
+from holdfast.core.parts import Build, Parts
+from holdfast.core.settings import Settings
+from holdfast.features.documents.ingest import Ingestion
+from holdfast.registry.entities import Entities
+from holdfast.registry.topics import Topics
+from holdfast.server import engines, features
+from holdfast.server.background import background
 from holdfast.server.lifecycle import AnnouncingServer
+from holdfast.storage.database import Database
+from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.telemetry.metrics import Metrics
+from tests.support.clock import MovableClock
+from tests.support.features.audit import NOWHERE
 
 
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,3 +78,23 @@ async def test_surfaces_are_loaded_one_after_the_other() -> None:
     server, _ = _server(load("first"), load("last"))
     await asyncio.wait_for(server.serve(), 20)
     assert seen == [["first"], ["last"]]
+
+
+async def test_a_job_handler_that_cannot_be_built_ends_the_start(
+    sqlite_database: SqliteDatabase, clock: MovableClock
+) -> None:
+    class Broken(Parts):
+        def __getitem__(self, kind: type[Any]) -> Any:
+            if kind is Ingestion:
+                raise LookupError("nobody reads documents")
+            return super().__getitem__(kind)
+
+    def build(kind: type[Any]) -> Build | None:
+        return features.builder(kind) or engines.builder(kind)
+
+    entities, topics = Entities(lambda: (), lambda: (), lambda: ()), Topics({})
+    given = {Settings: Settings(data_dir=NOWHERE), Database: sqlite_database, Clock: clock}
+    parts = Broken(build, {**given, Entities: entities, Topics: topics})
+    with pytest.raises(LookupError, match="nobody reads documents"):
+        async with background(parts):
+            raise AssertionError("it started")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from holdfast.core.parts import Parts
+from holdfast.engines.jobs.engine import JobEngine
 from holdfast.server.parts import background as working
 
 _log = logging.getLogger(__name__)
@@ -15,6 +16,9 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def background(parts: Parts) -> AsyncIterator[None]:
     """Run what works beside the requests: sealing, flushing, jobs, events, embedding."""
+    # Built here, so that a handler that cannot be built ends the start instead of failing beside the requests for ever.
+    handled = parts[JobEngine].kinds
+    _log.debug("jobs are handled", extra={"kinds": sorted(handled)})
     async with AsyncExitStack() as stack:
         for name, run, stop in working(parts):
             task = asyncio.create_task(_forever(name, run), name=name)
