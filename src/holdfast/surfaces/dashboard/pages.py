@@ -15,7 +15,7 @@ cursor:pointer;text-decoration:none;text-align:center}
 table{border-collapse:collapse;width:100%}
 td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--soft)}
 code,pre{font:14px ui-monospace,monospace}
-code{overflow-wrap:anywhere}pre{background:var(--soft);padding:.8rem;border-radius:.4rem;overflow:auto}
+code,td{overflow-wrap:anywhere}pre{background:var(--soft);padding:.8rem;border-radius:.4rem;overflow:auto}
 .error{color:#b3261e}.quiet{opacity:.7}header{display:flex;justify-content:space-between;align-items:center}
 """
 
