@@ -6,7 +6,7 @@ import pytest
 import tinycss2
 
 from holdfast.engines.fetch.network.connect import Blocked
-from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, Guard
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.fetch.robots import RobotsDisallow
 from holdfast.engines.site.color import to_hex
@@ -54,7 +54,7 @@ async def web() -> AsyncIterator[Site]:
 @pytest.fixture
 async def inspector(web: Site) -> AsyncIterator[SiteInspector]:
     guard = Guard(
-        allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=Limits(seconds=60)
+        allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=FetchLimits(seconds=60)
     )
     reader = Reader(guard)
     made = SiteInspector(reader)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
-from holdfast.engines.fetch.network.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchLimits, Guard
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.web_search.backends import backend as chosen
 from holdfast.engines.web_search.brave import Brave
@@ -29,7 +29,7 @@ async def web() -> AsyncIterator[Site]:
 @pytest.fixture
 async def reader(web: Site) -> AsyncIterator[Reader]:
     guard = Guard(
-        allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=Limits(seconds=60)
+        allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=FetchLimits(seconds=60)
     )
     made = Reader(guard)
     yield made

@@ -1,4 +1,4 @@
-"""The outermost door: hosts, origins, sizes, time, request ids, and errors that show nothing of our insides."""
+"""The outermost layer: hosts, origins, sizes, time, request ids, and errors that show nothing of our insides."""
 
 import asyncio
 import io

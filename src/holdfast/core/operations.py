@@ -32,7 +32,7 @@ class CutShort(Invalid):
     code = "cut_short"
 
 
-class Upload(Protocol):
+class UploadedPart(Protocol):
     """What came with the file of an upload."""
 
     fields: dict[str, str]
@@ -66,7 +66,7 @@ class Call(ABC):
         """The raw body as it arrives; CutShort when the client hangs up before its end."""
 
     @abstractmethod
-    async def upload(self, write: Callable[[bytes], Awaitable[None]]) -> Upload:
+    async def upload(self, write: Callable[[bytes], Awaitable[None]]) -> UploadedPart:
         """Hand the bytes of an uploaded file to `write` as they arrive; what else came once all was read."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from holdfast.surfaces.http.admission import LimitedCallers
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
-from holdfast.surfaces.mcp.transport.live import RESOURCES_CHANGED, Change
+from holdfast.surfaces.mcp.transport.live import RESOURCES_CHANGED, WorkspaceChange
 
 
 def build_mcp(
@@ -52,11 +52,11 @@ def build_mcp(
     )
 
 
-async def changes(parts: Parts) -> AsyncIterator[Change]:
+async def changes(parts: Parts) -> AsyncIterator[WorkspaceChange]:
     """What the event bus tells, as the resources that it concerns."""
     topics = parts[Topics]
     async with parts[EventBus].subscribe(topics.shown, capacity=4096) as events:
         async for event in events:
             changed = topics.changed(event)
             if changed is not None and event.workspace_id is not None:
-                yield Change(event.workspace_id, changed.uris, RESOURCES_CHANGED if changed.listed else ())
+                yield WorkspaceChange(event.workspace_id, changed.uris, RESOURCES_CHANGED if changed.listed else ())

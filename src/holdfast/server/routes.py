@@ -48,7 +48,7 @@ from holdfast.surfaces.rest import events
 from holdfast.surfaces.rest.api import Api
 from holdfast.surfaces.rest.docs_page import docs_page, docs_script
 from holdfast.surfaces.rest.openapi import document
-from holdfast.surfaces.rest.webhooks import WebhookDoor
+from holdfast.surfaces.rest.webhooks import WebhookEndpoint
 
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
@@ -131,7 +131,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             "/api/docs": docs_page,
             "/api/docs.js": docs_script,
         },
-        prefixes=[(WEBHOOKS, WebhookDoor(parts[Webhooks])), ("/api/", api)],
+        prefixes=[(WEBHOOKS, WebhookEndpoint(parts[Webhooks])), ("/api/", api)],
         projects=[("/v1/mcp", mcp)],
         endpoints=openai,
     )

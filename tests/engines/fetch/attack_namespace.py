@@ -10,7 +10,7 @@ import sys
 import urllib.request
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.fetch.network.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchLimits, Guard
 from holdfast.engines.fetch.network.url import parse_url
 
 PUBLIC = "93.184.215.14"
@@ -68,7 +68,7 @@ async def main() -> None:
     for url in controls:
         await asyncio.to_thread(naive, url)
     naively_reached, reached = list(reached), []
-    guard = Guard(resolver=Names(), limits=Limits(seconds=30))
+    guard = Guard(resolver=Names(), limits=FetchLimits(seconds=30))
     public = (await guard.get(parse_url("http://public.test/"))).status
     allowed: list[str] = []
     for attack in attacks:

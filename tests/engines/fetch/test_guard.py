@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.engines.fetch.network.addresses import Exceptions, closed_because
 from holdfast.engines.fetch.network.connect import Blocked, SystemResolver
-from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits, Request
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, Guard, Request
 from holdfast.engines.fetch.network.url import BadUrl, parse_url
 from tests.fakes.web import Names, Site, content, html, redirect, site
 from tests.support.properties import examples
@@ -116,7 +116,7 @@ async def front() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def guard(front: Site) -> AsyncIterator[Guard]:
-    made = Guard(allow_private=[f"site.test:{front.port}"], resolver=names(), limits=Limits(seconds=20))
+    made = Guard(allow_private=[f"site.test:{front.port}"], resolver=names(), limits=FetchLimits(seconds=20))
     yield made
     await made.aclose()
 
@@ -206,7 +206,7 @@ async def test_more_than_five_redirects_are_too_many(front: Site, guard: Guard) 
 
 async def test_a_compressed_bomb_is_cut_while_it_inflates(front: Site, guard: Guard) -> None:
     front.pages["/bomb"] = content(gzip.compress(bytes(50_000_000)), "text/plain", Content_Encoding="gzip")
-    reply = await guard.get(parse_url(front.url("/bomb")), limits=Limits(bytes=100_000, seconds=20))
+    reply = await guard.get(parse_url(front.url("/bomb")), limits=FetchLimits(bytes=100_000, seconds=20))
     assert (len(reply.body), reply.truncated) == (100_000, True)
 
 
@@ -244,7 +244,7 @@ async def test_a_slow_drip_ends_at_the_deadline(front: Site, guard: Guard) -> No
 
     front.pages["/drip"] = drip
     with pytest.raises(FetchFailed, match=r"within 0.5 seconds"):
-        await guard.get(parse_url(front.url("/drip")), limits=Limits(seconds=0.5))
+        await guard.get(parse_url(front.url("/drip")), limits=FetchLimits(seconds=0.5))
 
 
 async def test_headers_without_end_are_refused(guard: Guard) -> None:
@@ -256,7 +256,7 @@ async def test_headers_without_end_are_refused(guard: Guard) -> None:
 
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    flooded = Guard(allow_private=[f"site.test:{port}"], resolver=names(), limits=Limits(seconds=60))
+    flooded = Guard(allow_private=[f"site.test:{port}"], resolver=names(), limits=FetchLimits(seconds=60))
     with pytest.raises(FetchFailed, match="broke off"):
         await flooded.get(parse_url(f"http://site.test:{port}/"))
     await flooded.aclose()
@@ -264,7 +264,7 @@ async def test_headers_without_end_are_refused(guard: Guard) -> None:
 
 
 async def test_a_dead_host_and_an_unknown_one_fail_in_words(front: Site) -> None:
-    guard = Guard(allow_private=["site.test:1"], resolver=names(), limits=Limits(seconds=20))
+    guard = Guard(allow_private=["site.test:1"], resolver=names(), limits=FetchLimits(seconds=20))
     with pytest.raises(FetchFailed, match="could not be reached"):
         await guard.get(parse_url("http://site.test:1/"))
     with pytest.raises(FetchFailed, match="could not be resolved"):

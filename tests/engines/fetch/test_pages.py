@@ -10,7 +10,7 @@ from reportlab.pdfgen import canvas
 
 from holdfast.core.errors import Invalid, RateLimited
 from holdfast.engines.fetch.network.connect import Blocked
-from holdfast.engines.fetch.network.guard import FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, Guard
 from holdfast.engines.fetch.pages import CHARACTERS, Fetcher
 from holdfast.engines.fetch.reader import JOBS, Reader
 from holdfast.engines.fetch.robots import RobotsDisallow
@@ -30,7 +30,7 @@ async def web() -> AsyncIterator[Site]:
 async def reader(web: Site) -> AsyncIterator[Reader]:
     allowed = [f"site.test:{web.port}", f"www.site.test:{web.port}", f"other.test:{web.port}"]
     resolver = Names(site_test=["127.0.0.1"], www_site_test=["127.0.0.1"], other_test=["127.0.0.1"])
-    guard = Guard(allow_private=allowed, resolver=resolver, limits=Limits(seconds=60))
+    guard = Guard(allow_private=allowed, resolver=resolver, limits=FetchLimits(seconds=60))
     made = Reader(guard)
     yield made
     await made.aclose()

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import Credentials, GitFailed, Limits
+from holdfast.engines.git.model import Credentials, GitFailed, GitLimits
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.git.transport.tunnel import Rules
 
 
 @asynccontextmanager
-async def cloner(tmp_path: Path, *allowed: str, limits: Limits | None = None) -> AsyncIterator[GitEngine]:
+async def cloner(tmp_path: Path, *allowed: str, limits: GitLimits | None = None) -> AsyncIterator[GitEngine]:
     made = GitEngine(tmp_path / "mirrors", Rules(allow_private=allowed), limits=limits)
     try:
         yield made

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import BranchHead, Commit, File, Limits
+from holdfast.engines.git.model import BranchHead, Commit, File, GitLimits
 from holdfast.engines.git.transport.address import Location, parse_location
 
 
@@ -20,7 +20,7 @@ class Read:
 
 
 @asynccontextmanager
-async def engine(directory: Path, limits: Limits | None = None) -> AsyncIterator[GitEngine]:
+async def engine(directory: Path, limits: GitLimits | None = None) -> AsyncIterator[GitEngine]:
     """An engine that ends its processes."""
     made = GitEngine(directory / "mirrors", limits=limits)
     try:
@@ -46,7 +46,7 @@ async def walked(
     return read
 
 
-async def history(path: Path, directory: Path, *, branch: str = "", limits: Limits | None = None) -> Read:
+async def history(path: Path, directory: Path, *, branch: str = "", limits: GitLimits | None = None) -> Read:
     """The history of a local repository."""
     async with engine(directory, limits) as git:
         location = parse_location(str(path))
@@ -65,7 +65,7 @@ async def snapshot(
     return files, removed
 
 
-async def files_of(path: Path, directory: Path, limits: Limits | None = None) -> dict[str, File]:
+async def files_of(path: Path, directory: Path, limits: GitLimits | None = None) -> dict[str, File]:
     """The files of a local repository's head."""
     async with engine(directory, limits) as git:
         location = parse_location(str(path))

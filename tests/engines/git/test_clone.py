@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
+from holdfast.engines.git.model import Credentials, GitFailed, GitLimits, Progress
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.cloning import cloner, fails, left
 from tests.engines.git.reading import walked
@@ -205,7 +205,7 @@ async def test_a_server_that_never_ends_is_left_in_time(tmp_path: Path, repo: Gi
     released, begun = threading.Event(), threading.Event()
     server.answer_with = lambda handler: _stall(handler, released, begun)
     try:
-        async with cloner(tmp_path, server.place, limits=Limits(clone_seconds=2)) as git:
+        async with cloner(tmp_path, server.place, limits=GitLimits(clone_seconds=2)) as git:
             failure = await fails(git, server.url("project.git"))
         assert failure.code == "too_slow"
         assert "clone it yourself" in failure.message
@@ -232,7 +232,7 @@ async def test_a_server_that_sends_without_end_is_cut_off(tmp_path: Path, repo: 
         return True
 
     server.answer_with = flood
-    async with cloner(tmp_path, server.place, limits=Limits(clone_bytes=3_000_000)) as git:
+    async with cloner(tmp_path, server.place, limits=GitLimits(clone_bytes=3_000_000)) as git:
         failure = await fails(git, server.url("project.git"))
     assert failure.code == "too_large", failure.message
     assert left(tmp_path) == []

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from holdfast.engines.git.engine import GitEngine
-from holdfast.engines.git.model import Credentials, Limits
+from holdfast.engines.git.model import Credentials, GitLimits
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.git.transport.tunnel import Rules
 from tests.engines.git.cloning import cloner, fails, left
@@ -124,7 +124,7 @@ async def test_a_pack_that_takes_more_work_than_its_size_warrants_is_broken_off(
     bomb = delta_bomb(200 << 20, files=20)
     assert len(bomb.pack) < 10_000
     server.answer_with = sending(bomb)
-    git = GitEngine(tmp_path / "mirrors", Rules((server.place,)), limits=Limits(unpack_seconds=1.0))
+    git = GitEngine(tmp_path / "mirrors", Rules((server.place,)), limits=GitLimits(unpack_seconds=1.0))
     try:
         failure = await fails(git, server.url("bomb.git"))
     finally:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.model import FileChange, GitFailed, Limits
+from holdfast.engines.git.model import FileChange, GitFailed, GitLimits
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, history, walked
 from tests.support.code.git import AUTHOR, BEGAN, EMAIL, GitRepo, has_git
@@ -79,7 +79,7 @@ async def test_renames_too_many_to_compare_are_known_by_equal_content(tmp_path: 
     repo.commit("Begin", {f"old/{number}.txt": f"content {number}\n" for number in range(250)})
     (repo.path / "old").rename(repo.path / "new")
     repo.commit("Move all")
-    moved = (await history(repo.path, tmp_path, limits=Limits(changes_per_commit=100))).commits[-1]
+    moved = (await history(repo.path, tmp_path, limits=GitLimits(changes_per_commit=100))).commits[-1]
     assert len(moved.changes) == 100
     assert moved.more_changes == 150
     assert all(each.status == "R" and each.old_path == each.path.replace("new/", "old/") for each in moved.changes)
@@ -90,14 +90,14 @@ async def test_a_huge_file_beside_a_rename_is_never_compared(tmp_path: Path) -> 
     repo.commit("Begin", {"a.txt": "same\n", "z.txt": "z\n"})
     repo.rename("a.txt", "b.txt")
     repo.commit("Move beside something large", {"large.txt": "y\n" * 2_000})
-    moved = (await history(repo.path, tmp_path, limits=Limits(file_bytes=1_000))).commits[-1]
+    moved = (await history(repo.path, tmp_path, limits=GitLimits(file_bytes=1_000))).commits[-1]
     assert moved.changes == (FileChange("R", "b.txt", "a.txt", 0, 0), FileChange("A", "large.txt", "", 0, 0))
 
 
 async def test_changes_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "repo")
     repo.commit("Many", {f"{number:03}.txt": "x\n" for number in range(12)})
-    commit = (await history(repo.path, tmp_path, limits=Limits(changes_per_commit=5))).commits[0]
+    commit = (await history(repo.path, tmp_path, limits=GitLimits(changes_per_commit=5))).commits[0]
     assert [change.path for change in commit.changes] == ["000.txt", "001.txt", "002.txt", "003.txt", "004.txt"]
     assert commit.more_changes == 7
 
@@ -105,7 +105,7 @@ async def test_changes_beyond_the_limit_are_counted(tmp_path: Path) -> None:
 async def test_long_messages_are_cut(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "repo")
     repo.commit("s" * 500 + "\n\n" + "b" * 500)
-    commit = (await history(repo.path, tmp_path, limits=Limits(message_characters=100))).commits[0]
+    commit = (await history(repo.path, tmp_path, limits=GitLimits(message_characters=100))).commits[0]
     assert (len(commit.subject), len(commit.body)) == (100, 100)
 
 

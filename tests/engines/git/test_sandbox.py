@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.model import GitFailed, Limits
+from holdfast.engines.git.model import GitFailed, GitLimits
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, snapshot
 from tests.support.code.git import GitRepo, has_git
@@ -125,7 +125,7 @@ def _is_reader(process: Path) -> bool:
 async def test_too_little_memory_is_told_and_ends_nobody_else(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "repo")
     repo.commit("Begin", {"a.txt": "word " * 6_000_000, "b.txt": "x\n"})
-    async with engine(tmp_path, Limits(memory_bytes=500_000_000, file_bytes=50_000_000)) as git:
+    async with engine(tmp_path, GitLimits(memory_bytes=500_000_000, file_bytes=50_000_000)) as git:
         location = parse_location(str(repo.path))
         head = await git.fetch("repo_1", location)
         with pytest.raises(GitFailed) as failure:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engines.git.model import File, Limits
+from holdfast.engines.git.model import File, GitLimits
 from holdfast.engines.git.transport.address import parse_location
 from tests.engines.git.reading import engine, files_of, snapshot, walked
 from tests.support.code.git import GitRepo, has_git
@@ -106,7 +106,7 @@ async def test_what_is_no_text_is_known_by_its_name_and_kind(tmp_path: Path) -> 
             "packed.js": "var a=1;" * 600,
         },
     )
-    files = await files_of(repo.path, tmp_path, Limits(file_bytes=5_000))
+    files = await files_of(repo.path, tmp_path, GitLimits(file_bytes=5_000))
     kinds = {path: file.kind for path, file in files.items()}
     assert kinds["image.png"] == "binary"
     assert (kinds["model.bin"], files["model.bin"].size) == ("lfs", 123456789)
@@ -199,7 +199,7 @@ async def test_a_file_of_a_hundred_megabytes_is_never_loaded(tmp_path: Path) -> 
     repo.run("-c", "core.compression=1", "-c", "core.bigFileThreshold=1m", "add", "disk.img")
     repo.commit("Add a disk", {"a.txt": "x\n"})
     # Less memory than the file: loading it would fail.
-    limits = Limits(memory_bytes=600_000_000)
+    limits = GitLimits(memory_bytes=600_000_000)
     async with engine(tmp_path, limits) as git:
         location = parse_location(str(repo.path))
         head = await git.fetch("repo_1", location)

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.engines.search.stores.sqlite import SqliteStore
-from holdfast.engines.search.stores.workspace_index import Shelves
+from holdfast.engines.search.stores.workspace_index import WorkspaceIndexes
 from holdfast.engines.search.text.authors import Authors
 from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase
@@ -35,7 +35,7 @@ async def test_among_many_a_name_must_be_written_like_one(
     sqlite_database: SqliteDatabase, text: str, expected: set[str]
 ) -> None:
     def work(tx: Tx) -> set[str]:
-        store = SqliteStore(Shelves())
+        store = SqliteStore(WorkspaceIndexes())
         shelf = store.open_shelf(tx, workspace(tx, "here"))
         store.add_authors(tx, shelf, [*CROWD, "Ana Ruiz", "Mark Pilgrim", "test", "github-actions[bot]"])
         return _named(tx, Authors(store), shelf, text)
@@ -45,7 +45,7 @@ async def test_among_many_a_name_must_be_written_like_one(
 
 async def test_among_few_a_single_name_is_known_in_small_letters_too(sqlite_database: SqliteDatabase) -> None:
     def work(tx: Tx) -> list[set[str]]:
-        store = SqliteStore(Shelves())
+        store = SqliteStore(WorkspaceIndexes())
         authors, shelf = Authors(store), store.open_shelf(tx, workspace(tx, "here"))
         store.add_authors(tx, shelf, ["Caroline", "Ana Ruiz"])
         before = _named(tx, authors, shelf, "do caroline and melanie and ana hike")

@@ -8,7 +8,7 @@ from holdfast.engines.search.pool import NO_SOURCE, Pool
 from holdfast.engines.search.stores.base import Filter, Store
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
-from holdfast.engines.search.stores.workspace_index import Shelves
+from holdfast.engines.search.stores.workspace_index import WorkspaceIndexes
 from holdfast.engines.search.text.moments import moments
 from holdfast.storage.database import Database, Tx
 from tests.engines.search.corpus import NOW, engine, entry, put, workspace
@@ -86,7 +86,7 @@ async def test_only_entries_that_may_be_found_count_as_many(database: Database, 
     await put(search, database, entries)
     await database.write(lambda tx: search.remove(tx, here, "file", "f0"))
 
-    store: Store = SqliteStore(Shelves()) if database.dialect == "sqlite" else PostgresStore()
+    store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
 
     async def within(types: frozenset[str] | None, collections: frozenset[str] | None) -> int:
         def look(tx: Tx) -> int:

@@ -8,7 +8,7 @@ from holdfast.engines.search.embedders.base import unit
 from holdfast.engines.search.stores import index_view as module
 from holdfast.engines.search.stores import segments
 from holdfast.engines.search.stores.index_view import IndexView
-from holdfast.engines.search.stores.workspace_index import IndexedEntry, Shelves, WorkspaceIndex
+from holdfast.engines.search.stores.workspace_index import IndexedEntry, WorkspaceIndex, WorkspaceIndexes
 from holdfast.engines.search.text import analyser
 
 
@@ -88,7 +88,7 @@ def test_dropped_entries_are_not_found_and_may_come_back() -> None:
 
 
 def test_the_least_recently_used_shelf_is_let_go() -> None:
-    shelves = Shelves(most_bytes=60_000)
+    shelves = WorkspaceIndexes(most_bytes=60_000)
     for number in range(5):
         _fill(shelves.get(number, 1, 64), [IndexedEntry(row, "memory", 0) for row in range(100)], _vectors(100))
 

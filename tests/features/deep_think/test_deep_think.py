@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import RateLimited
 from holdfast.core.settings import Settings
 from holdfast.core.tools.outcome import Outcome
-from holdfast.engines.fetch.network.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchLimits, Guard
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.llm.extractive.embedded import Extractive
@@ -138,7 +138,9 @@ async def test_citations_are_checked_against_pages_as_they_were_fetched(world: W
         web.pages["/"] = html('<h1>Herons</h1><p>Grey herons nest in April.</p><a href="/food">What they eat</a>')
         web.pages["/food"] = html("<p>They eat <b>small fish</b> and frogs.</p>")
         guard = Guard(
-            allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=Limits(seconds=60)
+            allow_private=[f"site.test:{web.port}"],
+            resolver=Names(site_test=["127.0.0.1"]),
+            limits=FetchLimits(seconds=60),
         )
         reader = Reader(guard)
         fetch = _fetch_tool(Fetcher(reader, seconds=90))

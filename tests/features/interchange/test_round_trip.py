@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.intelligence.model import NewDecision, NewMilestone, NewRelation, Ref
 from holdfast.features.interchange.formats.front import render, split
-from holdfast.features.memory.model import Change, NewMemory
+from holdfast.features.memory.model import MemoryChange, NewMemory
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.interchange import InterchangeWorld, interchange_world
@@ -52,7 +52,7 @@ async def _live(world: InterchangeWorld, workspace_id: str, steps: list[tuple[in
         elif kind == 4:
             found = await memory.get(person, workspace_id, choice.choice(some).id)
             if found.status == "current":
-                change = Change(content=f"Fact {number} is now another: {text}", tags=(), occurred_at=now)
+                change = MemoryChange(content=f"Fact {number} is now another: {text}", tags=(), occurred_at=now)
                 await memory.edit(person, workspace_id, found.id, change)
         elif kind == 5:
             decision = NewDecision(f"Decision {number} {text}", text, (f"or {text}",), blocking=choice.random() < 0.5)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.core.errors import Conflict, NotFound
-from holdfast.features.memory.model import Change, NewMemory
+from holdfast.features.memory.model import MemoryChange, NewMemory
 from holdfast.storage.database import Database
 from tests.features.memory.saving import count, save
 from tests.support.clock import MovableClock
@@ -48,7 +48,7 @@ async def test_a_superseded_memory_is_not_superseded_or_edited_again(world: Memo
     with pytest.raises(Conflict):
         await world.memory.supersede(world.agent, world.ws, old.memory.id, NewMemory("The lead is Carol"))
     with pytest.raises(Conflict):
-        await world.memory.edit(world.agent, world.ws, old.memory.id, Change(content="The lead is Dan"))
+        await world.memory.edit(world.agent, world.ws, old.memory.id, MemoryChange(content="The lead is Dan"))
     with pytest.raises(NotFound):
         await world.memory.supersede(world.agent, world.ws, "no-such", NewMemory("The lead is Erin"))
     again = await save(world, "The lead is Alice")
@@ -64,7 +64,7 @@ async def test_an_edit_keeps_the_slug_and_the_former_words(world: MemoryWorld) -
         world.person,
         world.ws,
         saved.memory.slug,
-        Change(content="The rate limit is 60 calls a minute", tags=("limits",)),
+        MemoryChange(content="The rate limit is 60 calls a minute", tags=("limits",)),
     )
     assert (edited.slug, edited.revision, edited.tags) == (saved.memory.slug, 2, ("limits",))
     assert edited.title == "The rate limit is 60 calls a minute"
@@ -76,7 +76,7 @@ async def test_an_edit_keeps_the_slug_and_the_former_words(world: MemoryWorld) -
     then = await world.memory.recall(world.agent, world.ws, "rate limit", as_of=before)
     assert now[0].memory.content == "The rate limit is 60 calls a minute"
     assert then[0].memory.content == "The rate limit is 45 calls a minute"
-    assert await world.memory.edit(world.person, world.ws, edited.id, Change(title=edited.title)) == edited
+    assert await world.memory.edit(world.person, world.ws, edited.id, MemoryChange(title=edited.title)) == edited
 
 
 async def test_an_edit_cannot_make_two_memories_say_the_same(world: MemoryWorld) -> None:
@@ -84,13 +84,13 @@ async def test_an_edit_cannot_make_two_memories_say_the_same(world: MemoryWorld)
     await save(world, "The queue is RabbitMQ")
     assert one.memory is not None
     with pytest.raises(Conflict, match="the-queue-is-rabbitmq"):
-        await world.memory.edit(world.agent, world.ws, one.memory.id, Change(content="the queue is RabbitMQ."))
+        await world.memory.edit(world.agent, world.ws, one.memory.id, MemoryChange(content="the queue is RabbitMQ."))
 
 
 async def test_of_edits_at_once_every_one_is_kept_in_the_history(world: MemoryWorld) -> None:
     saved = await save(world, "The counter is at 0")
     assert saved.memory is not None
-    changes = [Change(content=f"The counter is at {number}") for number in range(1, 11)]
+    changes = [MemoryChange(content=f"The counter is at {number}") for number in range(1, 11)]
     await asyncio.gather(*(world.memory.edit(world.agent, world.ws, saved.memory.id, change) for change in changes))
     history = await world.memory.history(world.agent, world.ws, saved.memory.id)
     now = await world.memory.get(world.agent, world.ws, saved.memory.id)
@@ -102,9 +102,11 @@ async def test_an_edit_of_a_revision_that_is_not_the_newest_is_a_conflict(world:
     saved = await save(world, "The counter is at 0")
     assert saved.memory is not None
     edit = world.memory.edit
-    await edit(world.agent, world.ws, saved.memory.id, Change(content="The counter is at 1"), expected_revision=1)
+    await edit(world.agent, world.ws, saved.memory.id, MemoryChange(content="The counter is at 1"), expected_revision=1)
     with pytest.raises(Conflict):
-        await edit(world.agent, world.ws, saved.memory.id, Change(content="The counter is at 2"), expected_revision=1)
+        await edit(
+            world.agent, world.ws, saved.memory.id, MemoryChange(content="The counter is at 2"), expected_revision=1
+        )
 
 
 async def test_a_retracted_memory_leaves_the_present_and_may_be_said_again(world: MemoryWorld) -> None:
@@ -128,7 +130,9 @@ async def test_a_retracted_memory_leaves_the_present_and_may_be_said_again(world
 async def test_a_forgotten_memory_is_gone_with_its_history_and_its_index_entry(world: MemoryWorld) -> None:
     saved = await save(world, "Remember my birthday on 3 March")
     assert saved.memory is not None
-    await world.memory.edit(world.agent, world.ws, saved.memory.id, Change(content="Remember my birthday on 4 March"))
+    await world.memory.edit(
+        world.agent, world.ws, saved.memory.id, MemoryChange(content="Remember my birthday on 4 March")
+    )
     await world.memory.forget(world.person, world.ws, saved.memory.slug)
     assert [await count(world, table) for table in ("memory", "memory_revision", "search_entry")] == [0, 0, 0]
     with pytest.raises(NotFound):

@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.features.memory.model import Change, Filters, NewMemory
+from holdfast.features.memory.model import Filters, MemoryChange, NewMemory
 from holdfast.features.memory.service import MemoryRejected
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
@@ -162,7 +162,7 @@ async def test_a_credential_is_refused_with_its_kind_and_is_nowhere_afterwards(
     assert kept.memory is not None
     with pytest.raises(MemoryRejected) as refused:
         await embedded.memory.edit(
-            embedded.agent, embedded.ws, kept.memory.id, Change(content=f"The deploy needs {secret}")
+            embedded.agent, embedded.ws, kept.memory.id, MemoryChange(content=f"The deploy needs {secret}")
         )
     assert secret not in refused.value.message
     dump = await embedded.database.read(
@@ -291,7 +291,7 @@ async def test_another_tenant_sees_and_changes_nothing(world: MemoryWorld) -> No
             world.memory.list(principal, world.ws),
             world.memory.save(principal, world.ws, NewMemory("Another plan is afoot")),
             world.memory.save(principal, world.ws, NewMemory("")),
-            world.memory.edit(principal, world.ws, saved.memory.id, Change(content="x y z")),
+            world.memory.edit(principal, world.ws, saved.memory.id, MemoryChange(content="x y z")),
             world.memory.retract(principal, world.ws, saved.memory.id),
             world.memory.forget(principal, world.ws, saved.memory.id),
         ):

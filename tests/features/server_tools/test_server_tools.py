@@ -14,7 +14,7 @@ from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.engines.code_hosts.engine import CodeSearch
 from holdfast.engines.code_hosts.github import GitHub
 from holdfast.engines.code_hosts.gitlab import GitLab
-from holdfast.engines.fetch.network.guard import Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchLimits, Guard
 from holdfast.engines.fetch.pages import Fetcher
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.site.inspector import SiteInspector
@@ -47,7 +47,9 @@ class Bench:
 async def bench() -> AsyncIterator[Bench]:
     async with site() as web, searxng() as engine, github() as hub:
         guard = Guard(
-            allow_private=[f"site.test:{web.port}"], resolver=Names(site_test=["127.0.0.1"]), limits=Limits(seconds=60)
+            allow_private=[f"site.test:{web.port}"],
+            resolver=Names(site_test=["127.0.0.1"]),
+            limits=FetchLimits(seconds=60),
         )
         reader = Reader(guard)
         inspector = SiteInspector(reader)

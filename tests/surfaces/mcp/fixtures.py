@@ -40,7 +40,7 @@ from holdfast.core.access import RUN
 from holdfast.core.tools import tool
 from holdfast.surfaces.mcp.content.asking import InputNeeded
 from holdfast.surfaces.mcp.content.tools import Context
-from holdfast.surfaces.mcp.transport.live import Change, Live
+from holdfast.surfaces.mcp.transport.live import Live, WorkspaceChange
 from tests.surfaces.mcp.fixture_data import DEFAULTS, ENUMS, JSON_SCHEMA, NAME_SCHEMA, NO_ARGUMENTS, PNG, WAV
 
 Handler = Callable[[Context, CallToolRequestParams], Awaitable[CallToolResult | InputRequiredResult]]
@@ -308,12 +308,12 @@ class Fixtures:
         return await self._needs_name(ctx, params)
 
     async def _tool_change(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        return await self._announce(ctx, Change(_workspace(ctx), lists=(ToolsListChanged(),)))
+        return await self._announce(ctx, WorkspaceChange(_workspace(ctx), lists=(ToolsListChanged(),)))
 
     async def _prompt_change(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        return await self._announce(ctx, Change(_workspace(ctx), lists=(PromptsListChanged(),)))
+        return await self._announce(ctx, WorkspaceChange(_workspace(ctx), lists=(PromptsListChanged(),)))
 
-    async def _announce(self, ctx: Context, change: Change) -> CallToolResult:
+    async def _announce(self, ctx: Context, change: WorkspaceChange) -> CallToolResult:
         if self.live is not None:
             await self.live.publish(change)
         return text("Announced.")

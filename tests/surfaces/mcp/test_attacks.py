@@ -13,7 +13,7 @@ from holdfast.core.resources import BRIEF
 from holdfast.core.settings import Settings
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.clients.model import NewClient
-from holdfast.features.memory.model import Change, NewMemory
+from holdfast.features.memory.model import MemoryChange, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
@@ -221,7 +221,7 @@ async def test_a_narrowed_tier_is_told_of_nothing_beyond_it(database: Database, 
             before = updates(BRIEF)
             # Each edit changes both; when the second of one is heard, the first of the other would have been.
             for number in (1, 2):
-                await memory.edit(site.owner, site.workspace, saved.slug, Change(title=f"Bees {number}"))
+                await memory.edit(site.owner, site.workspace, saved.slug, MemoryChange(title=f"Bees {number}"))
             await until(lambda: updates(own) >= 2)
             reading.cancel()
         assert updates(BRIEF) == before

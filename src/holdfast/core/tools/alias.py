@@ -24,14 +24,14 @@ _In = TypeVar("_In", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AliasTarget:
     """The call that an alias stands for."""
 
     tool: str
     arguments: Mapping[str, Any]
 
 
-Around = Callable[[ToolCall, str, Target, Callable[[], Awaitable[Outcome]]], Coroutine[Any, Any, Outcome]]
+Around = Callable[[ToolCall, str, AliasTarget, Callable[[], Awaitable[Outcome]]], Coroutine[Any, Any, Outcome]]
 """What stands around the running of some tools, such as answers that are kept and a budget of their own."""
 
 
@@ -45,7 +45,7 @@ class Alias(Generic[_In]):
     tools: tuple[str, ...]
     """The tools that it stands for; which of them, the arguments tell."""
     input: type[_In]
-    target: Callable[[_In], Target]
+    target: Callable[[_In], AliasTarget]
     show: Callable[[_In, Any], Outcome]
     """How the tool's output is told to the model, and what the turn tells of it."""
     around: Around | None = None
@@ -74,7 +74,7 @@ def under_its_name(
         description=description,
         tools=(name,),
         input=input,
-        target=lambda given: Target(name, given.model_dump(exclude_unset=True)),
+        target=lambda given: AliasTarget(name, given.model_dump(exclude_unset=True)),
         show=lambda given, output: show(output),
         event=event,
     )

@@ -13,7 +13,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.text import jsontext
 from holdfast.core.text.fields import invalid
-from holdfast.core.tools.alias import AnyAlias, Target
+from holdfast.core.tools.alias import AliasTarget, AnyAlias
 from holdfast.core.tools.deadline import within
 from holdfast.core.tools.finding import find_tool
 from holdfast.core.tools.outcome import Outcome, Spilled
@@ -181,7 +181,7 @@ class Gateway:
         alias = self._aliases.get((call.consumer, name))
         said: BaseModel | None = None
         try:
-            target = Target(name, arguments)
+            target = AliasTarget(name, arguments)
             if alias is not None:
                 said = alias.input.model_validate(_without_nulls(arguments))
                 target = alias.target(said)

@@ -7,12 +7,12 @@ import orjson
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid, NotFound, UpstreamFailed
 from holdfast.engines.fetch.network.api import JsonApi, seconds_until, too_often
-from holdfast.engines.fetch.network.guard import FetchReply, Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchLimits, FetchReply, Guard
 from holdfast.engines.fetch.network.url import parse_url
 
 GITHUB_URL = "https://api.github.com"
 GITLAB_URL = "https://gitlab.com"
-_READING = Limits(bytes=10_000_000, seconds=12.0)
+_READING = FetchLimits(bytes=10_000_000, seconds=12.0)
 
 
 class Missing(NotFound):
@@ -47,7 +47,9 @@ class HostApi:
         return parse_url(self.web_url).host
 
 
-def github_api(guard: Guard, *, token: str | None, base_url: str = GITHUB_URL, limits: Limits = _READING) -> HostApi:
+def github_api(
+    guard: Guard, *, token: str | None, base_url: str = GITHUB_URL, limits: FetchLimits = _READING
+) -> HostApi:
     """GitHub's REST API, on github.com or an Enterprise server."""
     headers = {"x-github-api-version": "2022-11-28", "accept": "application/vnd.github+json"}
     if token:
@@ -57,7 +59,9 @@ def github_api(guard: Guard, *, token: str | None, base_url: str = GITHUB_URL, l
     return _host(guard, "GitHub", base_url, web, headers, explain_github, limits, bool(token))
 
 
-def gitlab_api(guard: Guard, *, token: str | None, base_url: str = GITLAB_URL, limits: Limits = _READING) -> HostApi:
+def gitlab_api(
+    guard: Guard, *, token: str | None, base_url: str = GITLAB_URL, limits: FetchLimits = _READING
+) -> HostApi:
     """GitLab's REST API v4, on gitlab.com or any other instance."""
     web = base_url.rstrip("/").removesuffix("/api/v4")
     headers = {"private-token": token} if token else {}
@@ -108,7 +112,7 @@ def _host(
     web_url: str,
     headers: dict[str, str],
     explain: Callable[[FetchReply], HoldfastError | None],
-    limits: Limits,
+    limits: FetchLimits,
     has_token: bool,
 ) -> HostApi:
     api = JsonApi(guard, base_url, name=name, headers=headers, explain=explain, limits=limits)

@@ -13,11 +13,11 @@ from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.code_hosts.apis import Faltering, HostApi
 from holdfast.engines.code_hosts.history import moment
 from holdfast.engines.fetch.network.api import Parameters
-from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, FetchReply
 
 PAGE = 100
 # A hundred issues may have 65,536 characters each.
-LISTING = Limits(bytes=60_000_000, seconds=60.0)
+LISTING = FetchLimits(bytes=60_000_000, seconds=60.0)
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 Sleep = Callable[[float], Awaitable[None]]
 Following = tuple[str, Parameters]

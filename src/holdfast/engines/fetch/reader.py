@@ -8,7 +8,7 @@ from typing import Literal
 from holdfast.core.errors import RateLimited
 from holdfast.engines.fetch.charset import decode
 from holdfast.engines.fetch.markdown import MAX_TEXT
-from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, FetchReply, Guard
 from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.fetch.robots import Robots
 from holdfast.engines.fetch.workers import Workers
@@ -17,7 +17,7 @@ JOBS = "holdfast.engines.fetch.reading"
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.8,*/*;q=0.1"
 _MAX_HTML = 2_000_000
 _MAX_PDF = 20_000_000
-_PAGE = Limits(bytes=_MAX_HTML, bytes_of_type={"application/pdf": _MAX_PDF, "application/octet-stream": _MAX_PDF})
+_PAGE = FetchLimits(bytes=_MAX_HTML, bytes_of_type={"application/pdf": _MAX_PDF, "application/octet-stream": _MAX_PDF})
 _TEXTUAL = ("json", "xml", "yaml", "javascript", "toml", "csv", "x-sh", "sql", "graphql")
 _KEPT_SECONDS = 300.0
 _KEPT_PAGES = 64
@@ -66,7 +66,7 @@ class Reader:
             self._pages.popitem(last=False)
         return page
 
-    async def fetch(self, url: str, *, limits: Limits = _PAGE) -> FetchReply:
+    async def fetch(self, url: str, *, limits: FetchLimits = _PAGE) -> FetchReply:
         """The successful answer for a URL, robots.txt honoured on every hop."""
         admit = self._robots.admit if self._robots else None
         reply = await self.guard.get(parse_url(url), headers={"accept": _ACCEPT}, limits=limits, before_hop=admit)

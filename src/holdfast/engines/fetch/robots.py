@@ -4,11 +4,11 @@ import asyncio
 import time
 from collections import OrderedDict
 
-from holdfast.engines.fetch.network.guard import AGENT, FetchFailed, Guard, Limits
+from holdfast.engines.fetch.network.guard import AGENT, FetchFailed, FetchLimits, Guard
 from holdfast.engines.fetch.network.url import Url, parse_url
 from holdfast.engines.fetch.workers import Workers
 
-_LIMITS = Limits(bytes=500_000, seconds=5.0)
+_LIMITS = FetchLimits(bytes=500_000, seconds=5.0)
 _KEPT_SECONDS = 3_600.0
 _KEPT_SITES = 256
 

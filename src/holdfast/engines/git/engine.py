@@ -15,8 +15,8 @@ from holdfast.engines.git.model import (
     Credentials,
     Excerpt,
     GitFailed,
+    GitLimits,
     HistoryChange,
-    Limits,
     Progress,
     ShownCommit,
     SnapshotChange,
@@ -38,8 +38,8 @@ _LOOK_CPU_SECONDS = 900
 class GitEngine:
     """Reads repositories. `directory` holds a bare mirror of each that has a URL; local ones are read in place."""
 
-    def __init__(self, directory: Path, rules: Rules | None = None, *, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, directory: Path, rules: Rules | None = None, *, limits: GitLimits | None = None) -> None:
+        self.limits = limits or GitLimits()
         self._mirrors = Mirrors(directory, rules or Rules(), self.limits)
         self._bounds = Bounds(self.limits.memory_bytes, int(self.limits.clone_seconds))
         # A sync can wait for others; somebody waits for a look.

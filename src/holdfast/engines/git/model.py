@@ -166,7 +166,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GitLimits:
     """What reading one repository may use before it is ended."""
 
     clone_bytes: int = 4 * 1024**3

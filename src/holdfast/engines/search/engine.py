@@ -19,7 +19,7 @@ from holdfast.engines.search.model import Entry, Hit, Query
 from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
-from holdfast.engines.search.stores.workspace_index import Shelves
+from holdfast.engines.search.stores.workspace_index import WorkspaceIndexes
 from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.authors import Authors
 from holdfast.engines.search.text.moments import moments
@@ -57,7 +57,7 @@ class SearchEngine:
         self._database = database
         self._embedder = embedder
         self._clock = clock
-        self._store: Store = SqliteStore(Shelves()) if database.dialect == "sqlite" else PostgresStore()
+        self._store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
         self._keeper = IndexUpkeep(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()

@@ -4,15 +4,15 @@ import asyncio
 import re
 
 from holdfast.core.errors import HoldfastError
-from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, FetchReply
 from holdfast.engines.fetch.network.url import BadUrl
 from holdfast.engines.fetch.reader import Reader
 from holdfast.engines.fetch.workers import Workers
 from holdfast.engines.site.model import SiteReport, Stylesheet
 
 JOBS = "holdfast.engines.site.analysis"
-_PAGE = Limits(bytes=2_000_000)
-_SHEET = Limits(bytes=400_000, seconds=6.0)
+_PAGE = FetchLimits(bytes=2_000_000)
+_SHEET = FetchLimits(bytes=400_000, seconds=6.0)
 _MAX_SHEETS = 8
 _MAX_IMPORTS = 4
 _MAX_CSS = 800_000

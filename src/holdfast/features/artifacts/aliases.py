@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from holdfast.core.tools.alias import Alias, AliasInput, AnyAlias, Target, json_text
+from holdfast.core.tools.alias import Alias, AliasInput, AliasTarget, AnyAlias, json_text
 from holdfast.core.tools.outcome import Json, Outcome
 from holdfast.features.artifacts.model import TYPES
 from holdfast.features.artifacts.tools import WrittenOutput
@@ -33,7 +33,7 @@ def aliases() -> list[AnyAlias]:
             "page, drawing or diagram. It is version 1; change it later with update_artifact.",
             tools=("xerotier.artifact.create",),
             input=CreateArtifactInput,
-            target=lambda given: Target("xerotier.artifact.create", given.model_dump()),
+            target=lambda given: AliasTarget("xerotier.artifact.create", given.model_dump()),
             show=_created,
             event=None,
         ),
@@ -43,7 +43,7 @@ def aliases() -> list[AnyAlias]:
             description="Write the next version of an artifact of this chat. Give the whole content, not a difference.",
             tools=("xerotier.artifact.update",),
             input=UpdateArtifactInput,
-            target=lambda given: Target("xerotier.artifact.update", given.model_dump()),
+            target=lambda given: AliasTarget("xerotier.artifact.update", given.model_dump()),
             show=_updated,
             event=None,
         ),

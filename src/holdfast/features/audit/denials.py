@@ -1,4 +1,4 @@
-"""Owns the summing of repeated refusals, so that a caller who hammers on a closed door fills no disk."""
+"""Owns the summing of repeated refusals, so that a caller who goes on asking after a refusal fills no disk."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -34,30 +34,30 @@ _OVERFETCH = 5
 class Decisions:
     """What the team decided, and what it has yet to decide."""
 
-    def __init__(self, ground: IntelligenceBase) -> None:
-        self._ground = ground
+    def __init__(self, base: IntelligenceBase) -> None:
+        self._base = base
 
     async def track(self, principal: Principal, workspace_id: str, new: NewDecision) -> Decision:
         """Record a decision; one that it supersedes leaves present answers in the same transaction."""
-        workspace = await self._ground.writer(principal, workspace_id)
-        now = self._ground.clock.now()
+        workspace = await self._base.writer(principal, workspace_id)
+        now = self._base.clock.now()
         decision = _drafted(principal, workspace, new, now)
-        vectors = await self._ground.vectors(entry_of(decision))
+        vectors = await self._base.vectors(entry_of(decision))
 
         def work(tx: Tx) -> Decision:
-            self._ground.enter(tx, principal, workspace_id)
+            self._base.enter(tx, principal, workspace_id)
             self._put(tx, principal, decision, vectors)
             if new.supersedes is not None:
                 self.supersede(tx, principal, workspace, decision.id, new.supersedes)
             return _kept(tx, workspace, decision.id)
 
-        return await self._ground.database.write(work)
+        return await self._base.database.write(work)
 
     def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewDecision) -> Decision:
         """Record a decision with the change that `tx` makes; its vector follows in the background."""
         principal.require("inference")
-        workspace = self._ground.enter(tx, principal, workspace_id)
-        decision = _drafted(principal, workspace, new, self._ground.clock.now())
+        workspace = self._base.enter(tx, principal, workspace_id)
+        decision = _drafted(principal, workspace, new, self._base.clock.now())
         self._put(tx, principal, decision, None)
         if new.supersedes is not None:
             self.supersede(tx, principal, workspace, decision.id, new.supersedes)
@@ -65,32 +65,32 @@ class Decisions:
 
     def _put(self, tx: Tx, principal: Principal, decision: Decision, vectors: NDArray[np.float32] | None) -> None:
         store.put_decision(tx, decision)
-        self._ground.search.put(tx, [entry_of(decision)], vectors)
+        self._base.search.put(tx, [entry_of(decision)], vectors)
         detail = {"title": decision.title, "status": decision.status}
-        self._ground.record(
+        self._base.record(
             tx, principal, "decision.track", workspace_id=decision.workspace_id, id=decision.id, detail=detail
         )
 
     async def edit(self, principal: Principal, workspace_id: str, id: str, change: DecisionEdit) -> Decision:
         """Change some fields. A superseded decision given another status is in force again."""
-        return await self._ground.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
+        return await self._base.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
 
     def change(self, tx: Tx, principal: Principal, workspace_id: str, id: str, change: DecisionEdit) -> Decision:
         """Like `edit`, within a transaction."""
         principal.require("inference")
         fields = _changed_fields(change)
-        workspace = self._ground.enter(tx, principal, workspace_id)
+        workspace = self._base.enter(tx, principal, workspace_id)
         old = _kept(tx, workspace, id, for_update=True)
-        now = self._ground.clock.now()
+        now = self._base.clock.now()
         edited = replace(old, **fields, updated_at=now)  # type: ignore[arg-type]
         if edited.status == "superseded" and old.status != "superseded":
             edited = replace(edited, superseded_at=now)
         elif edited.status != "superseded" and old.status == "superseded":
             edited = self._reinstated(tx, edited)
         store.put_decision(tx, edited)
-        self._ground.search.put(tx, [entry_of(edited)])
+        self._base.search.put(tx, [entry_of(edited)])
         detail = {"fields": sorted(fields), "status": edited.status}
-        self._ground.record(tx, principal, "decision.edit", workspace_id=workspace, id=id, detail=detail)
+        self._base.record(tx, principal, "decision.edit", workspace_id=workspace, id=id, detail=detail)
         return edited
 
     def withdraw(self, tx: Tx, principal: Principal, workspace_id: str, id: str) -> None:
@@ -99,27 +99,25 @@ class Decisions:
         What it superseded is in force again. People do not delete decisions: this is for what a program derived.
         """
         principal.require("inference")
-        workspace = self._ground.enter(tx, principal, workspace_id)
+        workspace = self._base.enter(tx, principal, workspace_id)
         gone = _kept(tx, workspace, id, for_update=True)
         for other in (gone.supersedes, gone.superseded_by):
             known = store.get_decision(tx, workspace, other, for_update=True) if other is not None else None
             if known is not None and known.superseded_by == id:
                 restored = replace(known, status="accepted", superseded_by=None, superseded_at=None)
                 store.put_decision(tx, restored)
-                self._ground.search.put(tx, [entry_of(restored)])
+                self._base.search.put(tx, [entry_of(restored)])
             elif known is not None:
                 store.put_decision(tx, replace(known, supersedes=None))
         relation_store.remove(tx, workspace, [tie.id for tie in relation_store.of(tx, workspace, [id])])
         store.delete_decision(tx, workspace, id)
-        self._ground.search.remove(tx, workspace, "decision", id)
-        self._ground.record(tx, principal, "decision.withdraw", workspace_id=workspace, id=id)
+        self._base.search.remove(tx, workspace, "decision", id)
+        self._base.record(tx, principal, "decision.withdraw", workspace_id=workspace, id=id)
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Decision:
         """One decision."""
         principal.require_any("read", "inference")
-        return await self._ground.database.glance(
-            lambda tx: _kept(tx, self._ground.enter(tx, principal, workspace_id), id)
-        )
+        return await self._base.database.glance(lambda tx: _kept(tx, self._base.enter(tx, principal, workspace_id), id))
 
     async def page(
         self,
@@ -135,11 +133,11 @@ class Decisions:
         after = position(cursor)
 
         def work(tx: Tx) -> Page[Decision]:
-            workspace = self._ground.enter(tx, principal, workspace_id)
+            workspace = self._base.enter(tx, principal, workspace_id)
             rows = store.list_decisions(tx, workspace, wanted, limit + 1, after)
             return page_of(rows, limit, lambda row: [row.decided_at, row.id])
 
-        return await self._ground.database.read(work)
+        return await self._base.database.read(work)
 
     async def search(
         self,
@@ -154,15 +152,13 @@ class Decisions:
         if not text.strip():
             page = await self.page(principal, workspace_id, wanted, limit=limit)
             return [FoundDecision(decision) for decision in page.items]
-        workspace = await self._ground.reader(principal, workspace_id)
+        workspace = await self._base.reader(principal, workspace_id)
         if wanted.status == "superseded" and wanted.as_of is None:
             return await self._search_superseded(workspace, text, wanted, limit)
-        hits = await self._ground.search.search(
+        hits = await self._base.search.search(
             Query(workspace, text, frozenset({"decision"}), limit=limit * _OVERFETCH, as_of=wanted.as_of)
         )
-        found = await self._ground.database.read(
-            lambda tx: store.get_decisions(tx, workspace, [hit.id for hit in hits])
-        )
+        found = await self._base.database.read(lambda tx: store.get_decisions(tx, workspace, [hit.id for hit in hits]))
         answers = {
             hit.id: FoundDecision(found[hit.id], hit.score, hit.snippet)
             for hit in reversed(hits)
@@ -174,7 +170,7 @@ class Decisions:
         self, workspace: str, text: str, wanted: DecisionFilter, limit: int
     ) -> list[FoundDecision]:
         """The index answers for the present only, so the superseded ones are ranked by the words they share."""
-        rows = await self._ground.database.read(lambda tx: store.list_decisions(tx, workspace, wanted, 500))
+        rows = await self._base.database.read(lambda tx: store.list_decisions(tx, workspace, wanted, 500))
         words = set(text.lower().split())
         shares = [(len(words & set(f"{row.title} {row.rationale}".lower().split())) / len(words), row) for row in rows]
         best = sorted((pair for pair in shares if pair[0]), key=lambda pair: -pair[0])
@@ -195,13 +191,13 @@ class Decisions:
         if new.supersedes is not None or new.status == "superseded":
             state = "is superseded itself" if new.status == "superseded" else f"supersedes {new.supersedes} already"
             raise Conflict(f"Decision {new.id} {state}; track another decision for this.")
-        now = self._ground.clock.now()
+        now = self._base.clock.now()
         ended = replace(
             old, status="superseded", superseded_by=id, superseded_at=old.superseded_at or now, updated_at=now
         )
         store.put_decision(tx, ended)
         store.put_decision(tx, replace(new, supersedes=old_id, updated_at=now))
-        self._ground.search.expire(tx, workspace_id, "decision", old_id, ended.superseded_at or now)
+        self._base.search.expire(tx, workspace_id, "decision", old_id, ended.superseded_at or now)
         relation = Relation(
             new_id("rel"),
             workspace_id,
@@ -213,9 +209,7 @@ class Decisions:
             now,
         )
         relation_store.add(tx, relation)
-        self._ground.record(
-            tx, principal, "decision.supersede", workspace_id=workspace_id, id=old_id, detail={"by": id}
-        )
+        self._base.record(tx, principal, "decision.supersede", workspace_id=workspace_id, id=old_id, detail={"by": id})
         return relation
 
     def _reinstated(self, tx: Tx, decision: Decision) -> Decision:

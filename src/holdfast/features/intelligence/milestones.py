@@ -35,27 +35,27 @@ _MAX_DECISIONS = 50
 class Milestones:
     """What the team reached, and when."""
 
-    def __init__(self, ground: IntelligenceBase) -> None:
-        self._ground = ground
+    def __init__(self, base: IntelligenceBase) -> None:
+        self._base = base
 
     async def track(self, principal: Principal, workspace_id: str, new: NewMilestone) -> Milestone:
         """Record a milestone with its ties to decisions."""
-        workspace = await self._ground.writer(principal, workspace_id)
-        now = self._ground.clock.now()
+        workspace = await self._base.writer(principal, workspace_id)
+        now = self._base.clock.now()
         milestone = _drafted(principal, workspace, new, now)
-        vectors = await self._ground.vectors(entry_of(milestone))
+        vectors = await self._base.vectors(entry_of(milestone))
 
         def work(tx: Tx) -> Milestone:
-            self._ground.enter(tx, principal, workspace_id)
+            self._base.enter(tx, principal, workspace_id)
             return self._put(tx, principal, milestone, new.decisions, vectors)
 
-        return await self._ground.database.write(work)
+        return await self._base.database.write(work)
 
     def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewMilestone) -> Milestone:
         """Record a milestone with the change that `tx` makes; its vector follows in the background."""
         principal.require("inference")
-        workspace = self._ground.enter(tx, principal, workspace_id)
-        milestone = _drafted(principal, workspace, new, self._ground.clock.now())
+        workspace = self._base.enter(tx, principal, workspace_id)
+        milestone = _drafted(principal, workspace, new, self._base.clock.now())
         return self._put(tx, principal, milestone, new.decisions, None)
 
     def _put(
@@ -68,23 +68,23 @@ class Milestones:
     ) -> Milestone:
         store.put_milestone(tx, milestone)
         self._tie(tx, principal, milestone, decisions)
-        self._ground.search.put(tx, [entry_of(milestone)], vectors)
+        self._base.search.put(tx, [entry_of(milestone)], vectors)
         detail = {"title": milestone.title, "type": milestone.type}
         workspace = milestone.workspace_id
-        self._ground.record(tx, principal, "milestone.track", workspace_id=workspace, id=milestone.id, detail=detail)
+        self._base.record(tx, principal, "milestone.track", workspace_id=workspace, id=milestone.id, detail=detail)
         return _kept(tx, workspace, milestone.id)
 
     async def edit(self, principal: Principal, workspace_id: str, id: str, change: MilestoneEdit) -> Milestone:
         """Change some fields; `decisions` replaces every tie to decisions."""
-        return await self._ground.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
+        return await self._base.database.write(lambda tx: self.change(tx, principal, workspace_id, id, change))
 
     def change(self, tx: Tx, principal: Principal, workspace_id: str, id: str, change: MilestoneEdit) -> Milestone:
         """Like `edit`, within a transaction."""
         principal.require("inference")
         fields = _changed_fields(change)
-        workspace = self._ground.enter(tx, principal, workspace_id)
+        workspace = self._base.enter(tx, principal, workspace_id)
         old = _kept(tx, workspace, id, for_update=True)
-        edited = replace(old, **fields, updated_at=self._ground.clock.now())  # type: ignore[arg-type]
+        edited = replace(old, **fields, updated_at=self._base.clock.now())  # type: ignore[arg-type]
         store.put_milestone(tx, edited)
         if change.decisions is not None:
             wanted = set(change.decisions)
@@ -96,31 +96,29 @@ class Milestones:
             relation_store.remove(tx, workspace, loose)
             added = tuple(decision for decision in change.decisions if decision not in old.decisions)
             self._tie(tx, principal, edited, added)
-        self._ground.search.put(tx, [entry_of(edited)])
+        self._base.search.put(tx, [entry_of(edited)])
         changed = sorted({*fields, *(["decisions"] if change.decisions is not None else [])})
-        self._ground.record(tx, principal, "milestone.edit", workspace_id=workspace, id=id, detail={"fields": changed})
+        self._base.record(tx, principal, "milestone.edit", workspace_id=workspace, id=id, detail={"fields": changed})
         return _kept(tx, workspace, id)
 
     async def delete(self, principal: Principal, workspace_id: str, id: str) -> None:
         """Take the milestone away, with its relations."""
-        await self._ground.database.write(lambda tx: self.remove(tx, principal, workspace_id, id))
+        await self._base.database.write(lambda tx: self.remove(tx, principal, workspace_id, id))
 
     def remove(self, tx: Tx, principal: Principal, workspace_id: str, id: str) -> None:
         """Like `delete`, within a transaction."""
         principal.require("inference")
-        workspace = self._ground.enter(tx, principal, workspace_id)
+        workspace = self._base.enter(tx, principal, workspace_id)
         if not store.delete_milestone(tx, workspace, id):
             raise MilestoneNotFound(id)
         relation_store.remove(tx, workspace, [tie.id for tie in relation_store.of(tx, workspace, [id])])
-        self._ground.search.remove(tx, workspace, "milestone", id)
-        self._ground.record(tx, principal, "milestone.delete", workspace_id=workspace, id=id)
+        self._base.search.remove(tx, workspace, "milestone", id)
+        self._base.record(tx, principal, "milestone.delete", workspace_id=workspace, id=id)
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Milestone:
         """One milestone."""
         principal.require_any("read", "inference")
-        return await self._ground.database.glance(
-            lambda tx: _kept(tx, self._ground.enter(tx, principal, workspace_id), id)
-        )
+        return await self._base.database.glance(lambda tx: _kept(tx, self._base.enter(tx, principal, workspace_id), id))
 
     async def timeline(
         self,
@@ -136,13 +134,13 @@ class Milestones:
         after = position(cursor)
 
         def work(tx: Tx) -> Page[Milestone]:
-            workspace = self._ground.enter(tx, principal, workspace_id)
+            workspace = self._base.enter(tx, principal, workspace_id)
             if wanted.decision is not None and store.get_decision(tx, workspace, wanted.decision) is None:
                 raise DecisionNotFound(wanted.decision)
             rows = store.list_milestones(tx, workspace, wanted, limit + 1, after)
             return page_of(rows, limit, lambda row: [row.occurred_at, row.id])
 
-        return await self._ground.database.read(work)
+        return await self._base.database.read(work)
 
     def _tie(self, tx: Tx, principal: Principal, milestone: Milestone, decisions: tuple[str, ...]) -> None:
         if len(decisions) > _MAX_DECISIONS:
@@ -164,7 +162,7 @@ class Milestones:
                     TIE,
                     "",
                     principal.actor,
-                    self._ground.clock.now(),
+                    self._base.clock.now(),
                 ),
             )
 

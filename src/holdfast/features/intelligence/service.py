@@ -59,12 +59,12 @@ class IntelligenceService:
         model: Model,
     ) -> None:
         """`entities` are how other features are seen from here; `model` writes analyses, or "" where none is there."""
-        self._ground = IntelligenceBase(database, audit, workspaces, search, events, clock)
+        self._base = IntelligenceBase(database, audit, workspaces, search, events, clock)
         self._entities = entities
         self._model = model
-        self.decisions = Decisions(self._ground)
-        self.milestones = Milestones(self._ground)
-        self.relations = Relations(self._ground, self.decisions, entities)
+        self.decisions = Decisions(self._base)
+        self.milestones = Milestones(self._base)
+        self.relations = Relations(self._base, self.decisions, entities)
         self._graph = GraphReader(self.relations, entities)
 
     def forget(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
@@ -79,8 +79,8 @@ class IntelligenceService:
     ) -> Graph:
         """Nodes and edges of the knowledge graph."""
         principal.require_any("read", "inference")
-        return await self._ground.database.read(
-            lambda tx: self._graph.read(tx, self._ground.enter(tx, principal, workspace_id), wanted)
+        return await self._base.database.read(
+            lambda tx: self._graph.read(tx, self._base.enter(tx, principal, workspace_id), wanted)
         )
 
     async def brief(
@@ -88,16 +88,16 @@ class IntelligenceService:
     ) -> Brief:
         """Where the project stands; with a focus, what matters for it comes first."""
         budget = checked_budget(budget_tokens)
-        workspace = await self._ground.reader(principal, workspace_id)
+        workspace = await self._base.reader(principal, workspace_id)
         # A focus chooses among what was written down; repositories are shown by how they stand.
         hits = await self._hits(workspace, focus, _CANDIDATES, frozenset(self._entities.written))
-        now = self._ground.clock.now()
+        now = self._base.clock.now()
 
         def work(tx: Tx) -> Brief:
-            name = self._ground.workspaces.check(tx, principal, workspace_id).name
+            name = self._base.workspaces.check(tx, principal, workspace_id).name
             return write_brief(workspace, name, self._material(tx, workspace, hits), budget, now)
 
-        return await self._ground.database.read(work)
+        return await self._base.database.read(work)
 
     async def analyze(
         self, principal: Principal, workspace_id: str, *, topic: str = "", budget_tokens: int = DEFAULT_BUDGET
@@ -105,9 +105,9 @@ class IntelligenceService:
         """A Markdown synthesis with citations, by the model where one answers, by extraction otherwise."""
         budget = checked_budget(budget_tokens)
         about = " ".join(topic.split())
-        workspace = await self._ground.reader(principal, workspace_id)
+        workspace = await self._base.reader(principal, workspace_id)
         hits = _telling(await self._hits(workspace, about, _SOURCES))
-        sources = await self._ground.database.read(
+        sources = await self._base.database.read(
             lambda tx: self._sources_of(tx, workspace, hits) if about else self._recent_sources(tx, workspace)
         )
         if sources:
@@ -125,7 +125,7 @@ class IntelligenceService:
     async def _hits(self, workspace_id: str, text: str, limit: int, types: frozenset[str] | None = None) -> list[Hit]:
         if not text.strip():
             return []
-        return await best(self._ground.search, self._entities, Query(workspace_id, text, types, limit), limit)
+        return await best(self._base.search, self._entities, Query(workspace_id, text, types, limit), limit)
 
     def _material(self, tx: Tx, workspace_id: str, hits: Sequence[Hit]) -> Material:
         decisions = self._decisions(tx, workspace_id, [hit.id for hit in hits if hit.type == "decision"])

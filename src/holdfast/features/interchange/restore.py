@@ -30,7 +30,7 @@ from holdfast.features.interchange.model import (
     Report,
 )
 from holdfast.features.memory import store as memories
-from holdfast.features.memory.model import Change, Memory
+from holdfast.features.memory.model import Memory, MemoryChange
 from holdfast.features.memory.writing import wording
 from holdfast.features.memory.writing.draft import Refusal, changed, entry_of, revision_of, slugs_for, trust_of
 from holdfast.storage.database import Tx
@@ -280,7 +280,7 @@ class Restore:
         )
         if wanted != told or found.status != "current":
             raise NotImported("the memory is here already and has changed since; it was left as it is")
-        change = Change(wanted.content, wanted.title, wanted.category, wanted.tags, wanted.occurred_at)
+        change = MemoryChange(wanted.content, wanted.title, wanted.category, wanted.tags, wanted.occurred_at)
         edited = changed(found, change, self.now)
         if isinstance(edited, Refusal):
             raise NotImported(edited.reason)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from holdfast.core.tools.alias import Alias, AliasInput, AnyAlias, Target, json_text
+from holdfast.core.tools.alias import Alias, AliasInput, AliasTarget, AnyAlias, json_text
 from holdfast.core.tools.outcome import Json, Outcome
 from holdfast.features.memory.tools import RecallOutput, SaveOutput
 
@@ -35,7 +35,7 @@ def aliases() -> list[AnyAlias]:
             "things done. What is known already is not kept twice. Never save credentials.",
             tools=("xerotier.memory.save",),
             input=SaveMemoryInput,
-            target=lambda given: Target("xerotier.memory.save", given.model_dump()),
+            target=lambda given: AliasTarget("xerotier.memory.save", given.model_dump()),
             show=_saved,
         ),
         Alias(
@@ -44,7 +44,7 @@ def aliases() -> list[AnyAlias]:
             description="Look up what was remembered about something, by meaning, best match first.",
             tools=("xerotier.memory.recall",),
             input=RecallMemoryInput,
-            target=lambda given: Target("xerotier.memory.recall", {"query": given.query, "limit": RECALLED}),
+            target=lambda given: AliasTarget("xerotier.memory.recall", {"query": given.query, "limit": RECALLED}),
             show=_recalled,
         ),
     ]

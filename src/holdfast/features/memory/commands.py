@@ -6,7 +6,7 @@ from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Option, Session, command
 from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
-from holdfast.features.memory.model import Change, Filters, NewMemory, Saved
+from holdfast.features.memory.model import Filters, MemoryChange, NewMemory, Saved
 from holdfast.features.memory.service import MemoryRejected, MemoryService
 from holdfast.features.memory.writing.wording import checked_category
 
@@ -145,7 +145,9 @@ class Edit(_Described):
 @memory.command("edit", help="Change what a memory says; its former words are kept.")
 async def edit(session: Session, memories: MemoryService, given: Edit) -> None:
     id = await session.workspace(given.workspace)
-    change = Change(given.content or None, given.title, given.category, tuple(given.tags) or None, given.occurred_at)
+    change = MemoryChange(
+        given.content or None, given.title, given.category, tuple(given.tags) or None, given.occurred_at
+    )
     edited = await memories.edit(session.principal, id, given.memory, change)
     session.out.record(MemoryAnswer.of(edited), [f"{edited.slug} is at revision {edited.revision}."])
 

@@ -40,7 +40,7 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemoryChange:
     """What an edit changes; None leaves a field as it is."""
 
     content: str | None = None

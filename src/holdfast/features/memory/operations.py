@@ -11,7 +11,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
 from holdfast.features.memory.finding import MAX_RESULTS
-from holdfast.features.memory.model import Change, Filters, NewMemory, Trust
+from holdfast.features.memory.model import Filters, MemoryChange, NewMemory, Trust
 from holdfast.features.memory.service import MemoryRejected, MemoryService
 from holdfast.features.memory.tools import ResultOutput, SaveOutput, result_output, save_output
 from holdfast.features.memory.writing.wording import checked_category
@@ -110,7 +110,7 @@ class MemoryChangeBody(Model):
 async def edit(
     memories: MemoryService, principal: Principal, workspace_id: str, memory: str, body: MemoryChangeBody
 ) -> MemoryAnswer:
-    change = body.into(Change)
+    change = body.into(MemoryChange)
     return MemoryAnswer.of(
         await memories.edit(principal, workspace_id, memory, change, expected_revision=body.expected_revision)
     )

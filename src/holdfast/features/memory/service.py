@@ -21,10 +21,10 @@ from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
-    Change,
     Contradiction,
     Filters,
     Memory,
+    MemoryChange,
     MemoryNotFound,
     NewMemory,
     Recalled,
@@ -170,7 +170,13 @@ class MemoryService:
         )
 
     async def edit(
-        self, principal: Principal, workspace_id: str, key: str, change: Change, *, expected_revision: int | None = None
+        self,
+        principal: Principal,
+        workspace_id: str,
+        key: str,
+        change: MemoryChange,
+        *,
+        expected_revision: int | None = None,
     ) -> Memory:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.core.tools.alias import Alias, AliasInput, AnyAlias, Target, json_text
+from holdfast.core.tools.alias import Alias, AliasInput, AliasTarget, AnyAlias, json_text
 from holdfast.core.tools.outcome import AnsweredCall, Json, Outcome
 from holdfast.engines.code_hosts.engine import MAX_QUERY as MAX_CODE_QUERY
 from holdfast.engines.code_hosts.engine import RESULTS as CODE_RESULTS
@@ -112,7 +112,7 @@ def aliases(budget: ResearchBudget) -> list[AnyAlias]:
             "tan, abs, floor, ceil, round, min, max, pi, e.",
             tools=("xerotier.calc.evaluate",),
             input=CalculatorInput,
-            target=lambda given: Target("xerotier.calc.evaluate", {"expression": given.expression}),
+            target=lambda given: AliasTarget("xerotier.calc.evaluate", {"expression": given.expression}),
             show=_calculated,
             around=budget.run,
             event="x_research.calculating",
@@ -121,9 +121,9 @@ def aliases(budget: ResearchBudget) -> list[AnyAlias]:
     ]
 
 
-def _search(given: WebSearchInput) -> Target:
+def _search(given: WebSearchInput) -> AliasTarget:
     query = " ".join(given.query.split())
-    return Target("xerotier.research.web_search", {"query": query, "max_results": given.max_results})
+    return AliasTarget("xerotier.research.web_search", {"query": query, "max_results": given.max_results})
 
 
 def _found(given: WebSearchInput, output: WebSearchOutput) -> Outcome:
@@ -134,16 +134,16 @@ def _found(given: WebSearchInput, output: WebSearchOutput) -> Outcome:
     return Outcome(text, sources=len(output.results), untrusted=True, also=pages)
 
 
-def _fetch(given: FetchInput) -> Target:
+def _fetch(given: FetchInput) -> AliasTarget:
     urls = [*([given.url] if given.url else []), *(given.urls or [])]
     if not urls:
         raise Invalid("Nothing to fetch.", fields=[FieldError("url", "give a url, or several as urls")])
     wanted = list(dict.fromkeys(str(parse_url(url)) for url in urls))
     if given.is_single:
-        return Target("xerotier.research.fetch_url", {"url": wanted[0]})
+        return AliasTarget("xerotier.research.fetch_url", {"url": wanted[0]})
     follow = given.max_follow if given.discover_links else 0
     arguments = {"urls": wanted, "discover_links": given.discover_links, "max_follow": follow}
-    return Target("xerotier.research.fetch_url", arguments)
+    return AliasTarget("xerotier.research.fetch_url", arguments)
 
 
 def _fetched(given: FetchInput, output: FetchOutput) -> Outcome:
@@ -187,17 +187,17 @@ def _code(name: str, host: Host, input: type[CodeInput], budget: ResearchBudget,
     )
 
 
-def _code_target(host: Host, given: CodeInput) -> Target:
+def _code_target(host: Host, given: CodeInput) -> AliasTarget:
     if bool(given.query) == bool(given.repository):
         problem = "give either a query or a repository"
         raise Invalid("The request is not right.", fields=[FieldError("query", problem)])
     if given.query:
         asked = {"query": given.query, "language": given.language, "max_results": given.max_results}
-        return Target(host.search, asked)
+        return AliasTarget(host.search, asked)
     paths = [*([given.path] if given.path is not None else []), *(given.paths or [])]
     if not paths:
-        return Target(host.overview, {"repository": given.repository})
-    return Target(host.read, {"repository": given.repository, "paths": paths})
+        return AliasTarget(host.overview, {"repository": given.repository})
+    return AliasTarget(host.read, {"repository": given.repository, "paths": paths})
 
 
 def _code_shown(given: CodeInput, output: BaseModel) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited
 from holdfast.core.text import jsontext
-from holdfast.core.tools.alias import Target
+from holdfast.core.tools.alias import AliasTarget
 from holdfast.core.tools.outcome import AnsweredCall, Outcome
 from holdfast.core.tools.tool import ToolCall
 from holdfast.features.usage.limiter import Limiter
@@ -31,7 +31,9 @@ class ResearchBudget:
         self._clock = clock
         self._limit = Limit(calls_per_minute, 60)
 
-    async def run(self, call: ToolCall, name: str, target: Target, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def run(
+        self, call: ToolCall, name: str, target: AliasTarget, work: Callable[[], Awaitable[Outcome]]
+    ) -> Outcome:
         """The kept result, or that of `work`; RateLimited when the project's minute is used up."""
         project_id = call.project_id or ""
         digest, now = _digest(name, target.arguments), self._clock.now()

@@ -19,7 +19,7 @@ WORKSPACE_HEADER = b"x-xerotier-workspace"
 ENTER = RUN
 
 
-class Gate(Protocol):
+class CallerCheck(Protocol):
     """Who is asking, and whether they may ask now."""
 
     async def authenticate(self, scope: Scope) -> Principal: ...
@@ -87,7 +87,9 @@ class LimitedCallers:
 class ProjectAdmission:
     """Admits requests to `/{project_id}/…`, which need the scope `inference`."""
 
-    def __init__(self, gate: Gate, workspaces: WorkspaceFinder, project_exists: ProjectCheck, action: str) -> None:
+    def __init__(
+        self, gate: CallerCheck, workspaces: WorkspaceFinder, project_exists: ProjectCheck, action: str
+    ) -> None:
         """`action` is what a refusal is called in the audit log."""
         self._gate = gate
         self._workspaces = workspaces

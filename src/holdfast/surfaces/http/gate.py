@@ -1,4 +1,4 @@
-"""Owns the outermost door: request ids, allowed hosts and origins, time and size caps, logs, metrics, last errors."""
+"""Owns the outermost layer: request ids, allowed hosts and origins, time and size caps, logs, metrics, last errors."""
 
 import asyncio
 import contextlib

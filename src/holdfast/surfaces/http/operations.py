@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import Invalid
 from holdfast.core.model import NoQuery
-from holdfast.core.operations import Call, CutShort, Download, EventStream, Operation, Upload
+from holdfast.core.operations import Call, CutShort, Download, EventStream, Operation, UploadedPart
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.text.fields import invalid
@@ -66,7 +66,7 @@ class HttpCall(Call):
         except ClientDisconnect:
             raise CutShort("The upload ended too early; nothing was kept of it.") from None
 
-    async def upload(self, write: Callable[[bytes], Awaitable[None]]) -> Upload:
+    async def upload(self, write: Callable[[bytes], Awaitable[None]]) -> UploadedPart:
         return await read_upload(self.header("content-type") or "", self.stream(), write)
 
     async def again(self) -> Principal:

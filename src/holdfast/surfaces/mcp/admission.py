@@ -8,7 +8,7 @@ from starlette.types import Scope
 from holdfast.core.errors import Forbidden, HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.features.clients.model import McpSession
-from holdfast.surfaces.http.admission import Gate, ProjectAdmission, ProjectCheck, WorkspaceFinder
+from holdfast.surfaces.http.admission import CallerCheck, ProjectAdmission, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header
 
 LOCAL_ORIGINS = ("http://localhost", "http://127.0.0.1", "http://[::1]", "https://localhost", "https://127.0.0.1")
@@ -32,33 +32,33 @@ class Admitted:
     session: McpSession | None = None
 
 
-class Doorkeeper:
+class McpAdmission:
     """Admits requests, and asks again on behalf of streams that stay open."""
 
     def __init__(
         self,
-        gate: Gate,
+        gate: CallerCheck,
         workspaces: WorkspaceFinder,
         project_exists: ProjectCheck,
         allowed_origins: Sequence[str] = (),
     ) -> None:
-        self._door = ProjectAdmission(gate, workspaces, project_exists, "mcp")
+        self._admission = ProjectAdmission(gate, workspaces, project_exists, "mcp")
         self._allowed_origins = origins(allowed_origins)
 
     async def admit(self, scope: Scope, project_id: str) -> Admitted:
         """Unauthenticated, Forbidden, RateLimited or NotFound unless the request may go on."""
         check_origin(scope, self._allowed_origins)
-        entry = await self._door.admit(scope, project_id)
+        entry = await self._admission.admit(scope, project_id)
         is_pinned = entry.workspace_id is not None
         return Admitted(scope, entry.principal, project_id, entry.workspace_id, is_pinned, entry.headers)
 
     async def again(self, admitted: Admitted) -> Principal:
         """The principal as the store knows them now: a revoked key raises, a changed tier shows."""
-        return await self._door.again(admitted.scope, admitted.workspace_id)
+        return await self._admission.again(admitted.scope, admitted.workspace_id)
 
     async def denied(self, principal: Principal, action: str, error: HoldfastError) -> None:
         """Record that somebody known was refused."""
-        await self._door.denied(principal, action, error)
+        await self._admission.denied(principal, action, error)
 
 
 def check_origin(scope: Scope, allowed: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from holdfast.core.errors import Forbidden, NotFound, RateLimited, Unauthenticat
 from holdfast.core.text.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
-from holdfast.surfaces.http.admission import Gate
+from holdfast.surfaces.http.admission import CallerCheck
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, check_origin, origins
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
@@ -37,7 +37,7 @@ class KeystoneSettings:
 class KeystoneSurface:
     """An ASGI application for one path. Both eras are served, and programs that know only JSON-RPC over HTTP."""
 
-    def __init__(self, gate: Gate, gateway: Gateway, clients: Clients, settings: KeystoneSettings) -> None:
+    def __init__(self, gate: CallerCheck, gateway: Gateway, clients: Clients, settings: KeystoneSettings) -> None:
         """`gate` limits tool calls; nothing else here is counted."""
         self._gate = gate
         self._enabled = settings.enabled

@@ -31,7 +31,7 @@ import holdfast
 from holdfast.core.errors import Forbidden
 from holdfast.core.tools.gateway import seen_as
 from holdfast.features.clients.service import Clients
-from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
+from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.asking import STATE_SECONDS
 from holdfast.surfaces.mcp.content.prompts import MorePrompts, PromptHandlers, PromptRefused
 from holdfast.surfaces.mcp.content.resources import MoreResources, ResourceHandlers, ResourceRefused
@@ -71,7 +71,7 @@ class Handlers:
         prompts: PromptHandlers,
         resources: ResourceHandlers,
         clients: Clients,
-        doorkeeper: Doorkeeper,
+        doorkeeper: McpAdmission,
         annex: Annex | None,
     ) -> None:
         self._tools = tools

@@ -15,9 +15,9 @@ from holdfast.core.text.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
 from holdfast.features.knowledge.service import WorkspaceKnowledge
-from holdfast.surfaces.http.admission import Gate, ProjectCheck, WorkspaceFinder
+from holdfast.surfaces.http.admission import CallerCheck, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header, send_bytes
-from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
+from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.prompts import PromptHandlers
 from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
@@ -53,7 +53,7 @@ class McpSurface:
     def __init__(
         self,
         *,
-        gate: Gate,
+        gate: CallerCheck,
         workspaces: WorkspaceFinder,
         project_exists: ProjectCheck,
         gateway: Gateway,
@@ -66,7 +66,7 @@ class McpSurface:
     ) -> None:
         self._settings = settings = settings or McpSettings()
         self._clients = clients
-        self._doorkeeper = Doorkeeper(gate, workspaces, project_exists, settings.allowed_origins)
+        self._doorkeeper = McpAdmission(gate, workspaces, project_exists, settings.allowed_origins)
         self._live = Live(clients, changes)
         self._tools = ToolHandlers(gateway, clients)
         self._resources = ResourceHandlers(knowledge, clock, annex)

@@ -21,7 +21,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path under `/v1`, such as `/models/{model}`, and who may ask for it beyond the door's scope `inference`."""
+    """One path under `/v1`, such as `/models/{model}`, and who may ask for it beyond admission's scope `inference`."""
 
     method: str
     path: str
@@ -34,13 +34,13 @@ class OpenAiSurface:
 
     def __init__(
         self,
-        door: ProjectAdmission,
+        admission: ProjectAdmission,
         models: EndpointModels,
         routes: Iterable[Route],
         *,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        self._door = door
+        self._admission = admission
         self._models = models
         self._max_body_bytes = max_body_bytes
         self._routes: Routes[Route] = Routes()
@@ -51,7 +51,7 @@ class OpenAiSurface:
         headers: Mapping[str, str] = {}
         try:
             _, project_id, name, _, rest = scope["path"].split("/", 4)
-            entry = await self._door.admit(scope, project_id)
+            entry = await self._admission.admit(scope, project_id)
             headers = entry.headers
             found = self._routes.match(scope["method"], rest.rstrip("/"))
             if found is None:
@@ -80,7 +80,7 @@ class OpenAiSurface:
         try:
             route.access.check(entry.principal)
         except Forbidden as error:
-            await self._door.denied(entry.principal, f"{route.method} {route.path}", error)
+            await self._admission.denied(entry.principal, f"{route.method} {route.path}", error)
             raise
 
     async def stop(self) -> None:

@@ -12,7 +12,7 @@ from holdfast.surfaces.http.site import MethodNotAllowed
 _PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{1,80})")
 
 
-class WebhookDoor:
+class WebhookEndpoint:
     """`POST /api/webhooks/{repository_id}`: 202 when a sync was queued, 200 when there was nothing to do."""
 
     def __init__(self, webhooks: Webhooks) -> None:

@@ -9,10 +9,10 @@ import orjson
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
-from holdfast.engines.fetch.network.guard import FetchReply, Guard, Limits, Request
+from holdfast.engines.fetch.network.guard import FetchLimits, FetchReply, Guard, Request
 from holdfast.engines.fetch.network.url import Url, parse_url
 
-_LIMITS = Limits(bytes=10_000_000, seconds=12.0)
+_LIMITS = FetchLimits(bytes=10_000_000, seconds=12.0)
 
 Parameters = Mapping[str, str | int]
 Explain = Callable[[FetchReply], HoldfastError | None]
@@ -34,7 +34,7 @@ class JsonApi:
         name: str,
         headers: Mapping[str, str] = {},
         explain: Explain = lambda reply: None,
-        limits: Limits = _LIMITS,
+        limits: FetchLimits = _LIMITS,
     ) -> None:
         self._base = str(parse_url(base_url)).rstrip("/")
         self._guard = guard.trusting(base_url)

@@ -34,7 +34,7 @@ class FetchFailed(UpstreamFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """How much of somebody's server we bear: plain bytes after inflating, seconds over all hops, redirects."""
 
     bytes: int = 5_000_000
@@ -92,13 +92,13 @@ class Guard:
         allow_private: Iterable[str] = (),
         resolver: Resolver | None = None,
         ssl_context: ssl.SSLContext | None = None,
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
     ) -> None:
         self._allow_private = tuple(allow_private)
         self._exceptions = Exceptions(self._allow_private)
         self._resolver = resolver or SystemResolver()
         self._ssl_context = ssl_context or system_trust()
-        self.limits = limits or Limits()
+        self.limits = limits or FetchLimits()
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=self._ssl_context,
             max_connections=64,
@@ -123,13 +123,18 @@ class Guard:
         await self._pool.aclose()
 
     async def get(
-        self, url: Url, *, headers: Mapping[str, str] = {}, limits: Limits | None = None, before_hop: Hop | None = None
+        self,
+        url: Url,
+        *,
+        headers: Mapping[str, str] = {},
+        limits: FetchLimits | None = None,
+        before_hop: Hop | None = None,
     ) -> FetchReply:
         """Fetch a URL, following redirects."""
         return await self.send(Request(url, headers=headers), limits=limits, before_hop=before_hop)
 
     async def send(
-        self, request: Request, *, limits: Limits | None = None, before_hop: Hop | None = None
+        self, request: Request, *, limits: FetchLimits | None = None, before_hop: Hop | None = None
     ) -> FetchReply:
         """Send a request, follow its redirects, and read the last answer; `before_hop` may refuse any of them."""
         limits = limits or self.limits
@@ -146,7 +151,7 @@ class Guard:
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise FetchFailed(f"{host} broke off the exchange: {_plain(error)}.") from None
 
-    async def _follow(self, request: Request, limits: Limits, before_hop: Hop | None) -> FetchReply:
+    async def _follow(self, request: Request, limits: FetchLimits, before_hop: Hop | None) -> FetchReply:
         for _ in range(limits.redirects + 1):
             self._admit(request.url)
             if before_hop is not None:
@@ -166,7 +171,7 @@ class Guard:
         if url.port_is_closed:
             raise BadUrl(str(url), f"port {url.port} is not one that the web uses")
 
-    async def _exchange(self, request: Request, limits: Limits) -> FetchReply:
+    async def _exchange(self, request: Request, limits: FetchLimits) -> FetchReply:
         url = request.url
         headers = {"user-agent": USER_AGENT, "accept": "*/*", "accept-encoding": "gzip, deflate"}
         headers |= {name.lower(): value for name, value in request.headers.items()} | {"host": url.authority}

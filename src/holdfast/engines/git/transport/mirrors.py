@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.git.model import Credentials, GitFailed, Limits, Progress
+from holdfast.engines.git.model import Credentials, GitFailed, GitLimits, Progress
 from holdfast.engines.git.process import Child
 from holdfast.engines.git.transport.address import Location
 from holdfast.engines.git.transport.preflight import check, find_target
@@ -33,7 +33,7 @@ _KEPT_IN_PACKS = (".pack", ".idx", ".rev", ".bitmap", ".keep", ".promisor")
 class Mirrors:
     """Clones and fetches, one at a time for each repository."""
 
-    def __init__(self, directory: Path, rules: Rules, limits: Limits) -> None:
+    def __init__(self, directory: Path, rules: Rules, limits: GitLimits) -> None:
         self._directory = directory
         self._rules = rules
         self._limits = limits

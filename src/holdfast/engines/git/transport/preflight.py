@@ -6,7 +6,7 @@ import ssl
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.fetch.network.addresses import Exceptions
 from holdfast.engines.fetch.network.connect import Blocked
-from holdfast.engines.fetch.network.guard import FetchFailed, FetchReply, Guard, Limits
+from holdfast.engines.fetch.network.guard import FetchFailed, FetchLimits, FetchReply, Guard
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
 from holdfast.engines.git.model import Credentials, GitFailed
 from holdfast.engines.git.transport.address import Location
@@ -15,7 +15,7 @@ from holdfast.engines.git.transport.tunnel import GIT_PORTS, CloneTarget, Rules
 
 _QUESTION = "/info/refs?service=git-upload-pack"
 _ANSWER = "application/x-git-upload-pack-advertisement"
-_LIMITS = Limits(bytes=4_096, seconds=60.0, connect_seconds=15.0)
+_LIMITS = FetchLimits(bytes=4_096, seconds=60.0, connect_seconds=15.0)
 _AGENT = "git/2.0 (Holdfast)"
 _PORTS = {"http": 80, "https": 443, "git": 9418}
 

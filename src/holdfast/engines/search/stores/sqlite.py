@@ -19,7 +19,7 @@ from holdfast.engines.search.stores.base import (
     View,
 )
 from holdfast.engines.search.stores.index_view import IndexView, likeness
-from holdfast.engines.search.stores.workspace_index import IndexedEntry, Shelves, WorkspaceIndex
+from holdfast.engines.search.stores.workspace_index import IndexedEntry, WorkspaceIndex, WorkspaceIndexes
 from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.agreement import wrong_words
 from holdfast.storage.database import Row, Tx
@@ -79,7 +79,7 @@ class SqliteStore(Store):
 
     among = "IN (SELECT value FROM json_each(:numbers))"
 
-    def __init__(self, shelves: Shelves) -> None:
+    def __init__(self, shelves: WorkspaceIndexes) -> None:
         self._shelves = shelves
 
     def numbers(self, numbers: Sequence[int]) -> object:

@@ -268,8 +268,8 @@ class WorkspaceIndex:
         self.bits = bits
 
 
-class Shelves:
-    """The shelves in memory, the least recently used let go when they take too much."""
+class WorkspaceIndexes:
+    """The workspace indexes in memory, the least recently used let go when they take too much."""
 
     def __init__(self, most_bytes: int = SHELVES_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -278,7 +278,7 @@ class Shelves:
         self._gets = 0
 
     def get(self, number: int, embedder: int, dimensions: int) -> WorkspaceIndex:
-        """The shelf of a workspace for an embedder, empty if it is not in memory."""
+        """The index of a workspace for an embedder, empty if it is not in memory."""
         with self._lock:
             shelf = self._shelves.get((number, embedder))
             self._gets += 1

@@ -25,8 +25,8 @@ from holdfast.storage.database import Tx
 class Relations:
     """Typed ties between any two entities of a workspace."""
 
-    def __init__(self, ground: IntelligenceBase, decisions: Decisions, entities: Entities) -> None:
-        self._ground = ground
+    def __init__(self, base: IntelligenceBase, decisions: Decisions, entities: Entities) -> None:
+        self._base = base
         self._decisions = decisions
         self._entities = entities
 
@@ -40,7 +40,7 @@ class Relations:
             raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
 
         def work(tx: Tx) -> Relation:
-            workspace = self._ground.enter(tx, principal, workspace_id)
+            workspace = self._base.enter(tx, principal, workspace_id)
             self.title(tx, workspace, new.start, "from")
             self.title(tx, workspace, new.end, "to")
             known = relation_store.same(tx, workspace, new.start, new.end, name)
@@ -48,14 +48,14 @@ class Relations:
                 raise DuplicateRelation(known)
             return self._tied(tx, principal, workspace, NewRelation(new.start, new.end, name, note))
 
-        return await self._ground.database.write(work)
+        return await self._base.database.write(work)
 
     async def unrelate(self, principal: Principal, workspace_id: str, id: str) -> None:
         """Take a tie away; both ends stay."""
         principal.require("inference")
 
         def work(tx: Tx) -> None:
-            workspace = self._ground.enter(tx, principal, workspace_id)
+            workspace = self._base.enter(tx, principal, workspace_id)
             found = relation_store.get(tx, workspace, id)
             if found is None:
                 raise RelationNotFound(id)
@@ -65,11 +65,11 @@ class Relations:
                     f"This relation records that {new} superseded {old}; give {old} another status to undo that."
                 )
             relation_store.remove(tx, workspace, [id])
-            self._ground.record(
+            self._base.record(
                 tx, principal, "relation.delete", workspace_id=workspace, id=id, detail={"relation": found.relation}
             )
 
-        await self._ground.database.write(work)
+        await self._base.database.write(work)
 
     async def page(
         self,
@@ -87,7 +87,7 @@ class Relations:
         after = position(cursor)
 
         def work(tx: Tx) -> Page[Relation]:
-            workspace = self._ground.enter(tx, principal, workspace_id)
+            workspace = self._base.enter(tx, principal, workspace_id)
             if entity is None:
                 rows = relation_store.newest(tx, workspace, limit + 1, relation=name, after=after)
             else:
@@ -100,7 +100,7 @@ class Relations:
                 ]
             return page_of(rows[: limit + 1], limit, lambda row: [row.created_at, row.id])
 
-        return await self._ground.database.read(work)
+        return await self._base.database.read(work)
 
     def forget(self, tx: Tx, workspace_id: str, type: str, id: str) -> int:
         """An entity is gone: so are its relations. How many there were."""
@@ -138,13 +138,13 @@ class Relations:
         successor, old = _superseding(new.start, new.end, new.relation)
         if successor is not None and old is not None:
             return self._decisions.supersede(tx, principal, workspace_id, successor, old, note=new.note)
-        now = self._ground.clock.now()
+        now = self._base.clock.now()
         tie = Relation(new_id("rel"), workspace_id, new.start, new.end, new.relation, new.note, principal.actor, now)
         if not relation_store.add(tx, tie):
             # Somebody else said it between our look and now.
             raise DuplicateRelation(relation_store.same(tx, workspace_id, new.start, new.end, new.relation) or tie)
         detail = {"from": new.start.id, "relation": new.relation, "to": new.end.id}
-        self._ground.record(tx, principal, "relation.create", workspace_id=workspace_id, id=tie.id, detail=detail)
+        self._base.record(tx, principal, "relation.create", workspace_id=workspace_id, id=tie.id, detail=detail)
         return tie
 
 

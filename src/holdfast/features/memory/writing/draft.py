@@ -7,7 +7,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.core.text.slugs import slug_of
 from holdfast.engines.search.model import Entry
-from holdfast.features.memory.model import ENTITY, Change, Memory, NewMemory, Revision, Trust
+from holdfast.features.memory.model import ENTITY, Memory, MemoryChange, NewMemory, Revision, Trust
 from holdfast.features.memory.writing import wording
 
 _RANK: dict[Trust, int] = {"web": 0, "agent": 1, "person": 2}
@@ -103,7 +103,7 @@ def slugs_for(title: str, digest: str) -> Iterator[str]:
         yield f"{base[:60]}-{digest[:length]}"
 
 
-def changed(memory: Memory, change: Change, now: int) -> Memory | Refusal:
+def changed(memory: Memory, change: MemoryChange, now: int) -> Memory | Refusal:
     """The memory with the change applied under the same rules as a new one; itself when nothing differs."""
     content = memory.content if change.content is None else change.content
     title = change.title

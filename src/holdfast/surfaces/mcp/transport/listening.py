@@ -24,7 +24,7 @@ from mcp_types import (
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
-from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
+from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import Context
 from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, Live, matches
@@ -39,7 +39,7 @@ class Listening:
     """Serves listen streams. The key is looked at again and again: revoked ends the stream, a new tier is told."""
 
     def __init__(
-        self, live: Live, doorkeeper: Doorkeeper, resources: ResourceHandlers, *, recheck_seconds: float
+        self, live: Live, doorkeeper: McpAdmission, resources: ResourceHandlers, *, recheck_seconds: float
     ) -> None:
         self._live = live
         self._doorkeeper = doorkeeper

@@ -26,7 +26,7 @@ GRACE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WorkspaceChange:
     """Something in a workspace changed: these resources read otherwise now, or these lists do."""
 
     workspace_id: str
@@ -34,7 +34,7 @@ class Change:
     lists: tuple[ServerEvent, ...] = ()
 
 
-Changes = Callable[[], AsyncIterator[Change]]
+Changes = Callable[[], AsyncIterator[WorkspaceChange]]
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Live:
             except Exception:
                 logger.exception("a change could not be told to MCP clients")
 
-    async def publish(self, change: Change) -> None:
+    async def publish(self, change: WorkspaceChange) -> None:
         """Tell everyone on this replica whom a change concerns."""
         events: list[ServerEvent] = [*(ResourceUpdated(uri) for uri in change.uris), *change.lists]
         for workspace_id, listener in list(self._listeners.values()):

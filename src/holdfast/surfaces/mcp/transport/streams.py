@@ -13,7 +13,7 @@ from holdfast.features.clients.model import McpSession
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow
-from holdfast.surfaces.mcp.admission import Admitted, Doorkeeper
+from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, Live
 from holdfast.surfaces.mcp.transport.wire import message_event
 
@@ -28,7 +28,7 @@ class Streams:
     def __init__(
         self,
         clients: Clients,
-        doorkeeper: Doorkeeper,
+        doorkeeper: McpAdmission,
         live: Live,
         watchable: Callable[[Principal, str], bool],
         *,
