@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import HoldfastError, Invalid
+from holdfast.core.text.jsontext import dumps
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.llm.budget import Budgeted
 from holdfast.engines.llm.extractive.embedded import HINT, Extractive
 from holdfast.engines.llm.loop import Loop
-from holdfast.engines.llm.model import LanguageModel, LoopRequest, LoopTool
+from holdfast.engines.llm.model import Done, LanguageModel, LoopRequest, LoopTool
 from holdfast.engines.llm.research.deep_think import SUBTASK_TOKENS, DeepThink, WrittenArtifact
 from holdfast.engines.llm.research.planning import plain_plan, read_plan, targets
 from tests.engines.llm.turns import Heard, tool, upstream
@@ -290,6 +291,53 @@ async def test_a_sub_task_that_spends_its_budget_has_to_answer() -> None:
     assert fake.requests[3]["tool_choice"] == "none"
     assert "budget of this task is used up" in fake.requests[3]["messages"][-1]["content"]
     assert sizes[3] < SUBTASK_TOKENS - 10_000
+
+
+class Counting:
+    """An upstream that counts what it reads and writes, a token for so many bytes, and never stops calling tools."""
+
+    name = "counting"
+
+    def __init__(self, bytes_per_token: float, *, tells_usage: bool, words: int) -> None:
+        self._bytes_per_token, self._tells_usage, self._words = bytes_per_token, tells_usage, words
+        self.spent = 0
+        self.asked = 0
+
+    async def stream(self, body: Json) -> AsyncIterator[Json]:
+        self.asked += 1
+        read = round(len(dumps([body["messages"], body.get("tools")])) / self._bytes_per_token)
+        self.spent += read
+        wrote = 0
+        for _ in range(self._words):
+            wrote += 10
+            self.spent += 10
+            text = "x" * round(10 * self._bytes_per_token)
+            yield {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+        call = {"index": 0, "id": f"c{self.asked}", "function": {"name": "web_search", "arguments": "{}"}}
+        yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+        if self._tells_usage:
+            yield {"choices": [], "usage": {"prompt_tokens": read, "completion_tokens": wrote}}
+
+
+@pytest.mark.contract("XS-6")
+@pytest.mark.parametrize("words", [1, 60, 5_000])
+@pytest.mark.parametrize("question", ["When do herons nest?", "Herons nest. " * 20_000], ids=["short", "endless"])
+@pytest.mark.parametrize(("bytes_per_token", "tells_usage"), [(4, True), (4, False), (2.5, True)])
+async def test_no_model_spends_more_than_its_budget(
+    bytes_per_token: float, tells_usage: bool, question: str, words: int
+) -> None:
+    async def endless(_: Json) -> Outcome:
+        return Outcome("Herons nest in April. " * 4_000)
+
+    model = Counting(bytes_per_token, tells_usage=tells_usage, words=words)
+    limited = Budgeted(model, SUBTASK_TOKENS)
+    request = LoopRequest(asking(question), [tool("web_search", endless)], 50)
+    done = [event async for event in Loop().run(limited, request)][-1]
+    assert isinstance(done, Done)
+    assert model.asked >= 1
+    # An answer that we cut off is never counted for us: it holds as many tokens as we guess, whatever the tokeniser.
+    guessed = 4 / bytes_per_token if words == 5_000 else 1
+    assert model.spent <= SUBTASK_TOKENS * guessed
 
 
 async def test_an_answer_without_end_is_cut_at_the_budget() -> None:

@@ -107,6 +107,14 @@ async def test_a_model_that_only_ever_calls_still_ends() -> None:
     assert heard.done.finish_reason == "stop"
 
 
+async def test_a_client_that_wants_no_calls_gets_none_whatever_the_model_does() -> None:
+    async with upstream() as (fake, asked):
+        fake.otherwise = calls(("web_search", {}))
+        heard = await hear(asked, [tool("web_search")], {**ASK, "tool_choice": "none"})
+    assert len(fake.requests) == 1
+    assert heard.calls == [] and "no answer" in heard.text
+
+
 async def test_errors_go_back_to_the_model_as_text() -> None:
     async def limited(_: Json) -> Outcome:
         raise RateLimited("Research tool rate limit exceeded. Try again in 12 seconds.")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.features.usage.model import Limit
-from holdfast.features.usage.window import Windows
+from holdfast.features.usage.window import LastMinute, Windows
 from holdfast.storage.database import Database, StorageFailed
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
@@ -59,16 +59,43 @@ async def test_a_smaller_limit_holds_at_once(sqlite_database: SqliteDatabase) ->
     assert taken == [True, True, False]
 
 
+@pytest.mark.parametrize("kind", [Windows, LastMinute])
 async def test_without_the_store_each_process_limits_by_itself(
-    sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    kind: type[Windows | LastMinute], sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(work: object) -> None:
         raise StorageFailed("The disk is full.")
 
     clock = MovableClock()
-    windows = Windows(sqlite_database, clock)
+    windows = kind(sqlite_database, clock)
     monkeypatch.setattr(sqlite_database, "write", full)
     taken = [(await windows.take("k", LIMIT)).allowed for _ in range(7)]
     assert taken == [True] * 5 + [False] * 2
     clock.advance(seconds=60)
     assert (await windows.take("k", LIMIT)).remaining == 4
+
+
+async def test_the_last_minute_counts_from_wherever_it_is_looked_at(database: Database) -> None:
+    clock = MovableClock()
+    servers = [LastMinute(database, clock), LastMinute(database, clock)]
+    allowed: list[int] = []
+    for step in range(120):
+        taken = await asyncio.gather(*(server.take("k", LIMIT) for server in servers))
+        allowed += [clock.now() for each in taken if each.allowed]
+        if not all(each.allowed for each in taken):
+            # Whoever waits as long as told is let in.
+            clock.advance(seconds=next(each.retry_after_seconds for each in taken if not each.allowed))
+            assert (await servers[step % 2].take("k", LIMIT)).allowed
+            allowed.append(clock.now())
+        clock.advance(seconds=3)
+    assert max(sum(1 for at in allowed if begin <= at < begin + 60_000) for begin in allowed) == 5
+    assert (await servers[0].take("other", LIMIT)).remaining == 4
+
+
+async def test_a_clock_set_back_does_not_close_the_last_minute_for_ever(database: Database) -> None:
+    clock = MovableClock()
+    last = LastMinute(database, clock)
+    for _ in range(5):
+        assert (await last.take("k", LIMIT)).allowed
+    clock.advance(days=-1)
+    assert (await last.take("k", LIMIT)).allowed

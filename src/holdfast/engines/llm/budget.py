@@ -15,6 +15,11 @@ LEAST_INPUT = 1_000
 WORTH_A_ROUND = 4_000
 """With less than this for its input a round no longer calls tools."""
 
+LEAST_ANSWER = 500
+MOST_RATIO = 4.0
+"""How many times more tokens than we guess an upstream may count and be believed."""
+
+_ENDED: Json = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
 _CUT = "\n[… cut to fit the budget]"
 _ANSWER_NOW = "\n\n[The budget of this task is used up. Answer now with what you have.]"
 
@@ -33,28 +38,38 @@ class Budgeted:
         return self._model.name
 
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
-        """The model's chunks; an answer that runs over the budget ends with the reason `length`."""
+        """The model's chunks; an answer that runs over the budget ends with the reason `length`.
+
+        Calls of a model that was told to make none are left out, so that whoever runs them stops. With too little left
+        for a question and its answer the model is not asked.
+        """
         left = max(0, self._tokens - self.spent)
         body = self._fitted(body, left)
         guess = self._estimate(body)
-        room = max(ANSWER_TOKENS // 2, left - guess) * CHARACTERS_PER_TOKEN
+        may_call = bool(body.get("tools")) and body.get("tool_choice") != "none"
+        # Whoever may call tools is asked once more, and needs something for that.
+        room = left - guess - (LEAST_INPUT + LEAST_ANSWER if may_call else 0)
+        if room < LEAST_ANSWER:
+            yield _ENDED
+            return
         written, usage = 0, dict[str, Any]()
         async with hearing(self._model, body) as chunks:
             async for chunk in chunks:
                 written += _written(chunk)
                 usage = chunk["usage"] if isinstance(chunk.get("usage"), dict) else usage
-                yield chunk
-                if written > room:
+                yield chunk if may_call else _without_calls(chunk)
+                if self._tokens_of(written) > room:
                     break
-        tokens = written // CHARACTERS_PER_TOKEN
+        tokens = self._tokens_of(written)
         if usage:
             tally = tally_of(usage)
-            self._ratio = max(self._ratio, min(2.0, self._ratio * tally.input_tokens / max(1, guess)))
+            self._ratio = max(self._ratio, min(MOST_RATIO, self._ratio * tally.input_tokens / max(1, guess)))
             self.spent += tally.total
-            return
-        self.spent += guess + tokens
-        if written > room:
-            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
+        else:
+            self.spent += guess + tokens
+        if tokens > room:
+            yield _ENDED
+        if tokens > room and not usage:
             yield {"choices": [], "usage": {"prompt_tokens": guess, "completion_tokens": tokens}}
 
     def _fitted(self, body: Json, left: int) -> Json:
@@ -70,21 +85,22 @@ class Budgeted:
         return {**body, "messages": messages, "tool_choice": "none"}
 
     def _cut(self, body: Json, tokens: int) -> Json:
-        """The body with its longest tool results shortened, until it fits or nothing is left to shorten."""
+        """The body with its longest tool results shortened until it fits, and then what else is long."""
         over = round((self._estimate(body) - tokens) / self._ratio * CHARACTERS_PER_TOKEN)
         if over <= 0:
             return body
         messages = list(body["messages"])
         results = [number for number, message in enumerate(messages) if message.get("role") == "tool"]
-        sizes = {number: len(str(messages[number]["content"])) for number in results}
-        share = _level(list(sizes.values()), sum(sizes.values()) - over)
-        for number, size in sizes.items():
-            if size > share:
-                messages[number] = {**messages[number], "content": str(messages[number]["content"])[:share] + _CUT}
+        left = _shorten(messages, results, over)
+        if left > 0:
+            others = [n for n, each in enumerate(messages) if n not in results and isinstance(each.get("content"), str)]
+            _shorten(messages, others, left)
         return {**body, "messages": messages}
 
     def _estimate(self, body: Json) -> int:
-        size = len(dumps([body.get("messages"), body.get("tools")]))
+        return self._tokens_of(len(dumps([body.get("messages"), body.get("tools")])))
+
+    def _tokens_of(self, size: int) -> int:
         return round(size / CHARACTERS_PER_TOKEN * self._ratio)
 
 
@@ -98,6 +114,34 @@ async def hearing(model: LanguageModel, body: Json) -> AsyncIterator[AsyncIterat
         close = getattr(chunks, "aclose", None)
         if close is not None:
             await close()
+
+
+def _shorten(messages: list[Json], chosen: list[int], over: int) -> int:
+    """Shorten the longest of these messages by so much in all; how much that was not enough."""
+    sizes = {number: len(str(messages[number]["content"])) for number in chosen}
+    share = _level(list(sizes.values()), sum(sizes.values()) - over)
+    for number, size in sizes.items():
+        if size > share:
+            messages[number] = {**messages[number], "content": str(messages[number]["content"])[:share] + _CUT}
+    return over - sum(sizes.values())
+
+
+def _without_calls(chunk: Json) -> Json:
+    choices: Any = chunk.get("choices")
+    if not isinstance(choices, list) or not any(_calls(choice) for choice in choices):
+        return chunk
+    return {**chunk, "choices": [_silenced(choice) for choice in choices]}
+
+
+def _calls(choice: Any) -> bool:
+    is_call = isinstance(choice, dict) and choice.get("finish_reason") in ("tool_calls", "function_call")
+    return is_call or (isinstance(choice, dict) and bool((choice.get("delta") or {}).get("tool_calls")))
+
+
+def _silenced(choice: Json) -> Json:
+    delta = {key: value for key, value in (choice.get("delta") or {}).items() if key != "tool_calls"}
+    reason = choice.get("finish_reason")
+    return {**choice, "delta": delta, "finish_reason": "stop" if reason in ("tool_calls", "function_call") else reason}
 
 
 def _level(sizes: list[int], total: int) -> int:
@@ -116,6 +160,6 @@ def _written(chunk: Json) -> int:
     for choice in choices if isinstance(choices, list) else ():
         delta = choice.get("delta") if isinstance(choice, dict) else None
         if isinstance(delta, dict):
-            total += sum(len(value) for value in delta.values() if isinstance(value, str))
+            total += sum(len(value.encode(errors="replace")) for value in delta.values() if isinstance(value, str))
             total += len(dumps(delta["tool_calls"])) if delta.get("tool_calls") else 0
     return total

@@ -85,7 +85,9 @@ class _Turn:
                     yield event
             calls = self._answer.calls
             theirs = [call for call in calls if call.name in self._their_names]
-            if len(theirs) == len(calls) or last:
+            # Told to call nothing, some models call all the same: what they call is not run.
+            forbidden = last or (self._rounds == 0 and self._tool_choice == "none")
+            if len(theirs) == len(calls) or forbidden:
                 for event in self._end(theirs, abandoned=len(calls) > len(theirs)):
                     yield event
                 return

@@ -12,8 +12,8 @@ from holdfast.core.text import jsontext
 from holdfast.core.tools.alias import AliasTarget
 from holdfast.core.tools.outcome import AnsweredCall, Outcome
 from holdfast.core.tools.tool import ToolCall
-from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
+from holdfast.features.usage.window import LastMinute
 from holdfast.storage.database import Database, Tx
 
 CALLS_PER_MINUTE = 45
@@ -23,11 +23,9 @@ KEPT_MILLIS = 5 * 60 * 1000
 class ResearchBudget:
     """Answers an identical call of the last five minutes from the store; counts the others."""
 
-    def __init__(
-        self, database: Database, limiter: Limiter, clock: Clock, *, calls_per_minute: int = CALLS_PER_MINUTE
-    ) -> None:
+    def __init__(self, database: Database, clock: Clock, *, calls_per_minute: int = CALLS_PER_MINUTE) -> None:
         self._database = database
-        self._limiter = limiter
+        self._calls = LastMinute(database, clock)
         self._clock = clock
         self._limit = Limit(calls_per_minute, 60)
 
@@ -40,7 +38,7 @@ class ResearchBudget:
         kept = await self._database.glance(lambda tx: _find(tx, project_id, digest, now))
         if kept is not None:
             return kept
-        taken = await self._limiter.take(f"research/{project_id}", self._limit)
+        taken = await self._calls.take(f"research/{project_id}", self._limit)
         if not taken.allowed:
             seconds = max(1, math.ceil(taken.retry_after_seconds))
             raise RateLimited(f"Research tool rate limit exceeded. Try again in {seconds} seconds.")

@@ -7,7 +7,6 @@ from holdfast.core.tools.alias import AnyAlias
 from holdfast.core.tools.tool import AnyTool
 from holdfast.engines.web import WebAccess
 from holdfast.features.server_tools.budget import ResearchBudget
-from holdfast.features.usage.limiter import Limiter
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database
 
@@ -17,7 +16,7 @@ build = Building()
 @build
 def research_budget(parts: Parts) -> ResearchBudget:
     calls = parts[Settings].research_calls_per_minute
-    return ResearchBudget(parts[Database], parts[Limiter], parts[Clock], calls_per_minute=calls)
+    return ResearchBudget(parts[Database], parts[Clock], calls_per_minute=calls)
 
 
 def tools(parts: Parts) -> list[AnyTool]:

@@ -10,6 +10,6 @@ FEATURE = Feature(
     operations=("operations",),
     services=("Limiter", "Usage"),
     background=("Limiter", "Usage"),
-    migrations=("0003_usage",),
+    migrations=("0003_usage", "0024_limit_call"),
     contract=("KS-6", "KS-7"),
 )

@@ -114,8 +114,36 @@ def take_from_window(tx: Tx, key: str, limit: Limit, now: int) -> tuple[int, int
     return left, began_at + length
 
 
+def take_from_last(tx: Tx, key: str, limit: Limit, now: int) -> tuple[int, int]:
+    """Take one unless as many were taken in the stretch of time that ends now; what is left (-1: nothing was), and when
+    the oldest that counts no longer does."""
+    length, name = round(limit.per_seconds * 1000), f"calls {key}"
+    # The row holds others up until this has counted; it is trimmed as buckets are.
+    tx.execute(
+        "INSERT INTO limit_bucket (key, tokens, refilled_at, full_at) VALUES (:key, 0, :now, :full_at) "
+        "ON CONFLICT (key) DO UPDATE SET full_at = excluded.full_at",
+        {"key": name, "now": now, "full_at": now + length},
+    )
+    # What a clock that was set back has left in the future would count for ever.
+    tx.execute(
+        "DELETE FROM limit_call WHERE key = :key AND (at <= :before OR at > :after)",
+        {"key": key, "before": now - length, "after": now + SKEW_MILLIS},
+    )
+    row = tx.one("SELECT count(*) AS taken, min(at) AS oldest FROM limit_call WHERE key = :key", {"key": key})
+    assert row is not None
+    taken, oldest = int(row["taken"]), now if row["oldest"] is None else int(row["oldest"])
+    if taken < limit.count:
+        tx.execute(
+            "INSERT INTO limit_call (key, at, number) SELECT :key, :now, coalesce(max(number), 0) + 1 FROM limit_call "
+            "WHERE key = :key AND at = :now",
+            {"key": key, "now": now},
+        )
+    return max(-1, limit.count - taken - 1), oldest + length
+
+
 def trim_buckets(tx: Tx, before: int) -> int:
-    """Forget buckets that have long been full."""
+    """Forget buckets that have long been full, and calls that long no longer count."""
+    tx.execute("DELETE FROM limit_call WHERE at < :before", {"before": before})
     return tx.execute("DELETE FROM limit_bucket WHERE full_at < :before", {"before": before})
 
 

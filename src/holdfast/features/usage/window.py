@@ -1,6 +1,7 @@
 """Owns limits that are told as so many a minute: counted in windows, exact over all processes."""
 
 import logging
+from collections import deque
 from dataclasses import dataclass
 
 from holdfast.core.clock import Clock
@@ -51,3 +52,35 @@ class Windows:
             held = self._held[key] = _Held(now, limit.count)
         held.left = max(-1, held.left - 1)
         return held.left, held.began_at + length
+
+
+class LastMinute:
+    """Gives out no more than a limit in any stretch of its length, wherever that begins."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._alone: dict[str, deque[int]] = {}
+
+    async def take(self, key: str, limit: Limit) -> Taken:
+        """Take one, or learn when to come back."""
+        now = self._clock.now()
+        try:
+            left, again_at = await self._database.write(lambda tx: store.take_from_last(tx, key, limit, now))
+        except StorageFailed as problem:
+            _log.warning("Limits hold for each process by itself for now: %s", problem.message)
+            left, again_at = self._take_alone(key, limit, now)
+        wait = 0.0 if left >= 0 else (again_at - now) / 1000
+        return Taken(left >= 0, limit.count, max(0, left), again_at, wait)
+
+    def _take_alone(self, key: str, limit: Limit, now: int) -> tuple[int, int]:
+        length = round(limit.per_seconds * 1000)
+        if len(self._alone) >= MAX_HELD:
+            self._alone.clear()
+        taken = self._alone.setdefault(key, deque())
+        while taken and not now - length < taken[0] <= now:
+            taken.popleft()
+        left = limit.count - len(taken) - 1
+        if left >= 0:
+            taken.append(now)
+        return max(-1, left), taken[0] + length
