@@ -1,5 +1,6 @@
 """Owns the few ASGI moves that every HTTP surface makes: read headers and bodies, send JSON and errors."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import HoldfastError, Invalid
 
 JSON = b"application/json"
+ANSWERED = "answered"
+"""In a request's `state` from when the last of its answer is handed over."""
 
 
 class BodyTooLarge(HoldfastError):
@@ -19,7 +22,7 @@ class BodyTooLarge(HoldfastError):
 
 
 class ClientGone(Exception):
-    """The client hung up before its request was complete; there is nobody to answer."""
+    """The client hung up before its answer was complete; there is nobody to tell."""
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -49,6 +52,16 @@ async def read_body(scope: Scope, receive: Receive, max_bytes: int, *, keep: boo
             chunks.append(chunk if keep else b"")
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def has_gone(receive: Receive) -> bool:
+    """Whether the client hung up already, without waiting for it to."""
+    try:
+        async with asyncio.timeout(0):
+            message = await receive()
+            return bool(message["type"] == "http.disconnect")
+    except TimeoutError:
+        return False
 
 
 def parse_json(body: bytes) -> Any:

@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from random import getrandbits
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.core.text.redaction import redacted, redacted_path
-from holdfast.surfaces.http.asgi import ClientGone, header, send_problem
+from holdfast.surfaces.http.asgi import ANSWERED, ClientGone, has_gone, header, send_problem
 from holdfast.surfaces.http.protocol.heads import MalformedRequest
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import MethodNotAllowed
@@ -24,6 +25,8 @@ _log = logging.getLogger("holdfast.access")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+CLIENT_GONE = 499
+"""Logged and counted where nothing was sent because nobody was there any more; what was sent is logged as it was."""
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -70,7 +73,7 @@ class Gate:
         id = given if given and _is_request_id(given) else f"{getrandbits(64):016x}"
         scope.setdefault("state", {})["request_id"] = id
         self.proxies.unwrap(scope)
-        answer = _Answer(send, id)
+        answer = _Answer(send, id, scope["state"])
         started = time.perf_counter()
         try:
             await self._serve(scope, receive, answer)
@@ -92,8 +95,13 @@ class Gate:
         try:
             self._check(scope)
             await self._within_time(self._inside(scope, receive, answer), answer, scope)
+            if not answer.started:
+                # Some work goes on without its client and then has nobody to answer.
+                if await has_gone(receive):
+                    raise ClientGone
+                raise RuntimeError("nothing answered this request")
         except ClientGone:
-            answer.status = 499
+            answer.status = answer.status or CLIENT_GONE
         except HoldfastError as error:
             await answer.fail(scope, error)
         except TimeoutError:
@@ -101,6 +109,11 @@ class Gate:
                 "timed out", extra={"request_id": scope["state"]["request_id"], "path": redacted_path(scope["path"])}
             )
             await answer.fail(scope, Unavailable("The request took too long; try again.", code="timeout"))
+        except asyncio.CancelledError:
+            # Only a server that stops cancels requests. What has begun is cut; the rest is told to come back.
+            if not answer.started:
+                await answer.fail(scope, _shutting_down())
+            raise
         except Exception:
             # The last resort: whoever asked learns nothing of our insides, the log has it all.
             _log.exception(
@@ -133,7 +146,7 @@ class Gate:
 
     def _check(self, scope: Scope) -> None:
         if self.draining:
-            raise Unavailable("The server is shutting down.", headers={"Connection": "close", "Retry-After": "5"})
+            raise _shutting_down()
         if scope["method"] not in _METHODS:
             raise MethodNotAllowed("This method is not served anywhere here.", headers={"Allow": ", ".join(_METHODS)})
         if _CONTROL.search(scope["path"]):
@@ -165,6 +178,10 @@ class Gate:
         return parts.netloc == host or (parts.hostname or "") in ("localhost", "127.0.0.1", "::1")
 
 
+def _shutting_down() -> Unavailable:
+    return Unavailable("The server is shutting down.", headers={"Connection": "close", "Retry-After": "5"})
+
+
 def _is_request_id(given: str) -> bool:
     """It goes into logs and traces as it is, so that nothing may hide in it."""
     return _REQUEST_ID.fullmatch(given) is not None and redacted(given) == given
@@ -173,9 +190,10 @@ def _is_request_id(given: str) -> bool:
 class _Answer:
     """Adds the request id to the answer and remembers how far it came."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, state: dict[str, Any]) -> None:
         self._send = send
         self._id = request_id.encode()
+        self._state = state
         self.status = 0
         self.started = False
 
@@ -188,6 +206,8 @@ class _Answer:
                 (b"x-request-id", self._id),
                 (b"x-content-type-options", b"nosniff"),
             ]
+        elif not message.get("more_body"):
+            self._state[ANSWERED] = True
         await self._send(message)
 
     async def fail(self, scope: Scope, error: HoldfastError) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -17,7 +17,7 @@ from holdfast.core.operations import Call, CutShort, Download, EventStream, Oper
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.text.fields import invalid
-from holdfast.surfaces.http.asgi import ClientGone, header, parse_json
+from holdfast.surfaces.http.asgi import header, parse_json
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.http.multipart import read_upload
 from holdfast.surfaces.http.protocol.hang_up import while_connected
@@ -130,18 +130,17 @@ def download(answer: Download) -> Response:
     return StreamingResponse(answer.content, media_type=answer.media_type, headers=headers)
 
 
-async def send_events(stream: EventStream, receive: Receive, send: Send) -> None:
+async def send_events(stream: EventStream, scope: Scope, receive: Receive, send: Send) -> None:
     """Send events until they end, the client hangs up, or it reads too slowly."""
     writer = EventWriter(send, patience_seconds=SLOW_READER_SECONDS)
-    with suppress(ClientGone):
-        async with while_connected(receive), aclosing(stream.frames) as frames:
-            try:
-                async for frame in frames:
-                    await writer.write(frame)
-                await writer.end()
-            except ReaderTooSlow:
-                # Nothing fits into this connection any more, not even a last word: it is cut.
-                _log.info("a stream of events was cut: its reader does not read")
+    async with while_connected(scope, receive), aclosing(stream.frames) as frames:
+        try:
+            async for frame in frames:
+                await writer.write(frame)
+            await writer.end()
+        except ReaderTooSlow:
+            # Nothing fits into this connection any more, not even a last word: it is cut.
+            _log.info("a stream of events was cut: its reader does not read")
 
 
 def _named(filename: str) -> str:

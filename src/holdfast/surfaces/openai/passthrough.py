@@ -50,7 +50,7 @@ class Passthrough:
         """
         request.unhurried()
         sent = dict(request.scope["headers"])
-        async with while_connected(request.receive):
+        async with while_connected(request.scope, request.receive):
             relayed = await upstreams.relay("POST", path, sent, body if raw is None else raw)
             try:
                 tokens = await _answer(request, relayed, body)

@@ -48,7 +48,7 @@ class Responses:
             chat_id,
         )
         request.unhurried()
-        async with while_connected(request.receive), pumped(turn) as queue:
+        async with while_connected(request.scope, request.receive), pumped(turn) as queue:
             if body.get("stream"):
                 await self._stream(request, asked, made, queue)
             else:

@@ -51,7 +51,7 @@ async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
     """Answer with events as they come; an error after the first is told in the stream."""
     request.unhurried()
     writer = _Writer(request)
-    async with while_connected(request.receive), pumped(events) as queue:
+    async with while_connected(request.scope, request.receive), pumped(events) as queue:
         while True:
             try:
                 async with asyncio.timeout(PING_SECONDS):
@@ -75,7 +75,7 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
     answer = Assembly()
     told: list[Json] = []
     usage: Json = {}
-    async with while_connected(request.receive), pumped(events) as queue:
+    async with while_connected(request.scope, request.receive), pumped(events) as queue:
         while True:
             event = await queue.get()
             if isinstance(event, ChunkEvent):

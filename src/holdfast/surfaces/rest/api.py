@@ -146,6 +146,6 @@ async def _run(
         await download(answer)(scope, receive, send)
         return 0, b"", {}
     if isinstance(answer, EventStream):
-        await send_events(answer, receive, send)
+        await send_events(answer, scope, receive, send)
         return 0, b"", {}
     return operation.status, render(answer), _NO_STORE if operation.no_store else {}

@@ -6,7 +6,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
 from holdfast.features.repositories.hosts.webhooks import MAX_BODY, PATH, WebhookRefused, Webhooks
-from holdfast.surfaces.http.asgi import ClientGone, read_body, send_json, send_problem
+from holdfast.surfaces.http.asgi import read_body, send_json, send_problem
 from holdfast.surfaces.http.site import MethodNotAllowed
 
 _PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{1,80})")
@@ -23,8 +23,6 @@ class WebhookEndpoint:
             await self._answer(scope, receive, send)
         except HoldfastError as error:
             await send_problem(scope, send, error)
-        except ClientGone:
-            return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         named = _PATH.fullmatch(scope["path"])

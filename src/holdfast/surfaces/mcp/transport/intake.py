@@ -8,7 +8,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.surfaces.http.asgi import ClientGone, header, read_body
+from holdfast.surfaces.http.asgi import header, read_body
 from holdfast.surfaces.mcp.transport.wire import (
     MAX_BODY_BYTES,
     RpcMessage,
@@ -54,5 +54,3 @@ async def refusing(send: Send, work: Awaitable[None]) -> None:
         await send_message(send, raw, status=400)
     except WireError as error:
         await send_message(send, error_message(None, error.code, error.message), status=400)
-    except ClientGone:
-        return
