@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import RateLimited
+from holdfast.engines.llm.remote import upstream
 from holdfast.engines.llm.remote.connection import Timeouts, UpstreamConnections
 from holdfast.engines.llm.remote.upstream import Upstream, UpstreamRefused, UpstreamSpec
 from holdfast.engines.llm.remote.upstreams import Upstreams
@@ -151,6 +152,101 @@ async def test_a_long_retry_after_is_told_to_the_client_at_once(world: World) ->
     assert limited.value.headers == {"Retry-After": "30"}
     assert len(world.first.requests) == 1
     assert world.time.slept == []
+
+
+async def test_a_sleep_that_ends_early_costs_no_attempt(world: World) -> None:
+    async def a_moment_less(seconds: float) -> None:
+        world.time.slept.append(seconds)
+        world.time.at += seconds - 0.001
+
+    world.time.sleep = a_moment_less  # type: ignore[method-assign]
+    world.first.script = [Turn(status=429, headers={"retry-after": "3"})] * 2
+    assert await text_of(world.one()) == "first"
+    assert (len(world.first.requests), world.time.slept) == (3, [3.0, 3.0])
+
+
+async def test_who_comes_while_an_upstream_must_not_be_asked_waits_and_keeps_every_attempt(world: World) -> None:
+    world.first.script = [Turn(status=429, headers={"retry-after": "40"})]
+    asked = world.one()
+    with pytest.raises(UpstreamRefused):
+        await text_of(asked)
+    world.time.at += 35
+    world.first.script = [BUSY, BUSY]
+    assert await text_of(asked) == "first"
+    assert (len(world.first.requests), world.time.slept) == (4, [5.0, 0.25, 0.5])
+
+
+async def test_all_waits_of_a_request_together_are_bounded(world: World) -> None:
+    world.first.otherwise = Turn(status=429, headers={"retry-after": "6"})
+    with pytest.raises(UpstreamRefused) as refused:
+        await text_of(world.one())
+    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "6"})
+    assert (len(world.first.requests), world.time.slept) == (2, [6.0])
+
+
+@pytest.mark.parametrize("said", ["1", "9.5", "40", "86400", "1000000000"])
+@pytest.mark.parametrize("others", [[], [BUSY], [BUSY, BUSY], [Turn(status=429, headers={"retry-after": "1"})]])
+async def test_one_upstreams_429_never_keeps_another_from_answering(
+    world: World, said: str, others: list[Turn]
+) -> None:
+    world.first.otherwise = Turn(status=429, headers={"retry-after": said})
+    world.second.script = list(others)
+    asked = world.both()
+    assert await text_of(asked) == "second"
+    waits = sum(world.time.slept)
+    assert waits <= 1.0
+    assert [(await relay(asked))[0], await text_of(asked)] == [200, "second"]
+    assert sum(world.time.slept) == waits, "nobody waits while an upstream is well"
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["stalled", "closed"])
+async def test_a_refusal_whose_words_do_not_come_is_a_refusal_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    monkeypatch.setattr(upstream, "ERROR_BODY_SECONDS", 0.05)
+    head = b"HTTP/1.1 429 Busy\r\ncontent-type: application/json\r\ncontent-length: 99\r\nretry-after: 40\r\n\r\n{"
+    world.first.otherwise = Turn(raw=head, silent=silent)
+    assert await text_of(world.both()) == "second"
+    with pytest.raises(UpstreamRefused) as refused:
+        await text_of(world.one())
+    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "40"})
+
+
+async def test_an_upstream_that_names_an_hour_is_asked_again_after_a_minute(world: World) -> None:
+    world.first.script = [Turn(status=429, headers={"retry-after": "3600"})]
+    asked = world.one()
+    with pytest.raises(UpstreamRefused) as refused:
+        await text_of(asked)
+    assert refused.value.headers == {"Retry-After": "3600"}
+    with pytest.raises(RateLimited) as limited:
+        await text_of(asked)
+    assert limited.value.headers == {"Retry-After": "60"}
+    world.time.at += 60
+    assert await text_of(asked) == "first"
+    assert world.time.slept == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"retry-after": "2.2"}, "3"),
+        ({"retry-after-ms": "11500", "retry-after": "40"}, "12"),
+        ({"date": "Wed, 18 Nov 2026 07:00:00 GMT", "retry-after": "Wed, 18 Nov 2026 07:00:42 GMT"}, "42"),
+        ({"date": "Wed, 18 Nov 2026 07:00:00 GMT", "retry-after": "Wed, 18 Nov 2026 06:59:00 GMT"}, "1"),
+        ({"retry-after": "inf"}, "86400"),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Wed, 99 Nov 2026 07:00:42 GMT"}, None),
+    ],
+)
+async def test_a_retry_after_is_read_however_it_is_written(
+    world: World, headers: dict[str, str], told: str | None
+) -> None:
+    world.first.otherwise = Turn(status=429, headers=headers)
+    with pytest.raises(UpstreamRefused) as refused:
+        await text_of(world.one())
+    assert refused.value.headers.get("Retry-After") == told
 
 
 async def test_when_all_fail_the_last_problem_is_told(world: World) -> None:

@@ -35,7 +35,7 @@ class Turn:
     body: Json | None = None
     """An answer that is not a stream."""
     raw: bytes | None = None
-    """Bytes to write as the whole HTTP answer."""
+    """Bytes to write as the whole HTTP answer; with `silent` nothing more comes and the connection stays open."""
     silent: bool = False
     """Half-open: the request is taken and never answered."""
     cut_after: int | None = None
@@ -165,12 +165,12 @@ class FakeModel:
             return f"Malformed request: {problem}"
 
     async def _answer(self, turn: Turn, body: Json, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        if turn.silent:
-            await self._until_gone(reader)
-            return False
         if turn.raw is not None:
             writer.write(turn.raw)
             await writer.drain()
+        if turn.silent:
+            await self._until_gone(reader)
+        if turn.silent or turn.raw is not None:
             return False
         if turn.status != 200 or turn.body is not None:
             _write(writer, turn.status, turn.body or {"error": {"message": "scripted", "type": "x"}}, turn.headers)

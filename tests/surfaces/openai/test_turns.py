@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
-from tests.fakes.llm.model import FakeModel, calls, says
+from tests.fakes.llm.model import KEY, FakeModel, calls, model, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import HELLO, until
@@ -166,6 +166,27 @@ async def test_a_second_upstream_answers_when_the_first_is_away(sqlite_server: T
         answer = await client.post(f"{url}/chat/completions", json=HELLO)
 
     assert answer.json()["choices"][0]["message"]["content"] == "Here."
+
+
+async def test_an_endpoint_with_a_second_upstream_does_not_feel_the_firsts_429(
+    sqlite_server: TestServer, upstream: FakeModel
+) -> None:
+    upstream.otherwise = says("", status=429, headers={"retry-after": "3600"}, body={"error": {"message": "later"}})
+    async with model() as second, sqlite_server.client() as client:
+        second.otherwise = says("From the second.")
+        url = await connect(sqlite_server, upstream)
+        services, owner, start = sqlite_server.services, sqlite_server.owner, sqlite_server.start
+        await services.secrets.set(owner, start.workspace_id, "SECOND_KEY", KEY)
+        specs = [
+            EndpointUpstream(base_url=upstream.url, model="a", key_secret="MODEL_KEY"),
+            EndpointUpstream(base_url=second.url, model="b", key_secret="SECOND_KEY", priority=1),
+        ]
+        await services.endpoints.put(owner, start.project_id, "main", specs)
+        asked = [HELLO, {**HELLO, "x_chat_id": "c"}, {**HELLO, "web_search_options": {"x_tools": ["calculator"]}}]
+        answers = [await client.post(f"{url}/chat/completions", json=body) for body in (*asked, *asked)]
+    told = [answer.json()["choices"][0]["message"]["content"] for answer in answers]
+    assert told == ["From the second."] * 6
+    assert len(upstream.requests) == 1
 
 
 async def test_the_embedded_model_does_not_quote_what_its_own_chat_said(

@@ -1,8 +1,12 @@
 """Owns one OpenAI-compatible upstream: parsed chunks for the loop, untouched bytes for passthrough."""
 
+import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
@@ -26,7 +30,10 @@ from holdfast.engines.llm.remote.wire import UpstreamCut
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Of one answer that is read here, streamed or whole; what is relayed only passes through."""
 _MAX_ERROR_BYTES = 64 * 1024
+ERROR_BODY_SECONDS = 5.0
+"""How long a refusal's words are waited for; its status is known by then, and another upstream may be well."""
 _MOST_HEADS = 64
+_DAY_SECONDS = 86_400.0
 _RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 # Its credential or its bill: never the client's fault.
 _OURS = frozenset({401, 402, 403})
@@ -91,7 +98,7 @@ class UpstreamRefused(UpstreamFailed):
             text = f"The upstream refused our credential ({answered}); an operator has to check the endpoint's key."
         else:
             text = f"The upstream answered {answered}" + (f": {said}" if said else ".")
-        headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after)))}
+        headers = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
         super().__init__(text, headers=headers)
         self.answered = answered
         self.retry_after = retry_after
@@ -206,25 +213,41 @@ def relayed(answer: UpstreamAnswer) -> Relayed:
 
 
 async def refusal(answer: UpstreamAnswer) -> UpstreamRefused:
-    """The error that an answer tells."""
-    raw = await answer.whole(_MAX_ERROR_BYTES)
+    """The error that an answer tells: by its status alone where its words do not come."""
     try:
+        async with asyncio.timeout(ERROR_BODY_SECONDS):
+            raw = await answer.whole(_MAX_ERROR_BYTES)
         body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+    except (TimeoutError, UpstreamFailed, orjson.JSONDecodeError):
         body = None
     return UpstreamRefused(answer.status, body if isinstance(body, dict) else None, retry_after(answer))
 
 
 def retry_after(answer: UpstreamAnswer) -> float | None:
-    """Seconds of a Retry-After header, or of OpenAI's retry-after-ms."""
+    """Seconds of OpenAI's retry-after-ms, or of a Retry-After header, which may name a moment; a day at most."""
     for name, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
+        said = answer.header(name) or b""
         try:
-            seconds = float(answer.header(name) or b"") * unit
+            seconds = float(said) * unit
         except ValueError:
-            continue
-        if 0 <= seconds < 86_400:
-            return seconds
+            seconds = _seconds_until(said, answer.header(b"date") or b"")
+        if seconds >= 0:
+            return min(seconds, _DAY_SECONDS)
     return None
+
+
+def _seconds_until(moment: bytes, now: bytes) -> float:
+    """From the upstream's own time, where it says that, to the moment that it names; nan where it names none."""
+    at = _timestamp(moment)
+    clock = _timestamp(now)
+    return max(0.0, at - (time.time() if math.isnan(clock) else clock)) if not math.isnan(at) else math.nan
+
+
+def _timestamp(date: bytes) -> float:
+    try:
+        return parsedate_to_datetime(date.decode("latin-1")).timestamp()
+    except ValueError:
+        return math.nan
 
 
 async def chunks_of(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[Json, None]:

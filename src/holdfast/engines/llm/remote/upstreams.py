@@ -26,6 +26,7 @@ from holdfast.engines.llm.remote.wire import UpstreamCut, UpstreamTimeout, Upstr
 
 PASSES = 3
 LONGEST_WAIT_SECONDS = 10.0
+"""How long one request waits between its passes, all waits together."""
 _FIRST_BACKOFF_SECONDS = 0.25
 _FIRST_REST_SECONDS = 2.0
 _LONGEST_REST_SECONDS = 60.0
@@ -46,7 +47,8 @@ class Upstreams:
     """A Model over several upstreams, the lowest priority number first.
 
     Until the first byte of an answer a failed request goes to the next upstream, and after all failed once more
-    to each, behind a pause with jitter. A Retry-After is obeyed. After the first byte nothing is sent twice.
+    to each, behind a pause with jitter. A Retry-After is obeyed for up to a minute: whoever names an hour is asked
+    again before, as limits are raised meanwhile. After the first byte nothing is sent twice.
     """
 
     def __init__(
@@ -105,13 +107,16 @@ class Upstreams:
     async def _first(self, ask: Callable[[Upstream], Awaitable[T]]) -> T:
         problem: HoldfastError | None = None
         hopeless: set[int] = set()
+        waited = 0.0
         for attempt in range(self._passes):
-            if attempt:
-                wait = self._pause(attempt, hopeless)
-                if wait > LONGEST_WAIT_SECONDS:
-                    break
+            now, wait = self._now(), self._pause(attempt, hopeless)
+            if waited + wait > LONGEST_WAIT_SECONDS:
+                break
+            if wait > 0:
                 await self._sleep(wait)
-            for upstream in self._order(hopeless):
+                # A sleep may end a moment early, and whoever it was for must not be passed over then.
+                now, waited = max(self._now(), now + wait), waited + wait
+            for upstream in self._order(hopeless, now):
                 try:
                     found = await ask(upstream)
                 except UpstreamFailed as failed:
@@ -135,9 +140,8 @@ class Upstreams:
         message = f"Every upstream asked for patience. Try again in {seconds} seconds."
         return RateLimited(message, headers={"Retry-After": str(seconds)})
 
-    def _order(self, hopeless: Collection[int]) -> list[Upstream]:
+    def _order(self, hopeless: Collection[int], now: float) -> list[Upstream]:
         """Who may be asked now: the rested before the resting, each by priority."""
-        now = self._now()
         if not hopeless and self._all_well(now):
             return self._upstreams
         allowed = [
@@ -149,8 +153,8 @@ class Upstreams:
         return all(health.not_before <= now and health.rests_until <= now for health in self._health.values())
 
     def _pause(self, attempt: int, hopeless: Collection[int]) -> float:
-        """Backoff with jitter, but at least until somebody may be asked."""
-        backoff: float = _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1) * (0.5 + self._jitter())
+        """Nothing before the first pass, backoff with jitter before others; at least until somebody may be asked."""
+        backoff: float = _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1) * (0.5 + self._jitter()) if attempt else 0.0
         soonest = min(health.not_before for key, health in self._health.items() if key not in hopeless) - self._now()
         return max(backoff, soonest)
 
@@ -161,7 +165,7 @@ class Upstreams:
         rest = min(_LONGEST_REST_SECONDS, _FIRST_REST_SECONDS * 2 ** (health.failures - 1))
         health.rests_until = now + rest
         if isinstance(problem, UpstreamRefused) and problem.retry_after is not None:
-            health.not_before = now + problem.retry_after
+            health.not_before = now + min(problem.retry_after, _LONGEST_REST_SECONDS)
 
 
 def _is_worth_repeating(problem: UpstreamFailed) -> bool:
