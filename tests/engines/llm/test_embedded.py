@@ -9,9 +9,9 @@ import pytest
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.calculator import evaluate
-from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, Extractive
+from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, SMALL_TALK, Extractive
 from holdfast.engines.llm.extractive.extracts import QuotedPassage
-from holdfast.engines.llm.extractive.rules import find_sum, wanted_calls
+from holdfast.engines.llm.extractive.rules import find_sum, is_small_talk, wanted_calls
 from holdfast.engines.llm.model import LoopTool
 from tests.engines.llm.turns import client_tool, hear
 
@@ -178,3 +178,47 @@ async def test_tool_choice_none_is_obeyed() -> None:
     body = {**ask("1 + 1"), "tools": [client_tool("calculator")], "tool_choice": "none"}
     heard = await hear(Extractive(), [], body)
     assert heard.done.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello", "hi there!", "Good morning, how are you today?", "Thanks a lot", "thank you so much", "Who are you?",
+        "what can you do", "Hello team", "ok", "nope", "Hey! What’s up?", "Bonjour", "Guten Tag", "test", "bye",
+    ],
+)  # fmt: skip
+async def test_small_talk_gets_an_honest_line_and_calls_nothing(text: str) -> None:
+    async def fail(_: Json) -> Outcome:
+        raise AssertionError("a tool was called")
+
+    heard = await hear(Extractive(knowledge), [loop_tool("web_search", "query", fail)], ask(text))
+    assert heard.text == f"{SMALL_TALK}\n\n{HINT}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "👋", "Who is the team?", "Hello, when do we deploy?", "How are you deployed?", "hiking", "no tests please",
+        "Thanks, and what is the deadline?", "What is up with the lamp?", "test the lamp", "team and friends", "2 + 2",
+    ],
+)  # fmt: skip
+def test_what_asks_for_something_is_no_small_talk(text: str) -> None:
+    assert not is_small_talk(text)
+
+
+async def test_what_was_told_is_quoted_before_what_was_read_and_code_only_in_its_absence() -> None:
+    told = QuotedPassage("Deploys", "We deploy on Tuesdays.", "mem_1", place=0)
+    page = QuotedPassage("docs/deploy.md", "Deploy with the pipeline.", "file", place=1)
+    code = QuotedPassage("src/deploy.py", "def deploy(): return deploy", "file", place=2)
+    test = QuotedPassage("tests/test_deploy.py", "def test_deploy(): deploy", "file", place=3)
+
+    async def answer(*known: QuotedPassage) -> list[str]:
+        async def look(_: str) -> Sequence[QuotedPassage]:
+            return known
+
+        heard = await hear(Extractive(look), [], ask("When do we deploy?"))
+        return [line[2:].rpartition(" [")[0] for line in heard.text.splitlines() if line.startswith("- ")]
+
+    assert await answer(test, code, page, told) == [told.text, page.text]
+    assert await answer(test, code) == [code.text]
+    assert await answer(test) == [test.text]

@@ -66,7 +66,9 @@ async def test_search_finds_repositories_beside_what_people_wrote(here: Reposito
     types = [hit.type for hit in found]
     assert types.count("memory") == 2
     assert {"commit", "file"} & set(types) and len(found) == 6
-    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert types[:2] == ["memory", "memory"]
+    for part in (found[:2], found[2:]):
+        assert [hit.score for hit in part] == sorted((hit.score for hit in part), reverse=True)
     assert len({(hit.type, hit.id) for hit in found}) == len(found)
     only = await find(here, "lamp dusk", types=["repository"], limit=20)
     assert {"commit", "file"} <= {hit.type for hit in only} <= set(ENTRY_TYPES)
@@ -81,7 +83,8 @@ async def test_no_type_takes_a_workspace_without_repositories_elsewhere(here: Re
 
 
 def hit(type: str, number: int, score: float) -> Hit:
-    return Hit(type, f"{type}-{number}", 0, "", "", score, 0, None, {})
+    meta, collection = ({"path": f"src/{number}.py"}, "repo_1") if type == "file" else ({}, "")
+    return Hit(type, f"{type}-{number}", 0, "", "", score, 0, None, meta, collection=collection)
 
 
 def test_repositories_take_half_of_the_places_at_most_while_memories_are_about_it() -> None:
@@ -89,14 +92,14 @@ def test_repositories_take_half_of_the_places_at_most_while_memories_are_about_i
     related = [hit("memory", number, 0.5 - number / 100) for number in range(20)]
     unrelated = [hit("memory", number, 0.2) for number in range(20)]
 
-    both = merged(related, code, 10)
-    assert [found.type for found in both] == ["file"] * 5 + ["memory"] * 5
-    assert [found.type for found in merged(unrelated, code, 10)] == ["file"] * 10
-    assert [found.type for found in merged(related[:2], code, 10)] == ["file"] * 8 + ["memory"] * 2
-    assert merged([], code, 3) == code[:3] and merged(related, [], 3) == related[:3]
-    assert [found.type for found in merged([hit("memory", 1, 0.95)], code, 1)] == ["memory"]
+    both = merged("lamp", related, code, 10)
+    assert [found.type for found in both] == ["memory"] * 5 + ["file"] * 5
+    assert [found.type for found in merged("lamp", unrelated, code, 10)] == ["file"] * 10
+    assert [found.type for found in merged("lamp", related[:2], code, 10)] == ["memory"] * 2 + ["file"] * 8
+    assert merged("lamp", [], code, 3) == code[:3] and merged("lamp", related, [], 3) == related[:3]
+    assert [found.type for found in merged("lamp", [hit("memory", 1, 0.95)], code, 1)] == ["memory"]
     high = [hit("decision", number, 0.95) for number in range(20)]
-    assert {found.type for found in merged(high, code, 10)} == {"decision"}
+    assert {found.type for found in merged("lamp", high, code, 10)} == {"decision"}
 
 
 async def test_the_brief_shows_how_repositories_stand(here: RepositoryWorld, project: GitRepo) -> None:

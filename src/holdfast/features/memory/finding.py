@@ -11,11 +11,10 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory.writing.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
+from holdfast.registry.precedence import RELATED, hits_in_order
 
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
-RELATED = 0.3
-"""From this score on a passage is about the query."""
 
 # A document is indexed in chunks, and several of one may match best.
 _CHUNKS = 4
@@ -60,24 +59,38 @@ class MemoryFinding:
 
 async def best(search: SearchEngine, entities: Entities, query: Query, limit: int) -> list[Hit]:
     """The best passage of each of the best entities; the query's own limit is how many passages are looked at."""
+    noted, read = await _found(search, entities, query)
+    return merged(query.text, _each_once(noted), _each_once(read), limit)
+
+
+async def passages(search: SearchEngine, entities: Entities, query: Query) -> list[Hit]:
+    """The best passages, also several of one entity: for callers that quote them."""
+    return merged(query.text, *await _found(search, entities, query), query.limit)
+
+
+async def _found(search: SearchEngine, entities: Entities, query: Query) -> tuple[list[Hit], list[Hit]]:
+    """What people and agents wrote down, and what was read from repositories."""
     noted, read = _families(entities, query.types)
     if noted and read and await search.has_collections(query.workspace_id):
         # Each by itself: a repository has thousands of passages for each thing that somebody wrote down.
         written, kept = await asyncio.gather(
             search.search(replace(query, types=noted)), search.search(replace(query, types=read))
         )
-        return merged(_each_once(written), _each_once(kept), limit)
-    return _each_once(await search.search(query))[:limit]
+        return written, kept
+    found = await search.search(query)
+    return ([], found) if read and not noted else (found, [])
 
 
-def merged(noted: Sequence[Hit], read: Sequence[Hit], limit: int) -> list[Hit]:
-    """What was written down and what repositories hold in one list, by score, which means the same for both.
+def merged(text: str, noted: Sequence[Hit], read: Sequence[Hit], limit: int) -> list[Hit]:
+    """What was written down and what repositories hold in one list.
 
-    Passages of repositories take at most half of the places as long as what was written down is about the query.
+    Which of them are in it is decided by score, which means the same for both; passages of repositories take at most
+    half of the places as long as what was written down is about the query. Their order is that of the kinds.
     """
     related = sum(hit.score >= RELATED for hit in noted)
     room = limit - min(related, (limit + 1) // 2)
-    return sorted([*noted, *read[:room]], key=lambda hit: -hit.score)[:limit]
+    chosen = sorted([*noted, *read[:room]], key=lambda hit: -hit.score)[:limit]
+    return hits_in_order(text, chosen)
 
 
 def known_types(entities: Entities, types: Iterable[str] | None) -> frozenset[str] | None:

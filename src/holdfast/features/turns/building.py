@@ -6,6 +6,7 @@ from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.turns.service import EndpointTurns
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
 
 build = Building()
@@ -13,4 +14,6 @@ build = Building()
 
 @build
 def turns(parts: Parts) -> EndpointTurns:
-    return EndpointTurns(parts[EndpointModels], parts[ChatTurns], parts[Workspaces], parts[SearchEngine])
+    return EndpointTurns(
+        parts[EndpointModels], parts[ChatTurns], parts[Workspaces], parts[SearchEngine], parts[Entities]
+    )

@@ -16,7 +16,10 @@ from holdfast.features.chat.service import TYPE as CHAT
 from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.deep_think.service import REPORT_PREFIX
 from holdfast.features.endpoints.models import Connected, EndpointModels
+from holdfast.features.memory.finding import passages
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
+from holdfast.registry.precedence import answers, place_of_hit
 
 PASSAGES = 8
 # The embedded model asks for these by plain rules; a request need not opt in to them.
@@ -27,12 +30,18 @@ class EndpointTurns:
     """Takes turns for whoever may use an endpoint."""
 
     def __init__(
-        self, models: EndpointModels, chat_turns: ChatTurns, workspaces: Workspaces, search: SearchEngine
+        self,
+        models: EndpointModels,
+        chat_turns: ChatTurns,
+        workspaces: Workspaces,
+        search: SearchEngine,
+        entities: Entities,
     ) -> None:
         self._models = models
         self._chat_turns = chat_turns
         self._workspaces = workspaces
         self._search = search
+        self._entities = entities
 
     async def turn(
         self,
@@ -93,9 +102,14 @@ class EndpointTurns:
     def _knowledge(self, workspace_id: str, chat_id: str | None) -> Knowledge:
         async def about(question: str) -> Sequence[QuotedPassage]:
             # More than needed: its own words, in this chat or in an earlier report, are no source for its answers.
-            hits = await self._search.search(Query(workspace_id, question, limit=2 * PASSAGES))
-            others = [hit for hit in hits if not _is_own_word(hit, chat_id)][:PASSAGES]
-            return [QuotedPassage(hit.title, hit.text or hit.snippet, _where(hit)) for hit in others]
+            hits = await passages(self._search, self._entities, Query(workspace_id, question, limit=3 * PASSAGES))
+            others = [hit for hit in hits if not _is_own_word(hit, chat_id)]
+            best = max((hit.score for hit in others), default=0.0)
+            return [
+                QuotedPassage(hit.title, _words_of(hit), _where(hit), place)
+                for hit in others
+                if answers(place := place_of_hit(hit), hit.score, best)
+            ][:PASSAGES]
 
         return about
 
@@ -104,6 +118,14 @@ def _is_own_word(hit: Hit, chat_id: str | None) -> bool:
     if hit.type == "artifact":
         return str(hit.meta.get("identifier", "")).startswith(REPORT_PREFIX)
     return chat_id is not None and hit.type == CHAT and hit.meta.get("chat_id") == chat_id
+
+
+def _words_of(hit: Hit) -> str:
+    """What people wrote in it: a commit's title says most, and the files that it changed are no sentence."""
+    if not hit.meta.get("files"):
+        return hit.text or hit.snippet
+    body = "\n\n".join(part for part in hit.text.split("\n\n") if not part.startswith("Files: "))
+    return f"{hit.title}\n\n{body}"
 
 
 def _where(hit: Hit) -> str:

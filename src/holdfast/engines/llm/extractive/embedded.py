@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.ids import new_uuid
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.extractive.extracts import Quote, QuotedPassage, opening, parsed, passages, plain, quotes
-from holdfast.engines.llm.extractive.rules import wanted_calls
+from holdfast.engines.llm.extractive.rules import is_small_talk, wanted_calls
 from holdfast.engines.llm.model import Json
 
 NAME = "holdfast-extractive"
@@ -18,6 +18,12 @@ HINT = (
     "Connect one with `holdfast endpoints add NAME --base-url URL --model MODEL`."
 )
 NOTHING = "I found nothing about this in the workspace's knowledge."
+SMALL_TALK = (
+    "Hello. I cannot converse, I only quote what this workspace knows: its memories, decisions, documents and "
+    "repositories. Ask about one of them, such as “When do we deploy?”"
+)
+_LEVELS = (1, 2, 3)
+"""Places of knowledge that are quoted together; the next only where those before say nothing of the question."""
 
 # What these give is the answer. After any other tool, above all one that failed, the workspace's knowledge may help.
 _ANSWER_ALONE = frozenset({"calculator", "save_memory"})
@@ -54,11 +60,12 @@ class Extractive:
         }
         question, given = _present(body.get("messages"))
         tools = body.get("tools") if body.get("tool_choice") != "none" else None
-        calls = wanted_calls(question, tools) if isinstance(tools, list) and not given else []
+        is_talk = not given and is_small_talk(question)
+        calls = wanted_calls(question, tools) if isinstance(tools, list) and not given and not is_talk else []
         if calls:
             deltas, reason = [_calls(calls)], "tool_calls"
         else:
-            text = await self._answer(question, given)
+            text = f"{SMALL_TALK}\n\n{HINT}" if is_talk else await self._answer(question, given)
             if _wants_json(body):
                 text = dumps({"answer": text}).decode()
             deltas, reason = [{"content": line} for line in text.splitlines(keepends=True)], "stop"
@@ -88,7 +95,11 @@ class Extractive:
 
 def _choose(question: str, found: Sequence[QuotedPassage], known: Sequence[QuotedPassage]) -> list[Quote]:
     """Sentences about the question; where there is none, the beginning of what a tool read."""
-    return quotes(question, [*found, *known]) or opening(found)
+    for level in _LEVELS:
+        chosen = quotes(question, [*found, *(passage for passage in known if passage.place <= level)])
+        if chosen:
+            return chosen
+    return opening(found)
 
 
 def _read(given: _Given) -> tuple[str, list[QuotedPassage]]:

@@ -28,6 +28,8 @@ class QuotedPassage:
     title: str
     text: str
     source: str = ""
+    place: int = 0
+    """Among other kinds of sources: of equally good sentences those of the lowest place come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,8 @@ def quotes(question: str, found: Sequence[QuotedPassage]) -> list[Quote]:
     for number, (quote, matched) in enumerate(zip(sentences, of_words, strict=True)):
         if matched:
             scored.append((-sum(1 / (1 + seen_in[word] / len(sentences)) for word in matched), number, quote))
-    scored.sort(key=lambda each: each[:2])
-    enough = scored[0][0] / 2 if scored else 0.0
+    enough = min((score for score, _, _ in scored), default=0.0) / 2
+    scored.sort(key=lambda each: (each[2].passage.place, each[:2]))
     best = [quote for score, _, quote in scored if score <= enough]
     return _distinct(best)
 

@@ -29,6 +29,33 @@ _WORDS_FOR_SIGNS = (
     (re.compile(r"\bto the power of\b|\*\*", re.I), "^"),
 )
 
+_SMALL_TALK = re.compile(
+    r"(?:hello|hallo|hi(?:ya)?|hey|howdy|yo|greetings|moin|servus|bonjour|salut|hola|ciao|ol[aá]|namaste"
+    r"|good (?:morning|afternoon|evening|night|day)|guten (?:morgen|tag|abend)"
+    r"|(?:many )?thanks?(?: (?:you|a lot|so much|very much))*|thx|cheers|danke(?: schön)?|merci|gracias"
+    r"|(?:good)?bye|see you(?: later| soon)?|tschüss|nice to meet you|you(?:'re| are) welcome"
+    r"|how are (?:you|things|we)(?: (?:doing|today))*|how do you do|how(?:'s| is) it going|what'?s up|sup"
+    r"|who are you|what are you|what(?:'s| is) your name|what (?:can|do) you do|(?:can|could) you help(?: me)?"
+    r"|are you (?:there|ready|real|human|an? (?:ai|bot|human|robot))|is (?:anybody|anyone|somebody) there|help(?: me)?"
+    r"|ok(?:ay)?|cool|great|nice|perfect|awesome|fine|lol|haha+|yes|no|yep|nope|sure|test(?:ing)?|ping"
+    r"|there|everyone|everybody|all|folks|team|friends?|again|please|and|so|holdfast|assistant|bot)(?![\w'])"
+)
+_FILLERS = "there everyone everybody all folks team friend friends again please and so"
+_FILLER = frozenset(_FILLERS.split())
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a message greets, thanks or tries whether anybody is there, and asks for nothing besides."""
+    rest = " ".join(re.sub(r"[^\w' ]+", " ", text.lower().replace("’", "'")).split())
+    said: list[str] = []
+    while rest:
+        begin = _SMALL_TALK.match(rest)
+        if begin is None:
+            return False
+        said.append(begin.group())
+        rest = rest[begin.end() :].strip()
+    return not _FILLER.issuperset(said)
+
 
 def wanted_calls(text: str, tools: Collection[Json]) -> list[tuple[str, Json]]:
     """The calls that a message asks for, of the tools on offer; none where only knowledge can answer."""
