@@ -73,3 +73,35 @@ async def test_models_are_those_of_the_endpoint(server: TestServer, chat: str) -
     assert [model["id"] for model in embedded["data"]] == ["holdfast-extractive"]
     assert one == mine["data"][0]
     assert none.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("POST /completions", "Send `messages` to POST /chat/completions"),
+        ("POST /messages", "Use POST /chat/completions or POST /responses"),
+        ("POST /messages/count_tokens", "Use POST /chat/completions or POST /responses"),
+        ("GET /chat/completions", "It takes POST."),
+        ("POST /audio/speech", "/chat/completions, /embeddings, /responses"),
+    ],
+)
+async def test_what_is_not_served_is_told_what_is(sqlite_server: TestServer, path: str, said: str) -> None:
+    method, _, rest = path.partition(" ")
+    url = f"{sqlite_server.url}/{sqlite_server.start.project_id}/default/v1{rest}"
+    async with sqlite_server.client() as client:
+        answer = await client.request(method, url, json={"model": "any", "prompt": "Hello", "messages": []})
+    error = answer.json()["error"]
+    assert answer.status_code == 404
+    assert (error["type"], error["code"], error["param"]) == ("not_found_error", "not_found", None)
+    assert error["message"].startswith(f"No operation '{path}' here. ") and said in error["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/{project}/chat/completions", "/{project}/default/responses", "/v1/messages"]
+)
+async def test_a_base_url_that_leaves_something_out_is_told_what_it_needs(sqlite_server: TestServer, path: str) -> None:
+    path = path.replace("{project}", sqlite_server.start.project_id)
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_server.url}{path}", json=HELLO)
+    assert answer.status_code == 404
+    assert "/{project_id}/{endpoint}/v1" in answer.json()["error"]["message"]

@@ -8,6 +8,10 @@ from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.text.redaction import redacted_path
 from holdfast.surfaces.http.asgi import send_problem
 
+# Where an OpenAI client arrives whose base URL leaves something out.
+_OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages")
+OPENAI_BASE_URL = "The base URL of an OpenAI client ends with /{project_id}/{endpoint}/v1, such as /proj_…/default/v1."
+
 
 class MethodNotAllowed(HoldfastError):
     """The path exists, but not for this method."""
@@ -40,7 +44,10 @@ class Site:
         path = scope["path"]
         target = self._exact.get(path) or self._find(path)
         if target is None:
-            await send_problem(scope, send, NotFound("page", redacted_path(path)[:200]))
+            error = NotFound("page", redacted_path(path)[:200])
+            if path.endswith(_OPENAI_PATHS):
+                error.message += " " + OPENAI_BASE_URL
+            await send_problem(scope, send, error)
             return
         await target(scope, receive, send)
 

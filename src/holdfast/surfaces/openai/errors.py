@@ -1,6 +1,7 @@
 """Owns errors as OpenAI's clients expect them: `{"error": {message, type, param, code}}`."""
 
 import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from starlette.types import Scope, Send
@@ -21,7 +22,32 @@ _TYPES = {
     413: "invalid_request_error",
     429: "rate_limit_error",
 }
+# What clients ask for by habit, and what does the same here.
+_INSTEAD = {
+    "completions": "The legacy completions API is not served. Send `messages` to POST /chat/completions; in most "
+    "libraries that is the class or the setting for chat models.",
+    "messages": "Anthropic's Messages API is not served yet. Use POST /chat/completions or POST /responses with an "
+    "OpenAI client.",
+}
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+class NotServed(HoldfastError):
+    """A path under `/v1` that nothing answers."""
+
+    code = "not_found"
+    status = 404
+
+    def __init__(self, method: str, rest: str, *, methods: Sequence[str], served: Iterable[str]) -> None:
+        """`methods` are those that the path is served for, `served` the paths that there are."""
+        instead = _INSTEAD.get(rest.split("/")[0])
+        if methods:
+            instead = f"It takes {' and '.join(methods)}."
+        elif instead is None:
+            instead = f"What is served under /v1: {', '.join(f'/{path}' for path in served)}."
+        # The path is what the caller sent, and may hold a key that stood in the wrong place.
+        asked = f"{method} /{redacted_path(rest)}"[:200]
+        super().__init__(f"No operation {asked!r} here. {instead}")
 
 
 def status_of(error: HoldfastError) -> int:

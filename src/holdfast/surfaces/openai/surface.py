@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import Access
-from holdfast.core.errors import Forbidden, HoldfastError, NotFound
-from holdfast.core.text.redaction import redacted_path
+from holdfast.core.errors import Forbidden, HoldfastError
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.surfaces.http.admission import AdmittedProject, ProjectAdmission
 from holdfast.surfaces.http.routes import Routes
-from holdfast.surfaces.openai.errors import send_error
+from holdfast.surfaces.openai.errors import NotServed, send_error
 from holdfast.surfaces.openai.request import OpenAiRequest
 
 Handler = Callable[[OpenAiRequest], Awaitable[None]]
@@ -44,8 +43,10 @@ class OpenAiSurface:
         self._models = models
         self._max_body_bytes = max_body_bytes
         self._routes: Routes[Route] = Routes()
+        self._served: dict[str, None] = {}
         for route in routes:
             self._routes.add(route.method, route.path, route)
+            self._served[route.path.strip("/").split("/{")[0]] = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = {}
@@ -55,7 +56,7 @@ class OpenAiSurface:
             headers = entry.headers
             found = self._routes.match(scope["method"], rest.rstrip("/"))
             if found is None:
-                raise NotFound("operation", f"{scope['method']} /{redacted_path(rest)}"[:200])
+                raise NotServed(scope["method"], rest, methods=self._routes.methods(rest), served=self._served)
             route, path = found
             await self._check(route, entry)
             connected = await self._models.connect(project_id, name)
