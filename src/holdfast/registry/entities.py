@@ -41,6 +41,8 @@ BlockersOf = Callable[[Tx, str], Sequence[Blocker]]
 """What holds work up in a workspace, of one type."""
 Forgotten = Callable[[Tx, str, str, str], None]
 """Told the workspace, the type and the id of what goes, in the same transaction, while it is still there."""
+IdOf = Callable[[Tx, str, str], str | None]
+"""The id of a workspace's entity by the name that people and agents are shown: its slug or identifier."""
 Named = Callable[[str, str], Awaitable[list[Hit]]]
 """What a query names outright in a workspace: a symbol, a path, a commit, a number."""
 
@@ -52,6 +54,8 @@ class EntityType:
     name: str
     title: TitleOf | None = None
     """How relations name one; None where nothing can be related to it."""
+    id_of: IdOf | None = None
+    """How one is found by its slug; None where it has none, or the slug is its id."""
     recent: RecentOf | None = None
     """What the brief, the graph and analyses show of it."""
     blockers: BlockersOf | None = None
@@ -88,6 +92,11 @@ class Entities:
     def titles(self) -> dict[str, TitleOf]:
         """How each type that can be related is named."""
         return {name: each.title for name, each in self.types.items() if each.title is not None}
+
+    @cached_property
+    def slugs(self) -> dict[str, IdOf]:
+        """How each type that can be related is found by its slug."""
+        return {name: each.id_of for name, each in self.types.items() if each.id_of is not None}
 
     @cached_property
     def recent(self) -> dict[str, RecentOf]:

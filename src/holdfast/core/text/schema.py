@@ -27,10 +27,10 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def output_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What a model gives. Descriptions go: the result speaks for itself; what is always there is said once, on top."""
+    """What a model gives. Descriptions go, and so does what is always there: the result speaks for itself."""
     schema = model.model_json_schema(mode="serialization", by_alias=True)
     compact: dict[str, Any] = _node(schema, None, describe=False, within=())
-    for definition in compact.get("$defs", {}).values():
+    for definition in (compact, *compact.get("$defs", {}).values()):
         definition.pop("required", None)
     return _with_single_uses_in_place(compact)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound
+from holdfast.core.errors import FieldError, Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.core.text import jsontext
 from holdfast.core.text.fields import invalid
@@ -18,7 +18,7 @@ from holdfast.core.tools.deadline import within
 from holdfast.core.tools.finding import find_tool
 from holdfast.core.tools.outcome import Outcome, Spilled
 from holdfast.core.tools.shortening import shortened
-from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
+from holdfast.core.tools.tool import WORKSPACE, AnyTool, Consumer, ToolCall
 
 Ending = Literal["ok", "refused", "invalid", "failed"]
 
@@ -83,6 +83,7 @@ def _unobserved(call: ToolCall, name: str, ending: Ending, seconds: float) -> No
 class _Trace:
     """How far a call got."""
 
+    call: ToolCall
     known: str = "unknown"
     ending: Ending = "failed"
 
@@ -146,7 +147,7 @@ class Gateway:
     async def call(self, call: ToolCall, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Run a tool: ToolUnknown, ToolRefused, Invalid naming the field, or whatever the tool raises."""
         started = time.perf_counter()
-        trace = _Trace()
+        trace = _Trace(call)
         try:
             outcome = await self._run(call, name, arguments, trace)
             trace.ending = "ok"
@@ -157,10 +158,10 @@ class Gateway:
         except Forbidden as error:
             if trace.ending != "refused":
                 trace.ending = "refused"
-                await self._denied(call, name, error)
+                await self._denied(trace.call, name, error)
             raise
         finally:
-            self._observe(call, trace.known, trace.ending, time.perf_counter() - started)
+            self._observe(trace.call, trace.known, trace.ending, time.perf_counter() - started)
 
     async def turn_away(self, call: ToolCall, name: str) -> None:
         """A model called what its turn does not offer: nothing runs, and it is told and counted like any refusal."""
@@ -181,6 +182,9 @@ class Gateway:
         alias = self._aliases.get((call.consumer, name))
         said: BaseModel | None = None
         try:
+            if alias is None:
+                call, arguments = await _placed(call, tools[0], arguments)
+                trace.call = call
             target = AliasTarget(name, arguments)
             if alias is not None:
                 said = alias.input.model_validate(_without_nulls(arguments))
@@ -190,7 +194,7 @@ class Gateway:
         except ValidationError as error:
             trace.ending = "invalid"
             raise invalid(error, f"The input of {name}") from None
-        except Invalid:
+        except (Invalid, NotFound):
             trace.ending = "invalid"
             raise
         await self._decided(Intent(call, tool, target.arguments), name, trace)
@@ -271,6 +275,17 @@ class Gateway:
                 raise ValueError(f"{alias.name} stands for what does not exist: {unknown}")
             aliases[alias.consumer, alias.name] = alias
         return aliases
+
+
+async def _placed(call: ToolCall, tool: AnyTool, arguments: Mapping[str, Any]) -> tuple[ToolCall, Mapping[str, Any]]:
+    """The call in the workspace that its arguments name, or that is found for it, and the tool's own arguments."""
+    if not tool.in_workspace or call.place is None:
+        return call, arguments
+    named = arguments.get(WORKSPACE)
+    if named is not None and not isinstance(named, str):
+        raise Invalid("The workspace is not right.", fields=[FieldError(WORKSPACE, "give its id or slug, as text")])
+    own = {name: value for name, value in arguments.items() if name != WORKSPACE}
+    return replace(call, workspace_id=await call.place(named or None)), own
 
 
 def preview(text: str, spilled: Spilled) -> str:

@@ -15,6 +15,10 @@ _In = TypeVar("_In", bound=BaseModel)
 _Out = TypeVar("_Out", bound=BaseModel)
 _Turn = TypeVar("_Turn")
 
+WORKSPACE = "workspace"
+"""The argument by which a call names the workspace that it is for."""
+_WORKSPACE_SCHEMA = {"type": "string", "description": "Id or slug, if not the bound one"}
+
 Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
 """Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""
 
@@ -63,6 +67,8 @@ class ToolCall:
     ask: Asks = _nobody_to_ask
     bind: Callable[[str], Awaitable[None]] | None = None
     """Binds the session to a workspace, where the surface has sessions."""
+    place: Callable[[str | None], Awaitable[str]] | None = None
+    """Finds the workspace to work in, by what the call named or did not, where a call may name one."""
 
     @property
     def source(self) -> str:
@@ -79,7 +85,7 @@ class ToolCall:
         """The bound workspace; Invalid with the remedy when there is none."""
         if self.workspace_id is None:
             problem = "send the header X-Xerotier-Workspace, or call xerotier.session.init with workspace_id"
-            raise Invalid("No workspace is bound to this session.", fields=[FieldError("workspace_id", problem)])
+            raise Invalid("No workspace is bound to this session.", fields=[FieldError(WORKSPACE, problem)])
         return self.workspace_id
 
 
@@ -102,6 +108,8 @@ class Tool(Generic[_In, _Out]):
     """Who lists it under this name; None for a tool that is only called by aliases."""
     whole: bool = False
     """Whether a large result is the point of calling it, and is not set aside."""
+    in_workspace: bool = False
+    """Whether it works in a workspace, which an MCP client may name with each call."""
 
     @property
     def tier(self) -> NeededTier:
@@ -110,7 +118,10 @@ class Tool(Generic[_In, _Out]):
 
     def input_schema(self) -> dict[str, Any]:
         """What it takes, as JSON Schema."""
-        return input_schema(self.input)
+        schema = input_schema(self.input)
+        if self.in_workspace:
+            schema["properties"] = {**schema["properties"], WORKSPACE: _WORKSPACE_SCHEMA}
+        return schema
 
     def output_schema(self) -> dict[str, Any] | None:
         """What it gives, as JSON Schema; None where it does not say."""

@@ -11,7 +11,12 @@ from holdfast.storage.database import Tx
 
 def _title(tx: Tx, workspace_id: str, id: str) -> str | None:
     found = store.find(tx, workspace_id, ArtifactReference(artifact_id=id))
-    return found.title if found else None
+    return found.title if found and found.id == id else None
+
+
+def _id_of(tx: Tx, workspace_id: str, identifier: str) -> str | None:
+    found = store.find(tx, workspace_id, ArtifactReference(identifier=identifier))
+    return found.id if found else None
 
 
 def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
@@ -19,4 +24,4 @@ def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
     return [Source(TYPE, row.id, row.title, row.identifier, row.updated_at, row.type) for row in rows]
 
 
-ENTITIES = (EntityType(name=TYPE, title=_title, recent=_recent),)
+ENTITIES = (EntityType(name=TYPE, title=_title, id_of=_id_of, recent=_recent),)

@@ -97,7 +97,8 @@ def find(tx: Tx, workspace_id: str, reference: ArtifactReference) -> Artifact | 
     """The workspace's artifact with that id, or with that identifier in the chat or outside of chats."""
     params: dict[str, str | None] = {"workspace_id": workspace_id}
     if reference.artifact_id is not None:
-        where = "id = :id"
+        # Whoever is shown an identifier may write it where an id belongs; an id of that spelling comes first.
+        where = "(id = :id OR (identifier = :id AND chat_id IS NULL)) ORDER BY CASE WHEN id = :id THEN 0 ELSE 1 END"
         params["id"] = reference.artifact_id
     elif reference.chat_id is not None:
         where = "identifier = :identifier AND chat_id = :chat_id"
@@ -105,7 +106,7 @@ def find(tx: Tx, workspace_id: str, reference: ArtifactReference) -> Artifact | 
     else:
         where = "identifier = :identifier AND chat_id IS NULL"
         params["identifier"] = reference.identifier
-    row = tx.one(f"SELECT {_COLUMNS} FROM artifact WHERE workspace_id = :workspace_id AND {where}", params)
+    row = tx.one(f"SELECT {_COLUMNS} FROM artifact WHERE workspace_id = :workspace_id AND {where} LIMIT 1", params)
     return artifact(row) if row else None
 
 

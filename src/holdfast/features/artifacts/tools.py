@@ -179,6 +179,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             handler=create,
             annotations=Annotations(read_only=False),
             access=WRITE_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.artifact.update",
@@ -190,6 +191,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             handler=update,
             annotations=Annotations(read_only=False),
             access=WRITE_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.artifact.read",
@@ -201,6 +203,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             handler=read,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ_INTEL,
+            in_workspace=True,
             whole=True,
         ),
         Tool(
@@ -213,6 +216,7 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             handler=list_all,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ_INTEL,
+            in_workspace=True,
         ),
     ]
 

@@ -184,7 +184,7 @@ def page(
     params: dict[str, Any] = {"organization_id": organization_id, "limit": limit}
     for name in _EXACT:
         if (value := getattr(wanted, name)) is not None:
-            clauses.append(f"{name} = :{name}")
+            clauses.append(_is(name))
             params[name] = value
     if wanted.action is not None:
         clauses.append("(action = :action OR substr(action, 1, :below_length) = :below)")
@@ -222,3 +222,12 @@ def _without(organizations: Collection[str]) -> tuple[str, dict[str, Any]]:
         return "", {}
     names = {f"without_{index}": value for index, value in enumerate(sorted(organizations))}
     return f" AND organization_id NOT IN ({', '.join(':' + name for name in names)})", names
+
+
+def _is(name: str) -> str:
+    """What a column has to be; projects and workspaces are also known by their slugs, as long as they are there."""
+    table = {"project_id": "project", "workspace_id": "workspace"}.get(name)
+    if table is None:
+        return f"{name} = :{name}"
+    called = f"SELECT id FROM {table} WHERE organization_id = :organization_id AND slug = :{name}"
+    return f"({name} = :{name} OR {name} IN ({called}))"

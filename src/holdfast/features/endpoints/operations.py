@@ -9,6 +9,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.endpoints.model import MAX_MODEL, MAX_UPSTREAMS, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.service import Identity
 from holdfast.features.secrets.service import shown_name
 
 api = Operations("endpoints")
@@ -75,12 +76,16 @@ def _upstreams(body: EndpointBody) -> list[EndpointUpstream]:
 
 
 @api.get(_BASE, _READ, "Endpoints of a project, `default` first")
-async def page(endpoints: Endpoints, principal: Principal, project_id: str) -> Page[EndpointAnswer]:
+async def page(endpoints: Endpoints, identity: Identity, principal: Principal, project_id: str) -> Page[EndpointAnswer]:
+    project_id = await identity.project_id(principal, project_id)
     return Page([_shown(each, principal) for each in await endpoints.list(principal, project_id)])
 
 
 @api.post(_BASE, _MANAGE, "Make an endpoint", status=201)
-async def create(endpoints: Endpoints, principal: Principal, project_id: str, body: NewEndpointBody) -> EndpointAnswer:
+async def create(
+    endpoints: Endpoints, identity: Identity, principal: Principal, project_id: str, body: NewEndpointBody
+) -> EndpointAnswer:
+    project_id = await identity.project_id(principal, project_id)
     return _shown(
         await endpoints.create(principal, project_id, body.name, _upstreams(body), frozenset(body.disabled_tools)),
         principal,
@@ -88,18 +93,29 @@ async def create(endpoints: Endpoints, principal: Principal, project_id: str, bo
 
 
 @api.get(_ONE, _READ, "One endpoint")
-async def get(endpoints: Endpoints, principal: Principal, project_id: str, endpoint: str) -> EndpointAnswer:
+async def get(
+    endpoints: Endpoints, identity: Identity, principal: Principal, project_id: str, endpoint: str
+) -> EndpointAnswer:
+    project_id = await identity.project_id(principal, project_id)
     return _shown(await endpoints.get(principal, project_id, endpoint), principal)
 
 
 @api.put(_ONE, _MANAGE, "Make an endpoint or change it")
 async def put(
-    endpoints: Endpoints, principal: Principal, project_id: str, endpoint: str, body: EndpointBody
+    endpoints: Endpoints,
+    identity: Identity,
+    principal: Principal,
+    project_id: str,
+    endpoint: str,
+    body: EndpointBody,
 ) -> EndpointAnswer:
+    project_id = await identity.project_id(principal, project_id)
     tools = frozenset(body.disabled_tools)
     return _shown(await endpoints.put(principal, project_id, endpoint, _upstreams(body), tools), principal)
 
 
 @api.delete(_ONE, _MANAGE, "Remove an endpoint; `default` goes back to the embedded model")
-async def delete(endpoints: Endpoints, principal: Principal, project_id: str, endpoint: str) -> None:
-    await endpoints.remove(principal, project_id, endpoint)
+async def delete(
+    endpoints: Endpoints, identity: Identity, principal: Principal, project_id: str, endpoint: str
+) -> None:
+    await endpoints.remove(principal, await identity.project_id(principal, project_id), endpoint)

@@ -6,7 +6,7 @@ from holdfast.core.settings import Settings
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import store as key_store
-from holdfast.features.identity.keys.api_keys import Keys, MissingWorkspace
+from holdfast.features.identity.keys.api_keys import Keys, WorkspaceIds
 from holdfast.features.identity.keys.tokens import Tokens
 from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity
@@ -43,7 +43,7 @@ def sign_in(parts: Parts) -> SignIn:
 
 @build
 def keys(parts: Parts) -> Keys:
-    return Keys(parts[Database], parts[Audit], parts[Clock], parts[MissingWorkspace])
+    return Keys(parts[Database], parts[Audit], parts[Clock], parts[WorkspaceIds])
 
 
 @build

@@ -11,7 +11,7 @@ from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFo
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import ROLES, SCOPES, Principal, Role
-from holdfast.core.text.slugs import slug_of
+from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store
 from holdfast.features.identity.keys import store as key_store
@@ -144,6 +144,15 @@ class Identity:
     async def project(self, principal: Principal, project_id: str) -> Project:
         """One project the principal sees."""
         return await self._database.glance(lambda tx: self._project(tx, principal, project_id))
+
+    async def project_id(self, principal: Principal, named: str) -> str:
+        """The id of the project that has this slug; whatever else somebody wrote stays as it is, for its own check."""
+
+        def work(tx: Tx) -> str:
+            found = store.project_called(tx, principal.organization_id, named)
+            return found.id if found is not None and principal.sees_project(found.id) else named
+
+        return await self._database.glance(work) if is_slug(named) else named
 
     async def create_project(self, principal: Principal, name: str) -> Project:
         """A new project in the principal's organization."""

@@ -58,6 +58,16 @@ def project(tx: Tx, organization_id: str, project_id: str) -> Project | None:
     return _project(row) if row else None
 
 
+def project_called(tx: Tx, organization_id: str, slug: str) -> Project | None:
+    """The organization's project of this slug."""
+    row = tx.one(
+        "SELECT id, organization_id, slug, name, created_at FROM project "
+        "WHERE slug = :slug AND organization_id = :organization_id",
+        {"slug": slug, "organization_id": organization_id},
+    )
+    return _project(row) if row else None
+
+
 def project_exists(tx: Tx, organization_id: str, project_id: str) -> bool:
     """Whether the organization has that project."""
     return project(tx, organization_id, project_id) is not None

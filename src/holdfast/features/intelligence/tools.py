@@ -159,6 +159,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.brief,
             annotations=_READ,
             access=READ_INTEL,
+            in_workspace=True,
             text=_brief_text,
         ),
         Tool(
@@ -170,6 +171,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.timeline,
             annotations=_READ,
             access=READ_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.intelligence.decisions",
@@ -181,6 +183,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.decisions,
             annotations=_READ,
             access=READ_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.intelligence.analyze",
@@ -192,6 +195,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.analyze,
             annotations=_READ,
             access=READ_INTEL,
+            in_workspace=True,
             text=lambda found: found.markdown,
         ),
         Tool(
@@ -204,6 +208,7 @@ def _reading(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.graph,
             annotations=_READ,
             access=READ_INTEL,
+            in_workspace=True,
         ),
     ]
 
@@ -220,6 +225,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.relate,
             annotations=Annotations(read_only=False, idempotent=True),
             access=WRITE_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.intelligence.track_decision",
@@ -231,6 +237,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.track_decision,
             annotations=_WRITE,
             access=WRITE_INTEL,
+            in_workspace=True,
         ),
         Tool(
             name="xerotier.intelligence.track_milestone",
@@ -242,6 +249,7 @@ def _writing(handlers: _Handlers) -> list[AnyTool]:
             handler=handlers.track_milestone,
             annotations=_WRITE,
             access=WRITE_INTEL,
+            in_workspace=True,
         ),
     ]
 

@@ -13,9 +13,14 @@ def _title(tx: Tx, workspace_id: str, id: str) -> str | None:
     return found.title if found and found.id == id else None
 
 
+def _id_of(tx: Tx, workspace_id: str, slug: str) -> str | None:
+    found = store.find(tx, workspace_id, slug)
+    return found.id if found else None
+
+
 def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
     rows = store.page(tx, workspace_id, Filters(), None, limit)
     return [Source(ENTITY, row.id, row.title, row.content, row.learned_at, row.category) for row in rows]
 
 
-ENTITIES = (EntityType(name=ENTITY, title=_title, recent=_recent, other_names=("memories",)),)
+ENTITIES = (EntityType(name=ENTITY, title=_title, id_of=_id_of, recent=_recent, other_names=("memories",)),)

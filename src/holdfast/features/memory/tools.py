@@ -243,6 +243,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             handler=search,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ,
+            in_workspace=True,
             text=_search_text,
         ),
         Tool(
@@ -258,6 +259,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             handler=recall,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ,
+            in_workspace=True,
             text=_recall_text,
         ),
         Tool(
@@ -273,6 +275,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             handler=save,
             annotations=Annotations(read_only=False, idempotent=True),
             access=WRITE,
+            in_workspace=True,
             text=_save_text,
         ),
     ]

@@ -239,7 +239,7 @@ def _conditions(
     params: dict[str, Any] = {"organization_id": principal.organization_id}
     for name in _EXACT:
         if (value := getattr(wanted, name)) is not None:
-            clauses.append(f"{name} = :{name}")
+            clauses.append(_is(name))
             params[name] = value
     if actors is not None:
         names = {f"actor_{index}": value for index, value in enumerate(sorted(actors))}
@@ -255,3 +255,12 @@ def _conditions(
         clauses.append(f"workspace_id IN ({', '.join(':' + name for name in names) or 'NULL'})")
         params |= names
     return " AND ".join(clauses), params
+
+
+def _is(name: str) -> str:
+    """What a column has to be; projects and workspaces are also known by their slugs, as long as they are there."""
+    table = {"project_id": "project", "workspace_id": "workspace"}.get(name)
+    if table is None:
+        return f"{name} = :{name}"
+    called = f"SELECT id FROM {table} WHERE organization_id = :organization_id AND slug = :{name}"
+    return f"({name} = :{name} OR {name} IN ({called}))"

@@ -6,7 +6,7 @@ from holdfast.core.tools.tool import AnyTool
 from holdfast.features.audit.service import Audit
 from holdfast.features.audit.visibility import Administered
 from holdfast.features.identity import store as identity_store
-from holdfast.features.identity.keys.api_keys import MissingWorkspace
+from holdfast.features.identity.keys.api_keys import WorkspaceIds
 from holdfast.features.workspaces import store
 from holdfast.features.workspaces.service import ChatExists, Workspaces
 from holdfast.registry.feature import Building
@@ -33,8 +33,8 @@ def administered(parts: Parts) -> Administered:
 
 
 @build
-def missing_workspace(parts: Parts) -> MissingWorkspace:
-    return store.missing
+def workspace_ids(parts: Parts) -> WorkspaceIds:
+    return store.ids_behind
 
 
 def tools(parts: Parts) -> list[AnyTool]:

@@ -25,7 +25,7 @@ class New(Given):
 
 @workspaces.command("create", help="Make a workspace.")
 async def create(session: Session, identity: Identity, service: Workspaces, given: New) -> None:
-    project = given.project
+    project = given.project and await identity.project_id(session.principal, given.project)
     if project is None:
         found = await identity.projects(session.principal, limit=1)
         project = found.items[0].id if found.items else ""
@@ -39,8 +39,9 @@ class Listing(Given):
 
 
 @workspaces.command("list", help="List workspaces.")
-async def list_(session: Session, service: Workspaces, given: Listing) -> None:
-    found = await service.list(session.principal, project_id=given.project, limit=200)
+async def list_(session: Session, identity: Identity, service: Workspaces, given: Listing) -> None:
+    project = given.project and await identity.project_id(session.principal, given.project)
+    found = await service.list(session.principal, project_id=project, limit=200)
     session.out.table(map(_row, found.items), ["workspace_id", "slug", "name", "project_id", "created_at"])
 
 

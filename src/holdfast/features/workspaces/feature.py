@@ -9,7 +9,7 @@ FEATURE = Feature(
     },
     operations=("operations",),
     services=("Workspaces",),
-    answers=("Administered", "MissingWorkspace"),
+    answers=("Administered", "WorkspaceIds"),
     tools=True,
     contract=("XM-2", "XM-5"),
 )

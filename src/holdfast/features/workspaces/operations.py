@@ -7,6 +7,7 @@ from holdfast.core.model import Answer, Model, PageQuery, Time
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
+from holdfast.features.identity.service import Identity
 from holdfast.features.workspaces.service import Workspaces
 
 api = Operations("workspaces")
@@ -44,18 +45,23 @@ class AdminsAnswer(Answer):
 
 
 @api.get(_BASE, ANY, "Workspaces the credential sees")
-async def page(workspaces: Workspaces, principal: Principal, query: WorkspaceQuery) -> Page[WorkspaceAnswer]:
-    found = await workspaces.list(principal, project_id=query.project_id, limit=query.limit, cursor=query.cursor)
+async def page(
+    workspaces: Workspaces, identity: Identity, principal: Principal, query: WorkspaceQuery
+) -> Page[WorkspaceAnswer]:
+    project = query.project_id and await identity.project_id(principal, query.project_id)
+    found = await workspaces.list(principal, project_id=project, limit=query.limit, cursor=query.cursor)
     return found.map(WorkspaceAnswer.of)
 
 
 @api.post(_BASE, Access("project", "management", role="admin"), "Make a workspace", status=201)
-async def create(workspaces: Workspaces, principal: Principal, body: WorkspaceBody) -> WorkspaceAnswer:
-    project_id = body.project_id or principal.project_id or ""
+async def create(
+    workspaces: Workspaces, identity: Identity, principal: Principal, body: WorkspaceBody
+) -> WorkspaceAnswer:
+    project_id = await identity.project_id(principal, body.project_id or principal.project_id or "")
     return WorkspaceAnswer.of(await workspaces.create(principal, project_id, body.name))
 
 
-@api.get(_ONE, ANY, "One workspace, by ws_… or UUID")
+@api.get(_ONE, ANY, "One workspace, by its id, UUID or slug")
 async def get(workspaces: Workspaces, principal: Principal, workspace_id: str) -> WorkspaceAnswer:
     return WorkspaceAnswer.of(await workspaces.get(principal, workspace_id))
 

@@ -5,11 +5,11 @@ from typing import Protocol
 
 from holdfast.core.authority import check_hands_out, person_authority
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Forbidden, Invalid, NotFound
+from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id, workspace_id_of
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
-from holdfast.core.text.slugs import slug_of
+from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.service import checked_name, require_management
 from holdfast.features.identity.standing import as_it_stands
@@ -44,13 +44,29 @@ class Workspaces:
         self._is_member = is_member
         self._chat_exists = chat_exists
 
-    def check(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
-        """The workspace, by either spelling of its id; NotFound for whatever reason the principal may not see it."""
+    def check(self, tx: Tx, principal: Principal, workspace_id: str, *, project_id: str | None = None) -> Workspace:
+        """The workspace by its id, UUID or slug; NotFound for whatever reason the principal may not see it.
+
+        `project_id` is the project that the caller is in, where that is known: slugs are its own.
+        """
         id = workspace_id_of(workspace_id)
         found = store.find(tx, principal.organization_id, id) if id else None
-        if found is None or not principal.sees_project(found.project_id) or not principal.sees_workspace(found.id):
+        if found is None and is_slug(workspace_id):
+            return self._called(tx, principal, workspace_id, project_id)
+        if found is None or not _sees(principal, found, project_id):
             raise WorkspaceNotFound(workspace_id)
         return found
+
+    def _called(self, tx: Tx, principal: Principal, slug: str, project_id: str | None) -> Workspace:
+        rows = store.called(tx, principal.organization_id, slug)
+        found = [row for row in rows if _sees(principal, row, project_id)]
+        if not found:
+            raise WorkspaceNotFound(slug)
+        if len(found) > 1:
+            ids = ", ".join(each.id for each in found[:10])
+            problem = f"several projects have one called {slug!r}; name one by its id: {ids}"
+            raise Invalid(f"The workspace is not clear: {problem}.", fields=[FieldError("workspace", problem)])
+        return found[0]
 
     def administered(self, tx: Tx, principal: Principal, workspace_id: str) -> Workspace:
         """The same, if the principal may also change how it is set up: a manager, or this workspace's own admin."""
@@ -66,22 +82,21 @@ class Workspaces:
 
     async def id_of(self, principal: Principal, named: str | None) -> str:
         """The id of the workspace with this id, UUID or slug; the only one there is when none is named."""
-        found = await self.list(principal, limit=200)
         if named is not None:
-            matching = [each.id for each in found.items if named in (each.id, each.uuid, each.slug)]
-            if len(matching) > 1:
-                raise Invalid(f"Several workspaces are called {named!r}; name one by its id: {', '.join(matching)}.")
-            if matching:
-                return matching[0]
-            raise NotFound("workspace", named)
+            return (await self.get(principal, named)).id
+        found = await self.list(principal, limit=11)
         if len(found.items) == 1:
             return found.items[0].id
         names = ", ".join(each.slug for each in found.items[:10]) or "none"
         raise Invalid(f"Say which workspace with --workspace (there are: {names}).")
 
-    async def get(self, principal: Principal, workspace_id: str) -> Workspace:
-        """One workspace that the principal may see."""
-        return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id))
+    async def get(self, principal: Principal, workspace_id: str, *, project_id: str | None = None) -> Workspace:
+        """One workspace that the principal may see, by its id, UUID or slug."""
+        return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id, project_id=project_id))
+
+    async def seen(self, principal: Principal, project_id: str, limit: int = 10) -> Sequence[Workspace]:
+        """The first workspaces that the principal sees in a project, for who has not said which one they mean."""
+        return await self._database.glance(lambda tx: _seen(tx, principal, project_id, "", limit))
 
     async def list(
         self, principal: Principal, *, project_id: str | None = None, limit: int = 50, cursor: str | None = None
@@ -94,16 +109,8 @@ class Workspaces:
         def work(tx: Tx) -> Page[Workspace]:
             if project_id is not None and not self._sees_project(tx, principal, project_id):
                 raise NotFound("project", project_id)
-            found: list[Workspace] = []
-            position = after
-            # A key with an allowed list sees few of many: read on until the page is full.
-            while len(found) <= limit:
-                rows = store.page(tx, principal.organization_id, project, position, 500)
-                found += [row for row in rows if principal.sees_workspace(row.id)]
-                if len(rows) < 500:
-                    break
-                position = rows[-1].id
-            return page_of(found[: limit + 1], limit, lambda row: [row.id])
+            found = _seen(tx, principal, project, after, limit + 1)
+            return page_of(found, limit, lambda row: [row.id])
 
         return await self._database.read(work)
 
@@ -195,3 +202,23 @@ class Workspaces:
             workspace_id=workspace.id,
             detail={"name": workspace.name},
         )
+
+
+def _sees(principal: Principal, found: Workspace, project_id: str | None) -> bool:
+    return (
+        principal.sees_project(found.project_id)
+        and principal.sees_workspace(found.id)
+        and project_id in (None, found.project_id)
+    )
+
+
+def _seen(tx: Tx, principal: Principal, project_id: str | None, after: str, limit: int) -> list[Workspace]:
+    found: list[Workspace] = []
+    # A key with an allowed list sees few of many: read on until there are enough.
+    while len(found) < limit:
+        rows = store.page(tx, principal.organization_id, project_id, after, 500)
+        found += [row for row in rows if _sees(principal, row, project_id)]
+        if len(rows) < 500:
+            break
+        after = rows[-1].id
+    return found[:limit]

@@ -27,6 +27,15 @@ def find(tx: Tx, organization_id: str, workspace_id: str) -> Workspace | None:
     return workspace(row) if row else None
 
 
+def called(tx: Tx, organization_id: str, slug: str) -> list[Workspace]:
+    """The organization's workspaces of this slug, of which each project may have one, oldest first."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM workspace WHERE organization_id = :organization_id AND slug = :slug ORDER BY id",
+        {"organization_id": organization_id, "slug": slug},
+    )
+    return [workspace(row) for row in rows]
+
+
 def page(tx: Tx, organization_id: str, project_id: str | None, after: str, limit: int) -> list[Workspace]:
     """Up to `limit` workspaces in the order they were made, after an id."""
     rows = tx.all(
@@ -99,13 +108,16 @@ def remove_admin(tx: Tx, workspace_id: str, user_id: str) -> None:
     )
 
 
-def missing(tx: Tx, organization_id: str, project_id: str | None, ids: frozenset[str]) -> str | None:
-    """The first id that is no workspace of the organization, and of the project where one is named; or None."""
-    for id in sorted(ids):
-        found = find(tx, organization_id, id)
-        if found is None or (project_id is not None and found.project_id != project_id):
-            return id
-    return None
+def ids_behind(tx: Tx, organization_id: str, project_id: str | None, names: frozenset[str]) -> dict[str, str]:
+    """The ids of the organization's workspaces, and of the project's where one is named, by their ids or slugs."""
+    known: dict[str, str] = {}
+    for name in sorted(names):
+        by_id = find(tx, organization_id, name)
+        rows = called(tx, organization_id, name) if by_id is None else [by_id]
+        own = [row.id for row in rows if project_id in (None, row.project_id)]
+        # A slug that several projects have names none of them.
+        known |= {name: own[0]} if len(own) == 1 else {}
+    return known
 
 
 def ids_of_project(tx: Tx, organization_id: str, project_id: str) -> list[str]:

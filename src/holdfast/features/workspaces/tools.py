@@ -14,6 +14,7 @@ from holdfast.features.workspaces.service import Workspaces
 
 MAX_CHOICES = 50
 HEADER = "X-Xerotier-Workspace"
+READY = "Ready: every tool works in this workspace."
 
 
 class _Input(BaseModel):
@@ -31,7 +32,7 @@ class GetInput(_Input):
 
 class InitInput(_Input):
     workspace_id: str | None = Field(
-        default=None, description="The workspace to work in, ws_<hex> or UUID; leave out to be asked or told"
+        default=None, max_length=200, description="Its id or slug; leave out to be asked or told"
     )
 
 
@@ -73,22 +74,28 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
 
     async def init(call: ToolCall, given: InitInput) -> InitOutput:
         if given.workspace_id is not None:
-            chosen: Workspace | None = await workspaces.get(call.principal, given.workspace_id)
+            chosen: Workspace | None = await workspaces.get(
+                call.principal, given.workspace_id, project_id=call.project_id
+            )
             choices: Sequence[Workspace] = ()
         elif call.workspace_id is not None:
             chosen, choices = await workspaces.get(call.principal, call.workspace_id), ()
         else:
-            choices = (await workspaces.list(call.principal, limit=MAX_CHOICES)).items
+            project = call.project_id or call.principal.project_id
+            choices = (await workspaces.list(call.principal, project_id=project, limit=MAX_CHOICES)).items
             chosen = choices[0] if len(choices) == 1 else await _asked(call, choices)
         if chosen is None:
-            return _output(call, None, False, choices, "Call again with the workspace_id of one of the choices.")
+            return _output(call, None, False, choices, "Call again with one of the choices as workspace_id.")
         if call.workspace_id == chosen.id:
-            return _output(call, chosen, True, (), "Ready: every tool works in this workspace.")
+            return _output(call, chosen, True, (), READY)
         if call.bind is None:
-            step = f"This connection keeps no session: send the header {HEADER}: {chosen.id} with every request."
+            step = (
+                f"This connection keeps no session: give every tool the argument workspace: {chosen.slug}, or have the "
+                f"header {HEADER}: {chosen.id} sent with every request."
+            )
             return _output(call, chosen, False, (), step)
         await call.bind(chosen.id)
-        return _output(call, chosen, True, (), "Ready: every tool works in this workspace.")
+        return _output(call, chosen, True, (), READY)
 
     return [
         Tool(
@@ -117,7 +124,8 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
             handler=get,
             annotations=Annotations(read_only=True, idempotent=True),
             access=READ,
-            text=lambda found: f"{found.name} ({found.workspace_id}, slug {found.slug})",
+            in_workspace=True,
+            text=_named,
         ),
         Tool(
             name="xerotier.session.init",
@@ -187,14 +195,17 @@ def _output(
 
 
 def _list_text(found: ListOutput) -> str:
-    lines = [
-        f"- {item.name}: {item.workspace_id} (slug {item.slug}){' — bound' if item.workspace_id == found.bound else ''}"
-        for item in found.workspaces
-    ]
+    lines = [f"- {_named(item)}{' — bound' if item.workspace_id == found.bound else ''}" for item in found.workspaces]
+    if found.next_cursor is not None:
+        lines.append(f"There are more; go on with cursor {found.next_cursor}.")
     return "\n".join(lines) or "This key sees no workspace."
 
 
+def _named(workspace: WorkspaceOut) -> str:
+    return f"{workspace.name} ({workspace.workspace_id}, slug {workspace.slug})"
+
+
 def _init_text(found: InitOutput) -> str:
-    where = f"{found.workspace.name} ({found.workspace.workspace_id})" if found.workspace else "no workspace"
-    choices = "".join(f"\n- {item.name}: {item.workspace_id}" for item in found.choices)
+    where = _named(found.workspace) if found.workspace else "no workspace"
+    choices = "".join(f"\n- {_named(item)}" for item in found.choices)
     return f"Session in {where}, tier {found.tier}. {found.next_step}{choices}"

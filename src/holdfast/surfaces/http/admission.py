@@ -1,6 +1,6 @@
 """Owns who gets into a project's paths: credential, limit, scope, project and workspace, before any protocol work."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,9 +30,11 @@ class CallerCheck(Protocol):
 
 
 class WorkspaceFinder(Protocol):
-    """Finds a workspace that the principal may see."""
+    """Finds workspaces that the principal may see."""
 
-    async def get(self, principal: Principal, workspace_id: str) -> Workspace: ...
+    async def get(self, principal: Principal, workspace_id: str, *, project_id: str | None = None) -> Workspace: ...
+
+    async def seen(self, principal: Principal, project_id: str, limit: int = 10) -> Sequence[Workspace]: ...
 
 
 ProjectCheck = Callable[[Principal, str], Awaitable[bool]]
@@ -110,9 +112,7 @@ class ProjectAdmission:
         wanted = header(scope, WORKSPACE_HEADER)
         if not wanted:
             return AdmittedProject(principal, project_id, None, headers)
-        workspace = await self._workspaces.get(principal, wanted[:80])
-        if workspace.project_id != project_id:
-            raise NotFound("workspace", wanted[:80])
+        workspace = await self._workspaces.get(principal, wanted[:80], project_id=project_id)
         return AdmittedProject(principal, project_id, workspace.id, headers)
 
     async def again(self, scope: Scope, workspace_id: str | None) -> Principal:

@@ -43,6 +43,7 @@ class McpAdmission:
         allowed_origins: Sequence[str] = (),
     ) -> None:
         self._admission = ProjectAdmission(gate, workspaces, project_exists, "mcp")
+        self._workspaces = workspaces
         self._allowed_origins = origins(allowed_origins)
 
     async def admit(self, scope: Scope, project_id: str) -> Admitted:
@@ -51,6 +52,13 @@ class McpAdmission:
         entry = await self._admission.admit(scope, project_id)
         is_pinned = entry.workspace_id is not None
         return Admitted(scope, entry.principal, project_id, entry.workspace_id, is_pinned, entry.headers)
+
+    async def place(self, admitted: Admitted) -> None:
+        """Put a request that names no workspace into the only one that its key sees in the project."""
+        if admitted.workspace_id is None:
+            seen = await self._workspaces.seen(admitted.principal, admitted.project_id, 2)
+            if len(seen) == 1:
+                admitted.workspace_id = seen[0].id
 
     async def again(self, admitted: Admitted) -> Principal:
         """The principal as the store knows them now: a revoked key raises, a changed tier shows."""

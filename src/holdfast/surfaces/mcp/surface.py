@@ -34,6 +34,10 @@ from holdfast.surfaces.mcp.transport.wire import send_refusal
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 30.0
+_ABOUT_NO_WORKSPACE = frozenset(
+    {"server/discover", "tools/list", "prompts/list", "resources/templates/list", "notifications/cancelled"}
+)
+"""What a client asks of a server whatever workspace it works in; looking for one would be in vain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class McpSurface:
         self._clients = clients
         self._doorkeeper = McpAdmission(gate, workspaces, project_exists, settings.allowed_origins)
         self._live = Live(clients, changes)
-        self._tools = ToolHandlers(gateway, clients)
+        self._tools = ToolHandlers(gateway, clients, workspaces)
         self._resources = ResourceHandlers(knowledge, clock, annex)
         self._prompts = PromptHandlers(knowledge, gateway, annex)
         self._annex = annex
@@ -139,8 +143,12 @@ class McpSurface:
             await self._serve_events(admitted, events, method, receive, send)
         elif method == "POST":
             message = await read_message(admitted.scope, receive)
-            era = handshake if is_handshake(admitted.scope, message) else stateless
-            await era.post(admitted, message, receive, send)
+            if is_handshake(admitted.scope, message):
+                await handshake.post(admitted, message, receive, send)
+                return
+            if message.method not in _ABOUT_NO_WORKSPACE:
+                await self._doorkeeper.place(admitted)
+            await stateless.post(admitted, message, receive, send)
         elif method in ("GET", "DELETE") and serves_handshake(header(admitted.scope, b"mcp-protocol-version")):
             await self._serve_session(admitted, handshake, method, receive, send)
         else:

@@ -89,7 +89,7 @@ async def revoke(session: Session, keyring: Keys, given: Named) -> None:
 async def first_project(session: Session, identity: Identity, named: str | None) -> str:
     """The project that was named, or the first one."""
     if named is not None:
-        return named
+        return await identity.project_id(session.principal, named)
     projects = await identity.projects(session.principal, limit=1)
     if not projects.items:
         raise Invalid("There is no project; make one with `holdfast projects create --name NAME`.")

@@ -41,8 +41,9 @@ class Delete(Given):
 async def delete(session: Session, identity: Identity, given: Delete) -> None:
     if not given.yes:
         raise Invalid("This deletes everything in the project for good; say --yes if you mean it.")
-    await identity.delete_project(session.principal, given.project_id)
-    session.out.record({"project_id": given.project_id, "deleted": True})
+    project_id = await identity.project_id(session.principal, given.project_id)
+    await identity.delete_project(session.principal, project_id)
+    session.out.record({"project_id": project_id, "deleted": True})
 
 
 def _row(value: Project) -> dict[str, Any]:

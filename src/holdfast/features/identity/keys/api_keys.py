@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -35,10 +36,12 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-class MissingWorkspace(Protocol):
-    """The first id that is no workspace of the organization, and of the project where one is named; or None."""
+class WorkspaceIds(Protocol):
+    """The ids behind ids and slugs, of those that are workspaces of the organization and, if named, of the project."""
 
-    def __call__(self, tx: Tx, organization_id: str, project_id: str | None, ids: frozenset[str], /) -> str | None: ...
+    def __call__(
+        self, tx: Tx, organization_id: str, project_id: str | None, names: frozenset[str], /
+    ) -> Mapping[str, str]: ...
 
 
 class Keys:
@@ -49,12 +52,12 @@ class Keys:
         database: Database,
         audit: Audit,
         clock: Clock,
-        missing_workspace: MissingWorkspace,
+        workspace_ids: WorkspaceIds,
     ) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
-        self._missing_workspace = missing_workspace
+        self._workspace_ids = workspace_ids
         self._used: dict[str, int] = {}
         self._remembered: dict[bytes, tuple[ApiKey, Principal]] = {}
         self._remembered_at: int | None = None
@@ -226,6 +229,8 @@ class Keys:
         else:
             secret = f"xero_{project_id.removeprefix('proj_')}_{secrets.token_urlsafe(32)}"
             prefix = secret[:44]
+        named = new.workspace_ids
+        known = self._workspace_ids(tx, principal.organization_id, project_id, named or frozenset())
         key = ApiKey(
             id=new_id("key"),
             organization_id=principal.organization_id,
@@ -234,7 +239,7 @@ class Keys:
             prefix=prefix,
             scopes=new.scopes,
             tier=new.tier,
-            workspace_ids=new.workspace_ids,
+            workspace_ids=None if named is None else frozenset(known.get(name, name) for name in named),
             allow_destructive=new.allow_destructive,
             catalog_search=new.catalog_search,
             created_by=principal.actor,
@@ -244,10 +249,9 @@ class Keys:
             revoked_at=None,
         )
         check_hands_out(as_it_stands(tx, principal, self._clock.now()), _authority(key), "a key")
-        if new.workspace_ids is not None:
-            missing = self._missing_workspace(tx, principal.organization_id, project_id, new.workspace_ids)
-            if missing is not None:
-                raise NotFound("workspace", missing)
+        missing = sorted((named or frozenset()) - known.keys())
+        if missing:
+            raise NotFound("workspace", missing[0])
         key_store.insert(tx, key, digest(secret))
         return MintedKey(key, secret)
 

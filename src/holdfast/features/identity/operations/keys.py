@@ -9,6 +9,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal, Scope, Tier
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import KeyKind, NewKey
+from holdfast.features.identity.service import Identity
 
 _BASE = "/api/keys"
 _ONE = _BASE + "/{key_id}"
@@ -64,15 +65,17 @@ class KeyQuery(PageQuery):
 
 
 @api.get(_BASE, _MANAGE, "Keys, revoked ones included")
-async def page(keys: Keys, principal: Principal, query: KeyQuery) -> Page[KeyAnswer]:
-    found = await keys.list(principal, project_id=query.project_id, limit=query.limit, cursor=query.cursor)
+async def page(keys: Keys, identity: Identity, principal: Principal, query: KeyQuery) -> Page[KeyAnswer]:
+    project = query.project_id and await identity.project_id(principal, query.project_id)
+    found = await keys.list(principal, project_id=project, limit=query.limit, cursor=query.cursor)
     return found.map(KeyAnswer.of)
 
 
 @api.post(_BASE, _MANAGE, "Make a key; its secret is answered once", status=201, shows_secret=True)
-async def create(keys: Keys, principal: Principal, body: KeyBody) -> MintedKeyAnswer:
+async def create(keys: Keys, identity: Identity, principal: Principal, body: KeyBody) -> MintedKeyAnswer:
     workspaces = None if body.workspace_ids is None else frozenset(body.workspace_ids)
-    wanted = body.into(NewKey, scopes=frozenset(body.scopes), workspace_ids=workspaces)
+    project = body.project_id and await identity.project_id(principal, body.project_id)
+    wanted = body.into(NewKey, scopes=frozenset(body.scopes), workspace_ids=workspaces, project_id=project)
     made = await (keys.rotate if body.rotate else keys.create)(principal, wanted)
     return MintedKeyAnswer.of(made.key, key=made.secret)
 

@@ -99,14 +99,15 @@ async def create_project(identity: Identity, principal: Principal, body: NameBod
 
 @api.get(_PROJECT, Access("project", SCOPES), "One project", tag="projects")
 async def get_project(identity: Identity, principal: Principal, project_id: str) -> ProjectAnswer:
-    return ProjectAnswer.of(await identity.project(principal, project_id))
+    return ProjectAnswer.of(await identity.project(principal, await identity.project_id(principal, project_id)))
 
 
 @api.patch(_PROJECT, Access("project", "management", role="admin"), "Rename a project", tag="projects")
 async def rename_project(identity: Identity, principal: Principal, project_id: str, body: NameBody) -> ProjectAnswer:
+    project_id = await identity.project_id(principal, project_id)
     return ProjectAnswer.of(await identity.rename_project(principal, project_id, body.name))
 
 
 @api.delete(_PROJECT, _MANAGE, "Delete a project with everything in it", tag="projects")
 async def delete_project(identity: Identity, principal: Principal, project_id: str) -> None:
-    await identity.delete_project(principal, project_id)
+    await identity.delete_project(principal, await identity.project_id(principal, project_id))

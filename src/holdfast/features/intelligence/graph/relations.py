@@ -35,18 +35,17 @@ class Relations:
         principal.require("inference")
         name = checked_relation(new.relation)
         note = checked_text(new.note, "note", MAX_NOTE)
-        if new.start == new.end:
-            problem = "name another entity than `from`"
-            raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
 
         def work(tx: Tx) -> Relation:
             workspace = self._base.enter(tx, principal, workspace_id)
-            self.title(tx, workspace, new.start, "from")
-            self.title(tx, workspace, new.end, "to")
-            known = relation_store.same(tx, workspace, new.start, new.end, name)
+            start, end = self._meant(tx, workspace, new.start, "from"), self._meant(tx, workspace, new.end, "to")
+            if start == end:
+                problem = "name another entity than `from`"
+                raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
+            known = relation_store.same(tx, workspace, start, end, name)
             if known is not None:
                 raise DuplicateRelation(known)
-            return self._tied(tx, principal, workspace, NewRelation(new.start, new.end, name, note))
+            return self._tied(tx, principal, workspace, NewRelation(start, end, name, note))
 
         return await self._base.database.write(work)
 
@@ -91,8 +90,8 @@ class Relations:
             if entity is None:
                 rows = relation_store.newest(tx, workspace, limit + 1, relation=name, after=after)
             else:
-                self.find(tx, workspace, entity)
-                ties = reversed(relation_store.of(tx, workspace, [entity]))
+                found, _ = self.find(tx, workspace, entity)
+                ties = reversed(relation_store.of(tx, workspace, [found.id]))
                 rows = [
                     tie
                     for tie in ties
@@ -108,24 +107,34 @@ class Relations:
         gone = [tie.id for tie in ties if Ref(type, id) in (tie.start, tie.end)]
         return relation_store.remove(tx, workspace_id, gone)
 
-    def title(self, tx: Tx, workspace_id: str, ref: Ref, field: str) -> str:
-        """The title of an entity that is here; NotFound otherwise."""
+    def _meant(self, tx: Tx, workspace_id: str, ref: Ref, field: str) -> Ref:
+        """The entity that somebody named by its id or slug; NotFound where it is not here."""
         title_of = self._entities.titles.get(checked_word(ref.type, f"{field}.type"))
         if title_of is None:
             problem = f"there are {', '.join(sorted(self._entities.titles))}"
             raise Invalid(f"Nothing here is a {ref.type}.", fields=[FieldError(f"{field}.type", problem)])
-        title = title_of(tx, workspace_id, ref.id)
-        if title is None:
+        if title_of(tx, workspace_id, ref.id) is not None:
+            return ref
+        id_of = self._entities.slugs.get(ref.type)
+        id = None if id_of is None else id_of(tx, workspace_id, ref.id)
+        if id is None:
             raise NotFound(ref.type, ref.id)
-        return title
+        return Ref(ref.type, id)
 
-    def find(self, tx: Tx, workspace_id: str, id: str) -> tuple[Ref, str]:
-        """The entity with this id, of whichever type, and its title."""
-        for type, title_of in self._entities.titles.items():
-            title = title_of(tx, workspace_id, id)
+    def find(self, tx: Tx, workspace_id: str, name: str) -> tuple[Ref, str]:
+        """The entity with this id or slug, of whichever type, and its title."""
+        titles = self._entities.titles
+        for type, title_of in titles.items():
+            title = title_of(tx, workspace_id, name)
             if title is not None:
-                return Ref(type, id), title
-        raise NotFound("entity", id)
+                return Ref(type, name), title
+        found = [Ref(type, id) for type, id_of in self._entities.slugs.items() if (id := id_of(tx, workspace_id, name))]
+        if not found:
+            raise NotFound("entity", name)
+        if len(found) > 1:
+            problem = f"{name[:80]!r} is what {' and '.join(f'{ref.type} {ref.id}' for ref in found)} are called"
+            raise Invalid(f"The entity is not clear: {problem}; give its id.", fields=[FieldError("centre", problem)])
+        return found[0], titles[found[0].type](tx, workspace_id, found[0].id) or ""
 
     def titles(self, tx: Tx, workspace_id: str, refs: Sequence[Ref]) -> dict[Ref, str]:
         """The titles of those entities that are here."""

@@ -35,12 +35,14 @@ class RelationBody(Model):
 
 
 class RelationQuery(PageQuery):
-    entity_id: str | None = Field(default=None, max_length=200, description="Only relations with this at either end")
+    entity_id: str | None = Field(
+        default=None, max_length=200, description="Only relations with this id or slug at either end"
+    )
     relation: str | None = Field(default=None, max_length=100, description="Only relations of this name")
 
 
 class GraphShapeQuery(Model):
-    centre: str | None = Field(default=None, max_length=200, description="Id of the entity to start from")
+    centre: str | None = Field(default=None, max_length=200, description="Id or slug of the entity to start from")
     depth: int = Field(default=2, ge=1, le=MAX_DEPTH, description="Relations away from the centre")
     types: str | None = Field(default=None, max_length=500, description="Only these types, separated by commas")
     limit: int = Field(default=100, ge=1, le=MAX_NODES, description="How many nodes at most")

@@ -14,8 +14,10 @@ from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
 from holdfast.core.tools.outcome import Outcome
 from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
 from holdfast.features.clients.service import Clients
+from holdfast.surfaces.http.admission import WorkspaceFinder
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
+from holdfast.surfaces.mcp.content.placing import placing
 
 CALL_TOOL = "call_tool"
 COMPLETE = {"resultType": "complete"}
@@ -27,10 +29,10 @@ Context = ServerRequestContext[Any, Admitted]
 class ToolHandlers:
     """Serves tools/list and tools/call from a gateway."""
 
-    def __init__(self, gateway: Gateway, clients: Clients, *, plain: bool = False) -> None:
-        """`plain`: every key sees the tools themselves, and no tool asks anybody anything."""
-        self._plain = plain
-        self._consumer: Consumer = "keystone" if plain else "mcp"
+    def __init__(self, gateway: Gateway, clients: Clients, workspaces: WorkspaceFinder | None) -> None:
+        """Without `workspaces`, as for an organization's tools, every key sees the tools themselves, and none asks."""
+        self._workspaces = workspaces
+        self._consumer: Consumer = "keystone" if workspaces is None else "mcp"
         self._gateway = gateway
         self._clients = clients
         self._wire = {tool.name: self._described(tool) for tool in gateway.listed(self._consumer)}
@@ -73,7 +75,7 @@ class ToolHandlers:
 
     async def _call(self, ctx: Context, params: CallToolRequestParams, consumer: Consumer) -> ToolCall:
         admitted = _admitted(ctx)
-        if self._plain:
+        if self._workspaces is None:
             return ToolCall(admitted.principal, admitted.workspace_id, consumer, progress=_progress(ctx))
         return ToolCall(
             principal=admitted.principal,
@@ -84,10 +86,11 @@ class ToolHandlers:
             progress=_progress(ctx),
             ask=asker(ctx, self._clients, params.input_responses, params.request_state),
             bind=None if admitted.session is None else _binder(admitted, self._clients),
+            place=placing(admitted, self._workspaces),
         )
 
     def _by_catalog(self, principal: Principal) -> bool:
-        return principal.catalog_search and not self._plain
+        return principal.catalog_search and self._workspaces is not None
 
     def _described(self, tool: AnyTool) -> dict[str, Any]:
         notes, gives = tool.annotations, tool.output_schema()
