@@ -46,7 +46,7 @@ _FIELDS = {
     "x_deep_think.artifact_created": {"artifact_type", "artifact_title", "message"},
 }
 # T: text; H: a call handed to the client; F: the finish; U: usage; .: [DONE].
-_TURN = r"(?:C?T*[BRAQ]+)*C?T*H*P?FU?M?"
+_TURN = r"(?:C?T*[BRAQ]+)*C?T*(?:H+[BRA]*C?)?T*P?FU?M?"
 _DEEP = r"(?:dB*R*[BR]*D|p|s[BRAC]*c|a)*(?:(?:d[BR]*|s[BRAC]*|yT*(?:FU?)?)?e|yT*FU?[aA]*z)M?"
 _STREAM = re.compile(rf"(?:{_TURN}|{_DEEP})\.?")
 

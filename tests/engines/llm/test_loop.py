@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
 from holdfast.core.tools.outcome import Outcome, Pause
+from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.loop import LAST_ROUND, Loop
 from holdfast.engines.llm.model import ChunkEvent, LoopRequest
 from tests.engines.llm.turns import ASK, client_tool, hear, tool, upstream
@@ -179,24 +180,47 @@ async def test_a_round_of_only_the_clients_calls_is_handed_to_the_client() -> No
     assert [each["function"]["name"] for each in fake.requests[0]["tools"]] == ["edit_file", "web_search"]
     assert heard.done.finish_reason == "tool_calls"
     handed = [call for chunk in heard.wire if chunk.get("choices") for call in _calls(chunk)]
-    assert [(call["index"], call["id"], json.loads(call["function"]["arguments"])) for call in handed] == [
-        (0, "call_edit_file_1", {"path": "a"}),
-        (1, "call_edit_file_2", {"path": "b"}),
+    assert [(call["index"], call["id"]) for call in handed if "id" in call] == [
+        (0, "call_edit_file_1"),
+        (1, "call_edit_file_2"),
     ]
+    assert len(handed) == 8, "the arguments come in the pieces that the model wrote"
+    whole = Assembly()
+    for chunk in heard.wire:
+        whole.add(chunk)
+    assert [json.loads(call.arguments) for call in whole.calls] == [{"path": "a"}, {"path": "b"}]
     assert [call["id"] for call in heard.done.message["tool_calls"]] == ["call_edit_file_1", "call_edit_file_2"]
     assert [call.name for call in heard.calls] == ["web_search"]
 
 
 @pytest.mark.contract("XS-3")
-async def test_in_a_mixed_round_ours_run_first_and_the_clients_is_asked_for_again() -> None:
-    script = [calls(("edit_file", {"path": "a"}), ("web_search", {})), calls(("edit_file", {"path": "b"}))]
-    async with upstream(*script) as (fake, asked):
-        heard = await hear(asked, [tool("web_search", "found")], {**ASK, "tools": [client_tool("edit_file")]})
-    told = fake.requests[1]["messages"][-2:]
-    assert "Not made yet" in told[0]["content"]
-    assert told[1]["content"] == "found"
-    handed = [call for chunk in heard.wire if chunk.get("choices") for call in _calls(chunk)]
-    assert [json.loads(call["function"]["arguments"]) for call in handed] == [{"path": "b"}]
+@pytest.mark.parametrize("pieces", [3, 0], ids=["deltas", "whole"])
+@pytest.mark.parametrize("first", ["edit_file", "web_search"])
+async def test_in_a_mixed_round_ours_run_and_the_clients_is_handed_over_beside(first: str, pieces: int) -> None:
+    wanted = sorted([("edit_file", {"path": "a"}), ("web_search", {})], key=lambda each: each[0] != first)
+    body = {**ASK, "tools": [client_tool("edit_file")]}
+    async with upstream(calls(*wanted, pieces=pieces)) as (fake, asked):
+        heard = await hear(asked, [tool("web_search", "found")], body)
+        (call,) = heard.done.message["tool_calls"]
+        assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("edit_file", {"path": "a"})
+        assert (heard.done.finish_reason, len(fake.requests)) == ("tool_calls", 1)
+        fake.script = [says("Edited what was found.")]
+        edited = {"role": "tool", "tool_call_id": call["id"], "content": "edited"}
+        gone_on = {**body, "messages": [*ASK["messages"], *heard.done.added, edited]}
+        assert (await hear(asked, [tool("web_search")], gone_on)).text == "Edited what was found."
+    results = [message["content"] for message in fake.requests[1]["messages"] if message["role"] == "tool"]
+    assert results == ["found", "edited"]
+
+
+async def test_a_question_beside_a_call_of_the_clients_is_put_off() -> None:
+    async def ask(arguments: Json) -> Outcome:
+        return Outcome("", events=[{"type": "x_ask_user.question"}], pause=Pause("q1", {"question": "Which?"}))
+
+    async with upstream(calls(("edit_file", {}), ("ask_user", {}))) as (_, asked):
+        tools = [tool("ask_user", ask, research=False)]
+        heard = await hear(asked, tools, {**ASK, "tools": [client_tool("edit_file")]})
+    assert (heard.done.pause, heard.done.finish_reason, heard.side) == (None, "tool_calls", [])
+    assert "Ask the person when" in heard.done.added[-1]["content"]
 
 
 async def test_the_clients_tools_stay_callable_when_ours_are_used_up() -> None:
@@ -284,7 +308,8 @@ async def test_reasoning_goes_to_the_client_and_back_to_the_model() -> None:
 async def test_a_question_ends_the_turn_and_tells_what_is_needed_to_go_on() -> None:
     async def ask(arguments: Json) -> Outcome:
         question = {"question": "Which?", "options": [], "correlation_id": "q1"}
-        return Outcome("", events=[{"type": "x_ask_user.question", **question}], pause=Pause("q1", question))
+        event = {"type": "x_ask_user.question", **question}
+        return Outcome("", events=[event], pause=Pause("q1", question, "Which?"))
 
     tools = [tool("ask_user", ask, research=False), tool("web_search", "found")]
     script = [calls(("ask_user", {}), ("web_search", {}), ("ask_user", {}), content="One moment.")]
@@ -293,7 +318,7 @@ async def test_a_question_ends_the_turn_and_tells_what_is_needed_to_go_on() -> N
         assert heard.done.pause is not None
         assert heard.done.pause.correlation_id == "q1"
         pending = next(event for event in heard.wire if event.get("type") == "x_ask_user.pending_state")
-        assert pending["content"] == "One moment."
+        assert pending["content"] == heard.text == "One moment.\n\nWhich?"
         fake.script = [says("The left one.")]
         answer = {"role": "tool", "tool_call_id": heard.done.pending_call_id, "content": "left"}
         resumed = {**ASK, "messages": [*ASK["messages"], *heard.done.added, answer]}

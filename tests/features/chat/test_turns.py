@@ -231,7 +231,7 @@ async def test_a_question_pauses_the_turn_and_the_next_message_answers_it(world:
     )
     assert [(each.role, each.message["content"]) for each in path] == [
         ("user", "Write an example"),
-        ("assistant", None),
+        ("assistant", "Which language?\n- Python\n- Go"),
         ("user", "Go"),
         ("assistant", "In Go then."),
     ]
@@ -299,7 +299,7 @@ async def test_a_turn_that_failed_is_taken_again_and_nothing_is_kept_twice(world
     await take(world, model, said("Hi", "", "Go"))
     assert model.seen[-1]["content"] == '{"answer":"Go"}'
     kept = (await world.services.chats.messages(world.owner, world.start.workspace_id, "c1")).items
-    assert [each.message["content"] for each in kept] == ["Hi", None, "Go", "In Go."]
+    assert [each.message["content"] for each in kept] == ["Hi", "Which language?\n- Python\n- Go", "Go", "In Go."]
 
 
 @pytest.mark.contract("XS-3")

@@ -22,6 +22,8 @@ class Pause:
 
     correlation_id: str
     question: Json
+    text: str = ""
+    """The question in words alone, for whoever sees nothing but the answer's text."""
 
 
 @dataclass(frozen=True, slots=True)

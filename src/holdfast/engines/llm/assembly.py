@@ -1,6 +1,7 @@
 """Owns putting chunks together again: one message, its tool calls and its usage, unknown fields included."""
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,11 @@ class Pieces:
     def text(self, key: str) -> str:
         return "".join(self._texts.get(key, ()))
 
+    def news(self, key: str, told: int) -> tuple[str, int]:
+        """What came of a text behind its first `told` pieces, and how many there are now."""
+        texts = self._texts.get(key, [])
+        return "".join(texts[told:]), len(texts)
+
     def whole(self) -> Json:
         return {**self._others, **{key: "".join(texts) for key, texts in self._texts.items()}}
 
@@ -80,15 +86,44 @@ def weight(value: object) -> int:
     return len(text) + _HEADER_BYTES * (text.count(b",") + text.count(b"[") + text.count(b"{"))
 
 
+class GrowingCall:
+    """A tool call while its pieces arrive."""
+
+    def __init__(self, index: int | None) -> None:
+        self.index = index
+        """The number that the upstream gives it."""
+        self.told_id = ""
+        """The upstream's id, which may be that of another call too."""
+        self.head = Pieces()
+        self.function = Pieces()
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        """Its id; one of our own, which stays, where the upstream tells none or one that is taken."""
+        if not self._id:
+            self._id = f"call_{secrets.token_hex(8)}"
+        return self._id
+
+    def identify(self, id: str, others: Iterable["GrowingCall"]) -> None:
+        """Take the upstream's id."""
+        if not self.told_id and not self._id and all(other.told_id != id for other in others):
+            self._id = id
+        self.told_id = id
+
+
 class _Choice:
     def __init__(self) -> None:
         self.said = Pieces()
         self.rest: Json = {}
         self.logprobs = Pieces()
         self.finish_reason: str | None = None
-        self.calls: list[tuple[Any, Pieces, Pieces]] = []
+        self.calls: list[GrowingCall] = []
+        self.grown: list[GrowingCall] = []
+        """The calls that the last chunk was about."""
 
     def add(self, choice: Json) -> None:
+        self.grown = []
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             delta = choice.get("message")
@@ -111,12 +146,14 @@ class _Choice:
         check_fields(len(self.rest))
 
     def _call(self, call: Json) -> None:
-        head, function = self._place(call)
+        place = self._place(call)
+        self.grown.append(place)
+        head, function = place.head, place.function
         for key, value in call.items():
-            if key in ("id", "type") and isinstance(value, str):
-                if value:
-                    head.set(key, value)
-            elif key not in ("index", "function"):
+            if key == "id" and isinstance(value, str):
+                if value and value != place.told_id:
+                    place.identify(value, self.calls)
+            elif key not in ("index", "type", "function"):
                 head.add({key: value})
         told = call.get("function")
         if isinstance(told, dict):
@@ -128,32 +165,30 @@ class _Choice:
             elif isinstance(arguments, dict):  # some upstreams send an object where the format says text
                 function.set("arguments", dumps(arguments).decode())
 
-    def _place(self, call: Json) -> tuple[Pieces, Pieces]:
+    def _place(self, call: Json) -> GrowingCall:
         """Where a piece of a call belongs: by its index, or else a new call where it has an id or a name."""
         index = call.get("index")
         if isinstance(index, int):
-            for known, head, function in reversed(self.calls):
-                if known == index:
-                    if call.get("id") and head.text("id") not in ("", call["id"]):
+            for known in reversed(self.calls):
+                if known.index == index:
+                    if call.get("id") and known.told_id not in ("", call["id"]):
                         break  # an upstream that numbers every call alike
-                    return head, function
+                    return known
         elif self.calls and not call.get("id") and not (call.get("function") or {}).get("name"):
-            return self.calls[-1][1:]
+            return self.calls[-1]
         if len(self.calls) >= MAX_CALLS:
             raise UpstreamFailed(f"The upstream's answer asks for more than {MAX_CALLS:,} tool calls.")
-        made = (index if isinstance(index, int) else None, Pieces(), Pieces())
+        made = GrowingCall(index if isinstance(index, int) else None)
         self.calls.append(made)
-        return made[1:]
+        return made
 
     def tool_calls(self) -> list[Json]:
-        found, ids = [], set[str]()
-        for _, head, function in self.calls:
-            if not head.text("id") or head.text("id") in ids:
-                head.set("id", f"call_{secrets.token_hex(8)}")
-            ids.add(head.text("id"))
+        found = []
+        for call in self.calls:
             # Upstreams refuse a history with a call that has no name, even if it was their own.
-            name, arguments = function.text("name") or NAMELESS, function.text("arguments")
-            found.append({**head.whole(), "type": "function", "function": {"name": name, "arguments": arguments}})
+            name, arguments = call.function.text("name") or NAMELESS, call.function.text("arguments")
+            function = {"name": name, "arguments": arguments}
+            found.append({**call.head.whole(), "id": call.id, "type": "function", "function": function})
         return found
 
     def message(self) -> Json:
@@ -165,11 +200,11 @@ class _Choice:
 
     @property
     def characters(self) -> int:
-        return self.said.characters + sum(function.characters for _, _, function in self.calls)
+        return self.said.characters + sum(call.function.characters for call in self.calls)
 
     @property
     def weight(self) -> int:
-        return self.said.weight + self.logprobs.weight + sum(head.weight for _, head, _ in self.calls)
+        return self.said.weight + self.logprobs.weight + sum(call.head.weight for call in self.calls)
 
 
 class Assembly:
@@ -220,6 +255,16 @@ class Assembly:
             AskedCall(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in self._first.tool_calls()
         ]
+
+    @property
+    def grown(self) -> list[GrowingCall]:
+        """The first choice's calls that the last chunk was about."""
+        return self._first.grown
+
+    @property
+    def growing(self) -> list[GrowingCall]:
+        """The first choice's calls, as far as they came."""
+        return self._first.calls
 
     @property
     def _first(self) -> _Choice:

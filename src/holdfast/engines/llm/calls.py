@@ -15,11 +15,6 @@ from holdfast.engines.llm.assembly import AskedCall
 from holdfast.engines.llm.model import Json, LoopRequest, LoopTool
 
 MAX_CALLS = 16
-DEFERRED = (
-    "Not made yet: this tool runs on the client's side, and the calls asked for beside it ran here first. "
-    "Read their results; if this call is still needed, ask for it again without other calls."
-)
-
 _log = logging.getLogger(__name__)
 
 

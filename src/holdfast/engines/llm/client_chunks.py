@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.core.ids import new_uuid
-from holdfast.engines.llm.assembly import AskedCall
 from holdfast.engines.llm.model import Json
 
 _NOT_REPEATED = ("usage", "choices")
@@ -71,13 +70,14 @@ class ClientChunks:
         self._content.append(text)
         yield self.chunk({"content": text})
 
-    def hand_over(self, calls: list[AskedCall]) -> Iterator[Json]:
-        """Calls that are the client's to make."""
-        for index, call in enumerate(calls):
-            function = {"name": call.name, "arguments": call.arguments}
-            yield self.chunk(
-                {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}
-            )
+    def add_paragraph(self, text: str) -> Iterator[Json]:
+        """The same behind what was said, unless that has it already."""
+        if text and text not in self.content:
+            yield from self.add(f"\n\n{text}" if self._content else text)
+
+    def hand(self, call: Json) -> Json:
+        """A piece of a call that is the client's to make."""
+        return self.chunk({"tool_calls": [call]})
 
     def end(self, finish_reason: str, usage: Json | None) -> Iterator[Json]:
         """The last chunks."""

@@ -8,8 +8,9 @@ from typing import Any
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
 from holdfast.core.tools.alias import TOOL_CALL
 from holdfast.engines.llm.assembly import AskedCall, Assembly, add_usage, tally_of
-from holdfast.engines.llm.calls import DEFERRED, Finished, Marker, failure, parse_arguments, run_calls
+from holdfast.engines.llm.calls import Finished, Marker, failure, parse_arguments, run_calls
 from holdfast.engines.llm.client_chunks import ClientChunks
+from holdfast.engines.llm.handing import Handing
 from holdfast.engines.llm.model import (
     CallEvent,
     ChunkEvent,
@@ -26,6 +27,8 @@ from holdfast.engines.llm.model import (
 # a round after research is, its text waits, so that `x_research.complete` comes once and before the answer.
 HELD_CHARACTERS = 120
 LAST_ROUND = "[No more tool calls are possible in this turn. Answer now with what you have.]"
+ONE_QUESTION = "One question at a time: ask this one after the answer."
+CLIENT_FIRST = "The client runs its own tools of this round now. Ask the person when their results are there."
 NO_ANSWER = "The model asked for more tool calls than this turn allows and gave no answer."
 
 
@@ -71,6 +74,7 @@ class _Turn:
         self._untold_research = False
         self._held: list[Json] = []
         self._answer = Assembly()
+        self._handing = Handing(names)
 
     async def events(self) -> AsyncGenerator[LoopEvent, None]:
         if not self._ours:
@@ -97,6 +101,11 @@ class _Turn:
             async with aclosing(self._run(calls, pauses)) as ran:
                 async for event in ran:
                     yield event
+            if theirs:
+                # Ours ran beside them; what they gave is there when the client comes back with its results.
+                for event in self._end(theirs, beside=True):
+                    yield event
+                return
             if pauses:
                 for event in self._end_paused(pauses[0]):
                     yield event
@@ -106,6 +115,7 @@ class _Turn:
 
     async def _ask(self, last: bool) -> AsyncGenerator[LoopEvent, None]:
         self._answer = Assembly()
+        self._handing = Handing(self._their_names)
         self._voice.begin_round()
         self._held = []
         holding = self._untold_research or self._whole
@@ -114,18 +124,21 @@ class _Turn:
             async for chunk in chunks:
                 self._answer.add(chunk)
                 heard, characters = self._voice.hear(chunk)
-                if heard is None:
-                    continue
-                if holding and (characters or self._held):
+                if heard is not None and holding and (characters or self._held):
                     self._held.append(heard)
                     waiting += characters
                     if waiting > HELD_CHARACTERS and not self._whole:
                         holding = False
                         for event in self._release(final=True):
                             yield event
-                    continue
-                for said in self._voice.say(heard):
-                    yield ChunkEvent(said)
+                elif heard is not None:
+                    for said in self._voice.say(heard):
+                        yield ChunkEvent(said)
+                for piece in self._handing.hear(self._answer):
+                    # With a call of the client's the turn ends: nothing is left that its text should wait for.
+                    holding = False
+                    for event in self._hand(piece):
+                        yield event
         if self._answer.empty:
             raise UpstreamFailed("The upstream answered without any choice.")
         self._usage = add_usage(self._usage, self._answer.usage)
@@ -155,6 +168,10 @@ class _Turn:
                     yield ChunkEvent(said)
         self._held = []
 
+    def _hand(self, piece: Json) -> Iterator[LoopEvent]:
+        yield from self._release(final=True)
+        yield ChunkEvent(self._voice.hand(piece))
+
     def _tell_research(self) -> Iterator[LoopEvent]:
         if not self._untold_research:
             return
@@ -175,16 +192,17 @@ class _Turn:
 
     async def _run(self, calls: list[AskedCall], pauses: list[Finished]) -> AsyncGenerator[LoopEvent, None]:
         mine = [call for call in calls if call.name not in self._their_names]
+        pending = {call.id for call in calls if call.name in self._their_names}
         for call in mine:
             begin = _begin(self._ours.get(call.name), call)
             if begin is not None:
                 yield SideEvent(begin)
-        texts = {call.id: DEFERRED for call in calls if call.name in self._their_names}
+        texts: dict[str, str] = {}
         async with aclosing(run_calls(self._request, self._ours, mine)) as running:
             async for finished in running:
                 call, outcome = finished.call, finished.outcome
-                if outcome.pause is not None and pauses:
-                    finished = Finished(call, failure("One question at a time: ask this one after the answer."), True)
+                if outcome.pause is not None and (pauses or pending):
+                    finished = Finished(call, failure(CLIENT_FIRST if pending else ONE_QUESTION), True)
                     outcome = finished.outcome
                 elif outcome.pause is not None:
                     pauses.append(finished)
@@ -194,7 +212,7 @@ class _Turn:
                 for event in self._tell(finished):
                     yield event
         self._rounds += 1
-        self._remember(calls, texts, pauses[0].call.id if pauses else None)
+        self._remember(calls, texts, pending | {pause.call.id for pause in pauses})
 
     def _text(self, finished: Finished) -> str:
         text = finished.outcome.text
@@ -210,30 +228,30 @@ class _Turn:
             yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
         yield CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
 
-    def _remember(self, calls: list[AskedCall], texts: dict[str, str], pending: str | None) -> None:
-        message = self._answer.message
-        for call in message["tool_calls"]:
-            # Upstreams parse the history; what is no JSON there would fail every later round.
-            if isinstance(parse_arguments(call["function"]["arguments"]), str) or not call["function"]["arguments"]:
-                call["function"]["arguments"] = "{}"
-        self._messages.append(message)
-        last = calls[-1].id if self._rounds >= self._request.max_rounds else None
-        for call in calls:
-            if call.id != pending:
-                text = f"{texts[call.id]}\n\n{LAST_ROUND}" if call.id == last else texts[call.id]
-                self._messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+    def _remember(self, calls: list[AskedCall], texts: dict[str, str], pending: set[str]) -> None:
+        """Add a round to what the model sees; results that are pending come with a later request."""
+        self._messages.append(_readable(self._answer.message))
+        told = [call for call in calls if call.id not in pending]
+        last = told[-1].id if told and not pending and self._rounds >= self._request.max_rounds else None
+        for call in told:
+            text = f"{texts[call.id]}\n\n{LAST_ROUND}" if call.id == last else texts[call.id]
+            self._messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
     # Ending.
 
-    def _end(self, theirs: list[AskedCall], *, abandoned: bool) -> Iterator[LoopEvent]:
+    def _end(self, theirs: list[AskedCall], *, abandoned: bool = False, beside: bool = False) -> Iterator[LoopEvent]:
+        """Close with an answer, or with the client's calls; `beside` says that ours of the same round ran."""
         yield from self._release(final=True)
         reason = self._answer.finish_reason or "stop"
         message = {key: value for key, value in self._answer.message.items() if key != "tool_calls"}
         if theirs:
             reason = "tool_calls"
-            message["tool_calls"] = [_call(call) for call in theirs]
-            for chunk in self._voice.hand_over(theirs):
-                yield ChunkEvent(chunk)
+            ids = {call.id for call in theirs}
+            message["tool_calls"] = [call for call in self._answer.message["tool_calls"] if call["id"] in ids]
+            for piece in self._handing.finish(self._answer):
+                yield from self._hand(piece)
+            if not beside:
+                self._messages.append(_readable(message))
         elif abandoned and not self._voice.content:
             for chunk in self._voice.add(NO_ANSWER):
                 yield ChunkEvent(chunk)
@@ -244,6 +262,9 @@ class _Turn:
     def _end_paused(self, waiting: Finished) -> Iterator[LoopEvent]:
         yield from self._tell_research()
         assert waiting.outcome.pause is not None
+        # Whoever shows nothing but the text has to find the question there.
+        for chunk in self._voice.add_paragraph(waiting.outcome.pause.text):
+            yield ChunkEvent(chunk)
         yield SideEvent(
             {
                 "type": "x_ask_user.pending_state",
@@ -329,8 +350,15 @@ def _begin(tool: LoopTool | None, call: AskedCall) -> Json | None:
     return begin
 
 
-def _call(call: AskedCall) -> Json:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def _readable(message: Json) -> Json:
+    """The message with arguments that are JSON: upstreams parse the history, and would refuse every later round."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": "{}"}}
+        if isinstance(parse_arguments(call["function"]["arguments"]), str) or not call["function"]["arguments"]
+        else call
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
 
 
 def _wants_usage(body: Json) -> bool:

@@ -105,8 +105,9 @@ class Done:
     pending_call_id: str | None = None
     """The call that the pause's answer belongs to."""
     added: Sequence[Json] = ()
-    """The messages between the client's and the final one: the calls that ran here and what they gave. To resume
-    after a pause, send the client's messages, these, and a tool message for the pending call."""
+    """What the model said and saw since the client's messages, while tools ran here: the calls and what they gave.
+    Where the turn waits (for a person, or for the client's own tools), the last call of it has no result yet: to go on,
+    send the client's messages, these, and a tool message for each call that waits."""
     usage: Json = field(default_factory=dict)
     """Usage over every round, in the upstream's own fields."""
 

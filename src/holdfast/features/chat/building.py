@@ -49,6 +49,7 @@ def turns(parts: Parts) -> "ChatTurns":
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.features.chat.service import ChatService
+    from holdfast.features.chat.turn.continuation import Continuations
     from holdfast.features.chat.turn.record import TurnRecord
     from holdfast.features.chat.turn.reminders import Reminders
     from holdfast.features.chat.turn.tools import ChatTools
@@ -70,6 +71,7 @@ def turns(parts: Parts) -> "ChatTurns":
         parts[Workspaces],
         parts[Usage],
         parts[Loop],
+        Continuations(parts[Database], parts[Clock]),
         deep_think=parts[DeepThinking],
         max_rounds=parts[Settings].max_tool_rounds,
     )

@@ -16,6 +16,6 @@ FEATURE = Feature(
     answers=("ChatExists",),
     entities=True,
     topics={"chat": Topic(READ)},
-    migrations=("0013_chats",),
+    migrations=("0013_chats", "0025_continuations"),
     contract=("XS-2", "XS-3", "XS-4", "XS-7", "XS-T7"),
 )

@@ -100,6 +100,10 @@ class Opened:
     parent_id: str | None
     parent_trail: str
     messages: list[Json]
+    said: Sequence[Json] = ()
+    """The conversation as the client has it."""
+    unseen: Sequence[Json] = ()
+    """What of the messages the client does not have, where a question is answered."""
     resumed: ChatQuestion | None = None
     asked: str = ""
     """The person's last words."""

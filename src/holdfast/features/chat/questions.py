@@ -73,7 +73,8 @@ def aliases() -> list[AnyAlias]:
 def _waiting(output: AskUserOutput) -> Outcome:
     event = {"type": "x_ask_user.question", **output.question, "correlation_id": output.correlation_id}
     waiting = {"status": "waiting", "correlation_id": output.correlation_id}
-    return Outcome(json_text(waiting), events=[event], pause=Pause(output.correlation_id, output.question))
+    pause = Pause(output.correlation_id, output.question, _in_words(output.question))
+    return Outcome(json_text(waiting), events=[event], pause=pause)
 
 
 def _question(given: AskUserInput) -> Json:
@@ -87,3 +88,10 @@ def _question(given: AskUserInput) -> Json:
     if given.fields:
         question["fields"] = [field.model_dump(exclude_none=True) for field in given.fields]
     return question
+
+
+def _in_words(question: Json) -> str:
+    """The question as a client shows it that knows text alone: with what to choose from, or what to fill in."""
+    hint = {"confirm": " (yes or no)", "rating": " (1 to 5)"}.get(question["style"], "")
+    lines = [*question["options"], *(field["label"] for field in question.get("fields", ()))]
+    return "\n".join([f"{question['question']}{hint}", *(f"- {line}" for line in lines)])

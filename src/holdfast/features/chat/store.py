@@ -218,6 +218,52 @@ def mark_resumed(tx: Tx, correlation_id: str) -> None:
     tx.execute("UPDATE chat_question SET state = 'resumed' WHERE correlation_id = :id", {"id": correlation_id})
 
 
+def keep_continuation(tx: Tx, workspace_id: str, digest: str, chat_id: str | None, messages: str, now: int) -> None:
+    """Keep the rounds of a turn; the same turn again replaces them. Nothing, where the chat is gone."""
+    tx.execute(
+        "INSERT INTO continuation (workspace_id, digest, chat_id, messages, size, created_at) "
+        "SELECT :workspace_id, :digest, CAST(:chat_id AS TEXT), :messages, :size, :now "
+        "WHERE CAST(:chat_id AS TEXT) IS NULL OR EXISTS "
+        "(SELECT 1 FROM chat WHERE workspace_id = :workspace_id AND id = :chat_id) ON CONFLICT (workspace_id, digest) "
+        "DO UPDATE SET messages = excluded.messages, size = excluded.size, created_at = excluded.created_at",
+        {
+            "workspace_id": workspace_id,
+            "digest": digest,
+            "chat_id": chat_id,
+            "messages": messages,
+            "size": len(messages.encode()),
+            "now": now,
+        },
+    )
+
+
+def trim_continuations(tx: Tx, workspace_id: str, before: int, max_bytes: int) -> None:
+    """Forget what is old outside of chats, and the oldest of all that is too much."""
+    place = {"workspace_id": workspace_id}
+    tx.execute(
+        "DELETE FROM continuation WHERE workspace_id = :workspace_id AND chat_id IS NULL AND created_at < :before",
+        {**place, "before": before},
+    )
+    tx.execute(
+        "DELETE FROM continuation WHERE workspace_id = :workspace_id AND digest IN (SELECT digest FROM ("
+        "SELECT digest, SUM(size) OVER (ORDER BY created_at DESC, digest) AS total FROM continuation "
+        "WHERE workspace_id = :workspace_id) AS newest WHERE total > :max_bytes)",
+        {**place, "max_bytes": max_bytes},
+    )
+
+
+def continuations(tx: Tx, workspace_id: str, digests: Sequence[str], oldest: int) -> dict[str, str]:
+    """The kept rounds by their digests."""
+    names = {f"digest_{number}": digest for number, digest in enumerate(digests)}
+    rows = tx.all(
+        "SELECT digest, messages FROM continuation WHERE workspace_id = :workspace_id AND digest IN ("
+        + ", ".join(f":{name}" for name in names)
+        + ") AND (chat_id IS NOT NULL OR created_at >= :oldest)",
+        {"workspace_id": workspace_id, "oldest": oldest, **names},
+    )
+    return {row["digest"]: row["messages"] for row in rows}
+
+
 def _text(value: Any) -> str:
     return jsontext.dumps(value).decode()
 

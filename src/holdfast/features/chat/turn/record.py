@@ -13,9 +13,10 @@ from holdfast.engines.llm.model import Done, Json
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Entry
 from holdfast.features.chat import store
-from holdfast.features.chat.answers import answer_text, tool_message
+from holdfast.features.chat.answers import answer_text, checked_answer, tool_message
 from holdfast.features.chat.model import (
     MAX_TITLE,
+    AnsweredAlready,
     Chat,
     ChatMessage,
     ChatQuestion,
@@ -26,7 +27,15 @@ from holdfast.features.chat.model import (
     checked_id,
 )
 from holdfast.features.chat.service import TYPE, ChatService
-from holdfast.features.chat.turn.trail import ROOT, conversation, last_words, text_of, trail_of, trails
+from holdfast.features.chat.turn.trail import (
+    ROOT,
+    behind_last_words,
+    conversation,
+    last_words,
+    text_of,
+    trail_of,
+    trails,
+)
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -71,7 +80,7 @@ class TurnRecord:
                 return self._resume(tx, principal, chat, sent, question)
             parent_id, trail = self._keep(tx, principal, chat, sent.new, sent.parent_id, sent.parent_trail)
             messages = [*instructions, *sent.history, *spoken]
-            return Opened(chat, parent_id, trail, messages, asked=last_words(spoken))
+            return Opened(chat, parent_id, trail, messages, [*sent.history, *spoken], asked=last_words(spoken))
 
         return await self._database.write(work)
 
@@ -137,6 +146,8 @@ class TurnRecord:
                 raise QuestionNotFound(explicit["correlation_id"])
             if found.state == "pending":
                 return self._chats.answer_in(tx, principal, chat, found.correlation_id, explicit.get("answer"))
+            if "answer" in explicit and not _is_retry(found, explicit["answer"]):
+                raise AnsweredAlready
             return found
         for question in store.open_questions(tx, chat.workspace_id, chat.id):
             if not self._follows(tx, chat, sent, question):
@@ -169,8 +180,17 @@ class TurnRecord:
         parent_id, trail = self._chats.say(tx, principal, chat, question, text)
         more = [message for message in sent.new if message["role"] == "user" and text_of(message) != text]
         parent, trail = self._keep(tx, principal, chat, more, parent_id, trail)
-        messages = [*question.transcript, tool_message(question.call_id, question.answer), *more]
-        return Opened(chat, parent, trail, messages, resumed=question, asked=text)
+        seen = [*question.transcript, tool_message(question.call_id, question.answer)]
+        return Opened(
+            chat,
+            parent,
+            trail,
+            [*seen, *more],
+            [*sent.history, *sent.spoken],
+            behind_last_words(seen),
+            resumed=question,
+            asked=text,
+        )
 
     def _keep(
         self,
@@ -233,6 +253,11 @@ def _place(tx: Tx, chat: Chat, instructions: list[Json], spoken: list[Json], par
         if found[length - 1] in known:
             return _Sent(instructions, spoken, spoken[length:], known[found[length - 1]], found[length - 1])
     return _Sent(instructions, spoken, spoken, None, ROOT)
+
+
+def _is_retry(question: ChatQuestion, answer: Any) -> bool:
+    """Whether the same answer comes again because no turn could go on from it: the model failed, or was hung up on."""
+    return question.state == "answered" and checked_answer(question.question, answer) == question.answer
 
 
 def _question(chat: Chat, message_id: str, done: Done, seen: Sequence[Json], now: int) -> ChatQuestion:

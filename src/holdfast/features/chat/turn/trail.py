@@ -1,6 +1,7 @@
 """Owns how a conversation that a client sends is found again among the messages that are kept."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def trail_of(before: str, message: Json) -> str:
 
     Only what clients send back alike counts: the role, the words, other parts, and tool calls.
     """
-    said = [message["role"], text_of(message).strip(), _other_parts(message), _calls(message)]
+    said = [message["role"], text_of(message).strip(), _other_parts(message), calls_of(message)]
     return hashlib.sha256(before.encode() + jsontext.dumps([*said, message.get("tool_call_id") or ""])).hexdigest()
 
 
@@ -55,6 +56,15 @@ def text_of(message: Json) -> str:
     return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
 
 
+def behind_last_words(messages: Sequence[Json]) -> list[Json]:
+    """What a model said and did since the person's last words."""
+    behind = 0
+    for number, message in enumerate(messages, 1):
+        if message["role"] == "user":
+            behind = number
+    return list(messages[behind:])
+
+
 def last_words(spoken: Sequence[Json]) -> str:
     """What the person said last."""
     return next((text_of(message) for message in reversed(spoken) if message["role"] == "user"), "")
@@ -66,7 +76,17 @@ def _other_parts(message: Json) -> list[Any]:
     return [part for part in parts if not (isinstance(part, dict) and isinstance(part.get("text"), str))]
 
 
-def _calls(message: Json) -> list[list[Any]]:
+def calls_of(message: Json) -> list[list[Any]]:
+    """The names and arguments of a message's calls; clients write the same arguments with other spaces."""
     calls = message.get("tool_calls")
     functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    return [[each.get("name"), each.get("arguments")] for each in functions if isinstance(each, dict)]
+    return [[each.get("name"), _arguments(each.get("arguments"))] for each in functions if isinstance(each, dict)]
+
+
+def _arguments(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.dumps(json.loads(given or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        return given

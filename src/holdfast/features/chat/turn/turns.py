@@ -21,6 +21,7 @@ from holdfast.engines.llm.model import (
     Tally,
 )
 from holdfast.features.chat.model import EndedTurn, Opened, Served
+from holdfast.features.chat.turn.continuation import Continuations
 from holdfast.features.chat.turn.record import TurnRecord
 from holdfast.features.chat.turn.reminders import Reminders, with_reminders
 from holdfast.features.chat.turn.selection import DEEP_THINK, MAX_ROUNDS, ToolOptions, tool_options, upstream_body
@@ -49,6 +50,19 @@ class _Heard:
     done: Done | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A turn whose model is about to be asked."""
+
+    opened: Opened | None
+    memories: Sequence[Json]
+    """What the model is reminded of."""
+    messages: list[Json]
+    """What it sees."""
+    said: Sequence[Json]
+    """The conversation as the client has it."""
+
+
 class ChatTurns:
     """Takes turns for the OpenAI surface, in a chat or without one."""
 
@@ -60,6 +74,7 @@ class ChatTurns:
         workspaces: Workspaces,
         usage: Usage,
         loop: Loop,
+        continuations: Continuations,
         *,
         deep_think: DeepThinking | None = None,
         max_rounds: int = MAX_ROUNDS,
@@ -70,6 +85,7 @@ class ChatTurns:
         self._workspaces = workspaces
         self._usage = usage
         self._loop = loop
+        self._continuations = continuations
         self._deep_think = deep_think
         self._max_rounds = max_rounds
 
@@ -99,9 +115,9 @@ class ChatTurns:
             )
         place = TurnPlace(principal, project_id, await self._workspace(principal, project_id, workspace_id), chat_id)
         offered = await self._tools.choose(place, options, endpoint.disabled_tools)
-        opened, memories, messages = await self._open(place, endpoint, body)
+        begun = await self._open(place, endpoint, body)
         request = LoopRequest(
-            {**upstream_body(body), "messages": messages}, offered.tools, options.max_rounds, offered.turn_away
+            {**upstream_body(body), "messages": begun.messages}, offered.tools, options.max_rounds, offered.turn_away
         )
         heard = _Heard()
         ended = False
@@ -111,15 +127,15 @@ class ChatTurns:
                     _hear(heard, event)
                     if isinstance(event, Done):
                         ended = True
-                        closing = self._close(place, endpoint, opened, heard, memories, messages)
+                        closing = self._close(place, endpoint, begun, heard)
                         # Shielded, here and below: whoever hangs up must not take along what was said.
                         metadata = await asyncio.shield(closing)
-                        if opened is not None or offered.tools:
+                        if begun.opened is not None or offered.tools:
                             yield SideEvent(metadata)
                     yield event
         except (GeneratorExit, asyncio.CancelledError):
-            if opened is not None and not ended:
-                await asyncio.shield(self._close(place, endpoint, opened, heard, memories, messages))
+            if begun.opened is not None and not ended:
+                await asyncio.shield(self._close(place, endpoint, begun, heard))
             raise
 
     async def _workspace(self, principal: Principal, project_id: str, workspace_id: str | None) -> str:
@@ -133,18 +149,18 @@ class ChatTurns:
             raise Invalid("The project has no workspace that this credential sees; make one first.")
         return page.items[0].id
 
-    async def _open(
-        self, place: TurnPlace, endpoint: Served, body: Json
-    ) -> tuple[Opened | None, list[Json], list[Json]]:
-        """What is kept of the request, what the model is reminded of, and the messages that it sees."""
+    async def _open(self, place: TurnPlace, endpoint: Served, body: Json) -> "_Begun":
+        """Keep what is new of the request, and find out what the model is to see."""
         if place.chat_id is None:
             conversation(body.get("messages"))
-            return None, [], list(body["messages"])
+            said: list[Json] = body["messages"]
+            return _Begun(None, [], await self._continuations.restore(place, said), said)
         opened = await self._record.open(place.principal, place.workspace_id, place.chat_id, endpoint.name, body)
         if opened.resumed is not None:
-            return opened, [], opened.messages
+            return _Begun(opened, [], opened.messages, opened.said)
         memories = await self._reminders.about(place.principal, place.workspace_id, opened.asked)
-        return opened, memories, with_reminders(opened.messages, memories)
+        messages = await self._continuations.restore(place, opened.messages)
+        return _Begun(opened, memories, with_reminders(messages, memories), opened.said)
 
     async def _run(
         self, place: TurnPlace, model: LanguageModel, request: LoopRequest, options: ToolOptions
@@ -165,17 +181,18 @@ class ChatTurns:
         self,
         place: TurnPlace,
         endpoint: Served,
-        opened: Opened | None,
+        begun: "_Begun",
         heard: _Heard,
-        memories: Sequence[Json],
-        messages: Sequence[Json],
     ) -> Json:
         """Count and keep what the turn was; what its stream ends with."""
-        done = heard.done
+        done, opened, memories = heard.done, begun.opened, begun.memories
         tally = done.tally if done else Tally()
         cost = endpoint.cost(tally)
         if done is not None:
             self._log(place, endpoint, tally, cost)
+        if done is not None:
+            unseen = () if opened is None else opened.unseen
+            await self._continuations.keep(place, begun.said, done, unseen)
         metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
         if opened is None:
             return metadata
@@ -190,7 +207,7 @@ class ChatTurns:
             tally=tally,
             cost=cost,
         )
-        message_id = await self._record.close(place.principal, opened, answered, done, messages)
+        message_id = await self._record.close(place.principal, opened, answered, done, begun.messages)
         return {
             **metadata,
             "chat_id": opened.chat.id,
