@@ -1,10 +1,13 @@
-# The whole project in five commands; the scripts they call say what they do.
-.PHONY: setup up check test lock
+# The whole project in six commands; the scripts they call say what they do.
+.PHONY: help setup up check test lock
+
+help: ## Say what there is (what plain `make` does)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Prepare .venv from the lock file; fast when nothing changed
 	@scripts/setup
 
-up: setup ## Start the server on 127.0.0.1:8787
+up: setup ## Start the server on 127.0.0.1:8787; prints a sign-in link, a key and how to connect
 	@exec .venv/bin/holdfast up
 
 check: ## Format, lint, types, imports, fast tests

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 # What opens and serves is imported when that is asked for: `holdfast --help` starts at once.
 
 
-def _opens(data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]":
-    from holdfast.core.settings import load
+def _opens(data_dir: Path | None, begins: bool) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]":
     from holdfast.server.start import open_local
+    from holdfast.surfaces.cli.whereabouts import located
 
-    return open_local(load(data_dir=data_dir))
+    settings, may_begin = located(data_dir, begins=begins)
+    return open_local(settings, begins=may_begin)
 
 
 async def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None:

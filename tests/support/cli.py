@@ -39,7 +39,7 @@ class Cli:
         return json.loads(result.stdout)
 
     @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def _opens(self, data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         database = SqliteDatabase(self._path)
         try:
             settings = load(data_dir=self._path.parent)
@@ -80,7 +80,7 @@ class OperatorCli:
         return asyncio.run(run())
 
     @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def _opens(self, data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         async with open_local(self.settings) as opened:
             yield opened
 

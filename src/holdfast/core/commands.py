@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from pydantic.fields import FieldInfo
 
 from holdfast.core.clock import parse_time
+from holdfast.core.errors import Invalid
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
 
@@ -118,6 +119,21 @@ class InWorkspace(Given):
     )
 
 
+class Named(Given):
+    """What a command is given that makes something with a name: `create NAME`, or `create --name NAME`."""
+
+    name: Annotated[str | None, Argument("NAME")] = None
+    named: Annotated[str | None, Option("--name", metavar="NAME")] = Field(None, description="The name, as an option.")
+
+    @property
+    def its_name(self) -> str:
+        if self.name is not None and self.named is not None:
+            raise Invalid("Two names were given; leave out NAME or --name.")
+        if self.name is None and self.named is None:
+            raise Invalid("It needs a name; write it after the command.")
+        return self.name or self.named or ""
+
+
 def option_name(field: str) -> str:
     """How the option of a field is written."""
     return "--" + field.replace("_", "-")
@@ -142,6 +158,8 @@ class Command:
     name: str
     help: str
     work: Work
+    begins_store: bool = False
+    """Whether it may make the store where there is none in a place that was named; every other command says so."""
 
     def needs(self) -> tuple[type[Given] | None, dict[str, type[Any]]]:
         """The input model, and which part each other parameter is."""
@@ -158,11 +176,11 @@ class Commands:
         self.help = help
         self.commands: dict[str, Command] = {}
 
-    def command(self, name: str, *, help: str) -> Callable[[Work], Command]:
+    def command(self, name: str, *, help: str, begins_store: bool = False) -> Callable[[Work], Command]:
         """Declare a command of this group."""
 
         def declare(work: Work) -> Command:
-            return self.add(Command(name, help, work))
+            return self.add(Command(name, help, work, begins_store))
 
         return declare
 
@@ -174,9 +192,9 @@ class Commands:
         return command
 
 
-def command(name: str, *, help: str) -> Callable[[Work], Command]:
+def command(name: str, *, help: str, begins_store: bool = False) -> Callable[[Work], Command]:
     """Declare a command of `holdfast` itself, or one that a group adds."""
-    return lambda work: Command(name, help, work)
+    return lambda work: Command(name, help, work, begins_store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.server.background import background
 from holdfast.server.routes import build_gate
-from holdfast.server.start import Start, first_start, lock_data_directory, open_parts
+from holdfast.server.start import Start, first_key, found_organization, lock_data_directory, open_parts
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.http.gate import Gate
@@ -44,16 +44,17 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     listener = _listen(settings.host, settings.port)
     with contextlib.closing(listener), _locked(settings) as lock:
         async with open_parts(settings) as parts, background(parts):
-            start = await first_start(parts)
-            ready = await _ready(settings, parts, start, listener)
-            gate = build_gate(settings, parts, ready.url)
+            start = await found_organization(parts)
+            url = settings.url_at(listener.getsockname()[1])
+            gate = build_gate(settings, parts, url)
+            # The key comes last: a start that fails before it says so must not leave one that nobody has seen.
+            ready = await _ready(parts, await first_key(parts, start), url)
             if lock is not None:
-                lock.tell(ready.url)
+                lock.tell(url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
-async def _ready(settings: Settings, parts: Parts, start: Start, listener: socket.socket) -> Ready:
-    url = settings.url_at(listener.getsockname()[1])
+async def _ready(parts: Parts, start: Start, url: str) -> Ready:
     link = await parts[SignIn].new_link(local_principal(start.organization_id), start.owner_id)
     return Ready(
         url=url,

@@ -1,8 +1,8 @@
-"""Owns the start: open the store, migrate it, make or find the first organization."""
+"""Owns the start: open the store, migrate it, make or find the first organization and its first key."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from holdfast.core.clock import SystemClock
@@ -11,6 +11,7 @@ from holdfast.core.principal import SCOPES, Principal
 from holdfast.core.settings import Settings
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store as identity_store
+from holdfast.features.identity.keys import store as key_store
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import Identity, local_principal
@@ -19,10 +20,10 @@ from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces import store as workspace_store
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.server.parts import build_parts, close
-from holdfast.storage.database import Database, StartFailed, Tx
-from holdfast.storage.files import make_directory, tighten
+from holdfast.storage.database import Database, NoStore, StartFailed, Tx
+from holdfast.storage.files import STORE, make_directory, tighten
 from holdfast.storage.lock import DataDirectoryLock
-from holdfast.storage.schema import migrate
+from holdfast.storage.schema import has_schema, migrate
 from holdfast.storage.sqlite import SqliteDatabase
 
 FIRST_OWNER = "owner@localhost"
@@ -45,7 +46,7 @@ def open_database(settings: Settings) -> Database:
             f"The data directory {directory} cannot be used ({problem.strerror}); "
             "make it writable, or choose another with --data-dir."
         ) from None
-    return SqliteDatabase(directory / "holdfast.db")
+    return SqliteDatabase(directory / STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,28 @@ class Start:
 
 async def first_start(parts: Parts) -> Start:
     """Make the first organization, project, workspace, owner and key; a later start finds them."""
+    return await first_key(parts, await found_organization(parts))
+
+
+async def first_key(parts: Parts, start: Start) -> Start:
+    """The start with a key where there never was one: whoever calls this shows it, for it is kept nowhere."""
+
+    def work(tx: Tx) -> str | None:
+        # Two replicas may start together: one of them makes the key.
+        identity_store.lock_organization(tx, start.organization_id)
+        if not start.project_id or key_store.any_made(tx, start.organization_id):
+            return None
+        principal = local_principal(start.organization_id)
+        key = NewKey(name="first", project_id=start.project_id, scopes=frozenset(SCOPES), allow_destructive=False)
+        minted = parts[Keys].mint(tx, principal, key)
+        parts[Audit].record(tx, principal, "key.create", resource="key", resource_id=minted.key.id)
+        return minted.secret
+
+    return replace(start, api_key=await parts[Database].write(work))
+
+
+async def found_organization(parts: Parts) -> Start:
+    """Make the first organization, project, workspace and owner, or find them. No key: nobody would see it."""
 
     def work(tx: Tx) -> Start:
         organization = identity_store.first_organization(tx)
@@ -69,11 +92,8 @@ async def first_start(parts: Parts) -> Start:
         founded = parts[Identity].found(tx, "My team", FIRST_OWNER)
         workspace = parts[Workspaces].add(tx, founded.organization.id, founded.project.id, "Default")
         principal = local_principal(founded.organization.id)
-        key = NewKey(name="first", project_id=founded.project.id, scopes=frozenset(SCOPES), allow_destructive=False)
-        minted = parts[Keys].mint(tx, principal, key)
         parts[Audit].record(tx, principal, "workspace.create", resource="workspace", resource_id=workspace.id)
-        parts[Audit].record(tx, principal, "key.create", resource="key", resource_id=minted.key.id)
-        return Start(founded.project.id, workspace.id, founded.owner_id, founded.organization.id, minted.secret)
+        return Start(founded.project.id, workspace.id, founded.owner_id, founded.organization.id, None)
 
     start = await parts[Database].write(work)
     if await parts[Database].read(lambda tx: bool(secret_store.from_before_hosts(tx))):
@@ -100,10 +120,17 @@ def _found(tx: Tx, organization_id: str) -> Start:
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
-    """The parts on a migrated store, without background work: what a command or a test needs."""
+async def open_parts(settings: Settings, *, begins: bool = True) -> AsyncIterator[Parts]:
+    """The parts on a migrated store, without background work: what a command or a test needs.
+
+    Unless it `begins` a store there must be one: reading leaves nothing behind where nobody had anything.
+    """
+    if not begins and settings.database_url is None and not (settings.data_dir.expanduser() / STORE).is_file():
+        raise _no_store(settings)
     database = open_database(settings)
     try:
+        if not begins and not await database.read(has_schema):
+            raise _no_store(settings)
         await migrate(database)
         parts = build_parts(settings, database, SystemClock())
         await parts[Audit].prepare()
@@ -115,11 +142,20 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         await database.close()
 
 
+def _no_store(settings: Settings) -> NoStore:
+    if settings.database_url is not None:
+        return NoStore("The database of HOLDFAST_DATABASE_URL holds no Holdfast yet; start one with `holdfast up`.")
+    return NoStore(
+        f"There is no Holdfast in {settings.data_dir.expanduser()} yet; start one with `holdfast up`, "
+        "or say where yours is with --data-dir or HOLDFAST_DATA_DIR."
+    )
+
+
 @asynccontextmanager
-async def open_local(settings: Settings) -> AsyncIterator[tuple[Parts, Principal]]:
+async def open_local(settings: Settings, *, begins: bool = True) -> AsyncIterator[tuple[Parts, Principal]]:
     """The parts as whoever runs a command on this machine; makes the first organization where there is none."""
-    async with open_parts(settings) as parts:
-        start = await first_start(parts)
+    async with open_parts(settings, begins=begins) as parts:
+        start = await found_organization(parts)
         yield parts, local_principal(start.organization_id)
         # No server may be running to do it.
         await parts[Audit].close()

@@ -84,6 +84,12 @@ class StartFailed(HoldfastError):
     code = "start_failed"
 
 
+class NoStore(StartFailed):
+    """There is no store where a command looked, and the command is not one that makes it."""
+
+    code = "no_store"
+
+
 def ended_early(problem: StopIteration) -> RuntimeError:
     """The same mistake in a form that a future can carry: StopIteration itself would leave its caller waiting."""
     return RuntimeError(f"the work ran off the end of an iterator ({problem!r})")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 # What is ours in a data directory: somebody may have chosen one that holds other things too.
 _FILES = ("holdfast.db*", "server.lock", "master.key*", "audit.heads*", ".holdfast.db.*")
+STORE = "holdfast.db"
+"""The embedded store's file in a data directory."""
 _TREES = ("repositories",)
 _OTHERS = 0o077
 # One line for each of a thousand files helps nobody.

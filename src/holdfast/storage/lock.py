@@ -1,5 +1,6 @@
 """Owns the lock that keeps a data directory to one server."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -12,7 +13,7 @@ _NAME = "server.lock"
 class DataDirectoryLock:
     """An exclusive lock on the directory, held until `release` or the end of the process, however it ends.
 
-    The file says who holds it: the process on its first line, where it serves on its second.
+    The file says who holds it: the process on its first line, where it serves on its second, and whose home it has.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -37,7 +38,7 @@ class DataDirectoryLock:
 
     def tell(self, url: str) -> None:
         """Let commands know where the server answers."""
-        self._write(f"{url}\n")
+        self._write(f"{url}\n{_home()}\n")
 
     def release(self) -> None:
         """Let another server have the directory."""
@@ -51,11 +52,46 @@ class DataDirectoryLock:
 
 def server_url(directory: Path) -> str | None:
     """Where the server of this directory said it answers; a killed server leaves its word behind."""
-    return next(iter(_lines(directory)[1:]), None)
+    return next(iter(_lines(directory)[1:2]), None)
+
+
+def served_directories() -> list[Path]:
+    """Data directories whose servers run now, started by this user with this home.
+
+    Processes hold their lock open: what the system says of them is never stale, as a list in a file would be.
+    """
+    found = {directory for process in _own_processes() for directory in _locked_by(process)}
+    return sorted(directory for directory in found if _lines(directory)[2:3] == [_home()])
+
+
+def _home() -> str:
+    return os.environ.get("HOME", "-")
+
+
+def _own_processes() -> list[Path]:
+    mine = os.getuid()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        # A process may end while it is looked at.
+        with contextlib.suppress(OSError):
+            if process.stat().st_uid == mine:
+                found.append(process)
+    return found
+
+
+def _locked_by(process: Path) -> list[Path]:
+    found = []
+    with contextlib.suppress(OSError):
+        for handle in os.scandir(process / "fd"):
+            with contextlib.suppress(OSError):
+                target = Path(handle.path).readlink()
+                if target.name == _NAME and _lines(target.parent)[:1] == [process.name]:
+                    found.append(target.parent)
+    return found
 
 
 def _lines(directory: Path) -> list[str]:
     try:
-        return (directory / _NAME).read_text(errors="replace").split()
+        return (directory / _NAME).read_text(errors="replace").splitlines()
     except OSError:
         return []

@@ -76,6 +76,14 @@ def build(tx: Tx, up_to: int) -> None:
             _apply(tx, migration, up_to)
 
 
+def has_schema(tx: Tx) -> bool:
+    """Whether a Holdfast has begun a store here."""
+    if tx.dialect == "postgresql":
+        row = tx.one("SELECT to_regclass('schema_migration') IS NOT NULL AS found")
+        return bool(row and row["found"])
+    return tx.one("SELECT 1 AS found FROM sqlite_master WHERE name = 'schema_migration'") is not None
+
+
 def schema_version(tx: Tx) -> int:
     """The newest migration applied here."""
     row = tx.one("SELECT MAX(version) AS version FROM schema_migration")

@@ -91,7 +91,7 @@ def documented(client: str, url: str, headers: dict[str, str]) -> dict[str, Any]
                     "enabled": True,
                     "type": "streamable_http",
                     "name": "xerotier",
-                    "description": "This project's memory",
+                    "description": "Holdfast: this project's memory and tools",
                     "uri": url,
                     "headers": headers,
                     "env_keys": [],

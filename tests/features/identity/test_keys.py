@@ -112,7 +112,9 @@ async def test_two_processes_racing_to_rotate_leave_exactly_one_active(tmp_path:
         "--data-dir",
         str(tmp_path),
     ]
-    subprocess.run([sys.executable, "-m", "holdfast", "keys", "list", "--data-dir", str(tmp_path)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "holdfast", "projects", "create", "--name", "p", "--data-dir", str(tmp_path)], check=True
+    )
     racers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
     assert [racer.wait(timeout=60) for racer in racers] == [0, 0, 0]
     from holdfast.core.settings import Settings

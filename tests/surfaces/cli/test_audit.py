@@ -20,8 +20,9 @@ def holdfast(sqlite_path: Path) -> OperatorCli:
 
 
 def test_events_are_listed_and_exported(holdfast: OperatorCli) -> None:
+    assert holdfast.run("keys", "create", "ci").exit_code == 0
     events = holdfast.json("audit", "list")
-    assert {"workspace.create", "key.create"} <= {event["action"] for event in events}
+    assert {"organization.create", "workspace.create"} <= {event["action"] for event in events}
     (made,) = holdfast.json("audit", "list", "--action", "key.create")
     assert made["resource_id"].startswith("key_") and made["outcome"] == "allowed"
     exported = holdfast.run("audit", "export", "--action", "key")

@@ -86,6 +86,24 @@ def test_a_name_that_two_projects_use_is_not_guessed(holdfast: Cli) -> None:
     holdfast.setup("cursor", "--workspace", ids[1])
 
 
+@pytest.mark.parametrize("words", [(), ("--print",), ("--json",), ("--env",), ("--surface", "keystone")])
+def test_printing_makes_no_key_and_stops_none_unless_that_is_asked(
+    holdfast: Cli, project: Path, words: tuple[str, ...]
+) -> None:
+    holdfast.setup("cursor", "--write", project)
+    in_use = key_in(project / ".cursor/mcp.json")
+    before = holdfast.json("keys", "list")
+    printed = holdfast.setup("cursor", *words)
+    assert holdfast.json("keys", "list") == before and holdfast.works(in_use)
+    if "--json" in words:
+        assert json.loads(printed.stdout)["key_made"] is False
+    else:
+        assert "No key was made" in printed.stderr and "--new-key" in printed.stderr
+    fresh = holdfast.setup("cursor", "--new-key")
+    key = json.loads(fresh.stdout)["mcpServers"]["xerotier"]["headers"]["Authorization"].removeprefix("Bearer ")
+    assert holdfast.works(key) and not holdfast.works(in_use) and "No key was made" not in fresh.stderr
+
+
 @pytest.mark.contract("XM-20")
 def test_writing_merges_shows_the_diff_and_rotates_the_key(holdfast: Cli, project: Path) -> None:
     settings = project / ".mcp.json"

@@ -36,7 +36,7 @@ class Cli:
         return json.loads(result.stdout)
 
     @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def _opens(self, data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         database = SqliteDatabase(self._path)
         try:
             settings = Settings(data_dir=self._path.parent)
@@ -85,6 +85,34 @@ def test_a_file_that_cannot_be_read_fails_the_command(holdfast: Cli, tmp_path: P
     missing = holdfast.run("docs", "add", tmp_path / "missing.txt")
     assert missing.exit_code == FAILED
     assert "cannot be read" in missing.output
+
+
+def test_one_bad_file_of_several_holds_up_no_other_and_is_named_with_its_reason(holdfast: Cli, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("first.md", "picture.png", "missing.txt", "empty.txt", "last.md")]
+    files[0].write_text("# First\n\nThe giraffe is fed at noon.\n")
+    files[1].write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    files[3].write_text("")
+    files[4].write_text("# Last\n\nThe zebra is fed at dusk.\n")
+
+    result = holdfast.run("docs", "add", *files, "--wait", "--json")
+
+    assert result.exit_code == FAILED
+    rows = {Path(row["filename"]).name: row for row in json.loads(result.stdout)}
+    assert [rows[name]["state"] for name in ("first.md", "last.md")] == ["ready", "ready"]
+    for name in ("picture.png", "missing.txt", "empty.txt"):
+        assert rows[name]["state"] == "refused" and rows[name]["id"] is None
+        assert f"{name} was not added: {rows[name]['reason']}" in result.stderr
+    assert (
+        "No such file" in rows["missing.txt"]["reason"] and rows["picture.png"]["reason_code"] == "unsupported_format"
+    )
+    assert {each["filename"] for each in holdfast.json("docs", "list")} == {"first.md", "last.md"}
+
+
+def test_what_would_be_wrong_with_every_file_ends_the_command(holdfast: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "first.md"
+    file.write_text("# First\n")
+    result = holdfast.run("docs", "add", file, "--chat", "not a chat!", "--json")
+    assert result.exit_code == FAILED and result.stdout == "" and "chat_id" in result.stderr
 
 
 def test_artifacts_are_kept_from_the_command_line(holdfast: Cli, tmp_path: Path) -> None:

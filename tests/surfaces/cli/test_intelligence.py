@@ -35,7 +35,7 @@ class Cli:
         return json.loads(result.stdout)
 
     @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def _opens(self, data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         database = SqliteDatabase(self._path)
         try:
             settings = Settings(data_dir=self._path.parent)

@@ -36,7 +36,7 @@ class Cli:
         return json.loads(result.stdout)
 
     @asynccontextmanager
-    async def _opens(self, data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def _opens(self, data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         database = SqliteDatabase(self._path)
         try:
             services = build_services(Settings(data_dir=self._path.parent), database, SystemClock(), WordEmbedder())

@@ -30,6 +30,16 @@ def holdfast(sqlite_path: Path) -> Holdfast:
     return Holdfast(sqlite_path.parent)
 
 
+def test_a_name_may_stand_alone_or_behind_its_option_but_once(holdfast: Holdfast) -> None:
+    for words in (("projects", "create"), ("workspaces", "create"), ("keys", "create"), ("keys", "rotate")):
+        assert holdfast(*words, "Rocket") and holdfast(*words, "--name", "Other")
+        assert "needs a name" in holdfast(*words, code=1)
+        assert "Two names" in holdfast(*words, "One", "--name", "Two", code=1)
+    owner = ("--owner", "eve@example.com")
+    assert holdfast("organizations", "create", "Second", *owner)["name"] == "Second"
+    assert {"Rocket", "Other"} <= {each["name"] for each in holdfast("workspaces", "list")}
+
+
 def test_the_operator_adds_people_and_sets_their_passwords(holdfast: Holdfast) -> None:
     made = holdfast(
         "users", "create", "--email", "ada@example.com", "--name", "Ada", "--password-stdin", given=PASSWORD

@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def entry(data: Path) -> ProgramEntry:
-    return ProgramEntry(lambda _: open_local(Settings(data_dir=data)), _serves)
+    return ProgramEntry(lambda _, begins: open_local(Settings(data_dir=data)), _serves)
 
 
 def _refused(path: Path, mode: int) -> None:

@@ -210,3 +210,36 @@ def test_where_to_send_webhooks_is_said(holdfast: Cli, shop: GitRepo, monkeypatc
     signed = holdfast.json("repos", "webhook", "shop", "--secret", "HOOK")
     url = f"https://memory.example.org/api/webhooks/{added['id']}"
     assert signed == {"slug": "shop", "url": url, "webhook_secret": "HOOK"}
+
+
+@pytest.mark.slow
+def test_a_workspace_narrows_every_command_to_its_own_repositories(holdfast: Cli, shop: GitRepo) -> None:
+    holdfast.json("workspaces", "create", "Other")
+    added = holdfast.run("repos", "add", shop.path, "--workspace", "default", "--wait", "--json")
+    assert added.exit_code == 0, added.output
+    for words in (
+        ("status", "shop"),
+        ("syncs", "shop"),
+        ("findings", "shop"),
+        ("search", "giraffes", "--repo", "shop"),
+        ("files", "invoices", "--repo", "shop"),
+        ("ask", "Why cents?", "--repo", "shop"),
+    ):
+        within = holdfast.run("repos", *words, "--workspace", "default")
+        assert within.exit_code == 0, within.output
+        assert holdfast.run("repos", *words, "--workspace", "other").exit_code == NOT_FOUND
+        assert holdfast.run("repos", *words, "--workspace", "nowhere").exit_code == NOT_FOUND
+    nothing = holdfast.run("repos", "search", "giraffes", "--workspace", "other")
+    assert nothing.exit_code == FAILED and "There is no repository yet" in nothing.stderr
+    for word in ("sync", "cancel", "synthesise", "remove"):
+        assert holdfast.run("repos", word, "shop", "--workspace", "other").exit_code == NOT_FOUND
+    assert holdfast.json("repos", "status", "shop")["commits"] == 2
+
+
+def test_kinds_of_findings_are_asked_for_in_the_singular_and_the_plural(holdfast: Cli, shop: GitRepo) -> None:
+    shop.commit("Decide on cents\n\nDecision: totals are integers of cents.", {"docs/decisions/0001.md": "# Cents\n"})
+    assert holdfast.run("repos", "add", shop.path, "--wait").exit_code == 0
+    for one, several in (("decision", "decisions"), ("milestone", "milestones")):
+        found = holdfast.json("repos", "findings", "shop", "--kind", several)
+        assert found == holdfast.json("repos", "findings", "shop", "--kind", one)
+        assert {each["kind"] for each in found} <= {one}

@@ -85,7 +85,7 @@ def _ran(data: Path, *words: str) -> dict[str, Any]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory that has been used before: the first start makes an organization, and so needs more."""
     directory = tmp_path_factory.mktemp("used") / "data"
-    _ran(directory, "memory", "list")
+    _ran(directory, "projects", "create", "Used")
     return directory
 
 

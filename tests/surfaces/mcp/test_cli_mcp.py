@@ -24,7 +24,7 @@ async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
 
 def _run(directory: Path, *words: str) -> str:
     @asynccontextmanager
-    async def opens(data_dir: Path | None) -> AsyncIterator[tuple[Services, Principal]]:
+    async def opens(data_dir: Path | None, begins: bool) -> AsyncIterator[tuple[Services, Principal]]:
         async with open_local(Settings(data_dir=directory)) as opened:
             yield opened
 

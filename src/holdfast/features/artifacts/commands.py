@@ -93,7 +93,7 @@ class Create(InWorkspace):
     language: str | None = Field(None, description="Programming language, for highlighting.")
 
 
-@artifacts.command("create", help="Keep a file (- for standard input) as a new artifact.")
+@artifacts.command("create", help="Keep a file (- for standard input) as a new artifact.", begins_store=True)
 async def create(session: Session, service: ArtifactService, given: Create) -> None:
     id = await session.workspace(given.workspace)
     by_name = (_TYPES.get(path.suffix.lower()) for path in (given.file, Path(given.identifier)))

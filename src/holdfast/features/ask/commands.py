@@ -20,7 +20,7 @@ class Question(Among):
 
 @repos.command("ask", help="Answer a question from the history and the files, with every source cited.")
 async def ask(session: Session, repositories: Repositories, service: Ask, given: Question) -> None:
-    slugs = await slugs_of(session, repositories, given.repos)
+    slugs = await slugs_of(session, repositories, given)
     answer = await service.ask(session.principal, slugs, given.question, source=_SOURCE)
     session.out.record(
         {

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from holdfast.core.clock import iso
 from holdfast.core.commands import FAILED, Commands, Given, InWorkspace, Moment, Option, Session
+from holdfast.core.text.counting import many
 from holdfast.features.audit.model import AuditFilter, Verification, Witness, expected_head
 from holdfast.features.audit.service import Audit, as_json
 
@@ -138,9 +139,9 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     problems, events = summary["problems"], summary["events"]
     lines = [f"{problem['kind']}: {problem['message']}" for problem in problems]
     if not problems:
-        lines.append(f"{events} events, intact; the last seal is {summary['head_hash'] or 'none yet'}.")
+        lines.append(f"{many(events, 'event')}, intact; the last seal is {summary['head_hash'] or 'none yet'}.")
     elif all(problem["kind"] == "unproven" for problem in problems):
-        lines.append(f"{events} events cannot be proven: the master key that their key is sealed under is not here.")
+        lines.append(f"{many(events, 'event')} cannot be proven: the master key of the audit key is not here.")
     else:
-        lines.append(f"{len(problems)} problems in {events} events: somebody changed the record.")
+        lines.append(f"{many(len(problems), 'problem')} in {many(events, 'event')}: somebody changed the record.")
     return lines

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
+from holdfast.core.text.counting import many
 from holdfast.features.chat.export import markdown
 from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
 from holdfast.features.chat.service import ChatService
@@ -44,7 +45,7 @@ class One(InWorkspace):
 async def show(session: Session, service: ChatService, given: One) -> None:
     id = await session.workspace(given.workspace)
     chat, messages, questions = await service.export(session.principal, id, given.chat_id)
-    lines = [f"{chat.title} ({chat.id}, {chat.messages} messages)", ""]
+    lines = [f"{chat.title} ({chat.id}, {many(chat.messages, 'message')})", ""]
     for message in messages:
         words = text_of(message.message) or "(no words)"
         lines.append(f"{message.number:>4} {message.role}: {words}")

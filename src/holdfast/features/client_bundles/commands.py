@@ -26,7 +26,10 @@ class Setup(InWorkspace):
         description="Merge the files into this folder: your project's root, or that of the client's own settings.",
     )
     show: Annotated[bool, Option("--print")] = Field(
-        False, description="Print the settings file (the default without --write)."
+        False, description="Print the settings file (the default without --write); it holds no key."
+    )
+    new_key: bool = Field(
+        False, description="Print it with a fresh key, which stops the one before; --write makes one anyway."
     )
     env: bool = Field(False, description="Keep the key out of the file: the client reads it from a variable.")
     url: str | None = Field(None, description="The server as the client reaches it (default: where it runs).")
@@ -53,16 +56,20 @@ class Setup(InWorkspace):
 
 
 @mcp.command(
-    "setup", help=f"Connect a client: {', '.join(CLIENTS)}. Each run makes a fresh key and stops the one before."
+    "setup",
+    help=f"Connect a client: {', '.join(CLIENTS)}. "
+    "With --write or --new-key each run makes a fresh key and stops the one before.",
 )
 async def setup(session: Session, bundles: ClientBundles, settings: Settings, given: Setup) -> None:
     wanted = await given.wanted(session, settings)
     if given.directory is not None and not await _agrees(session, bundles, wanted, given.directory, given.yes):
         session.out.note("Nothing was written, and the key is as it was.")
         raise SystemExit(FAILED)
-    bundle = await bundles.issue(session.principal, wanted)
+    makes_key = given.new_key or given.directory is not None
+    make = bundles.issue if makes_key else bundles.draft
+    bundle = await make(session.principal, wanted)
     written = None if given.directory is None else folder.write(folder.plan(given.directory, bundle.files))
-    _answer(session, bundle, written, show=given.show or given.directory is None)
+    _answer(session, bundle, written, show=given.show or given.directory is None, has_key=makes_key)
 
 
 async def _agrees(session: Session, bundles: ClientBundles, wanted: WantedClient, directory: Path, yes: bool) -> bool:
@@ -73,12 +80,13 @@ async def _agrees(session: Session, bundles: ClientBundles, wanted: WantedClient
     return yes or not changes or session.out.confirm("Write this?", default=True)
 
 
-def _answer(session: Session, bundle: Bundle, written: list[str] | None, *, show: bool) -> None:
+def _answer(session: Session, bundle: Bundle, written: list[str] | None, *, show: bool, has_key: bool) -> None:
     files = [{"path": file.path, "content": file.merge("")} for file in bundle.files] if show else []
     value = {
         "client": bundle.client.id,
         "surface": bundle.surface.name,
         "key_name": bundle.key_name,
+        "key_made": has_key,
         "environment": dict(bundle.environment),
         "readme": bundle.readme,
         **({"files": files} if show else {}),
@@ -93,6 +101,11 @@ def _answer(session: Session, bundle: Bundle, written: list[str] | None, *, show
         if show:
             _notes(session, bundle)
         session.out.note(f"\n{bundle.readme}")
+        if not has_key:
+            session.out.note(
+                f"No key was made: write one of yours where it says {bundle.surface.hidden_key}, or run this with "
+                "--new-key, or with --write DIR."
+            )
 
 
 def _notes(session: Session, bundle: Bundle) -> None:

@@ -43,21 +43,21 @@ class McpEndpoint:
 XEROTIER = McpEndpoint(
     name="xerotier",
     title="Xerotier",
-    about="This project's memory",
+    about="Holdfast: this project's memory and tools",
     variable="XEROTIER_API_KEY",
     hidden_key="xero_…",
     slow_seconds=None,
-    rules_about="Use the Xerotier workspace as this project's memory",
+    rules_about="Use Holdfast (the MCP server xerotier) as this project's memory",
     has_prompts=True,
 )
 KEYSTONE = McpEndpoint(
     name="keystone",
     title="Keystone",
-    about="What the history of our repositories tells",
+    about="Holdfast: what the history of our repositories tells",
     variable="KEYSTONE_API_KEY",
     hidden_key="ks_live_…",
     slow_seconds=300,
-    rules_about="Ask Keystone about the repositories' history",
+    rules_about="Ask Holdfast (the MCP server keystone) about the repositories' history",
     has_prompts=False,
 )
 SURFACES: Mapping[SurfaceName, McpEndpoint] = {surface.name: surface for surface in (XEROTIER, KEYSTONE)}

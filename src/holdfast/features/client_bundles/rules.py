@@ -4,10 +4,12 @@ from holdfast.core.principal import Tier
 from holdfast.features.client_bundles.model import KEYSTONE, McpEndpoint
 
 _ALWAYS = """\
-# Xerotier: this project's memory
+# Xerotier (Holdfast): this project's memory
 
-The MCP server `xerotier` holds what this team knows about the project. Use its tools on your own initiative; do not
-ask a person for something that they can answer. Your client may spell the names with other signs than dots.
+The MCP server `xerotier` is Holdfast, the team's own server: it keeps what people and agents learned about the project
+(memories, decisions, documents, repositories), shares it between everybody's agents, and runs tools for them. Use its
+tools on your own initiative; do not ask a person for something that they can answer. Your client may spell the names
+with other signs than dots.
 
 - Start a session with `xerotier.workspace.get` to learn which workspace you are in.
 - Before you answer or plan anything that depends on history, conventions or earlier work, call
@@ -30,9 +32,10 @@ _INTELLIGENCE = """
 
 
 _KEYSTONE = """\
-# Keystone: what the repositories remember
+# Keystone (Holdfast): what the repositories remember
 
-The MCP server `keystone` knows the history of our repositories: commits, pull requests, issues, docs and code.
+The MCP server `keystone` is Holdfast, the team's own server; here it answers from the history of our repositories:
+commits, pull requests, issues, docs and code.
 Use its tools on your own initiative; do not ask a person for something that they can answer.
 
 - Call `list_projects` once, at the start of a session: it gives the slugs that the other tools take.

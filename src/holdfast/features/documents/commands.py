@@ -12,7 +12,7 @@ from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Opti
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
-from holdfast.features.documents.model import Document, Uploaded
+from holdfast.features.documents.model import Document, FileTooLarge, Uploaded
 from holdfast.features.documents.service import DocumentService
 
 docs = Commands("docs", help="Documents: files that are read, indexed and found by their passages.")
@@ -30,24 +30,48 @@ class Add(InWorkspace):
     wait: bool = Field(False, description="Return when they can be found, or cannot be read.")
 
 
-@docs.command("add", help="Upload files: PDF, Markdown, HTML, text, docx, pptx, xlsx, source code.")
+@docs.command("add", help="Upload files: PDF, Markdown, HTML, text, docx, pptx, xlsx, source code.", begins_store=True)
 async def add(session: Session, service: DocumentService, given: Add) -> None:
     id = await session.workspace(given.workspace)
-    kept = [await _upload(session, service, id, file, given.chat) for file in given.files]
+    kept, refused = await _upload_each(session, service, id, given)
     documents = [each.document for each in kept]
     if given.wait:
         # The engine is asked for only here: with it come the handlers of every kind of job.
         async with working(session.parts[JobEngine]):
             documents = [await _finished(session, service, id, document.id) for document in documents]
     rows = [{**_record(document), "created": each.created} for document, each in zip(documents, kept, strict=True)]
-    if session.out.as_json and len(rows) == 1:
+    rows += refused
+    if session.out.as_json and len(given.files) == 1:
         session.out.record(rows[0])
     else:
         session.out.table(rows, ["id", "filename", "format", "state", "chunks", "reason"])
-    if any(document.state == "failed" for document in documents):
-        raise SystemExit(FAILED)
-    if not given.wait:
+    if kept and not given.wait:
         session.out.note("They are read in the background by the server; add --wait to read them now.")
+    failed = [row for row in rows if row["state"] in ("failed", "refused")]
+    for row in failed:
+        session.out.note(f"{row['filename']} was not added: {row['reason']}")
+    if failed:
+        raise SystemExit(FAILED)
+
+
+async def _upload_each(
+    session: Session, service: DocumentService, workspace_id: str, given: Add
+) -> tuple[list[Uploaded], list[dict[str, Any]]]:
+    """What was taken, and a row with the reason for each file that was not: one bad file holds up no other."""
+    kept: list[Uploaded] = []
+    refused: list[dict[str, Any]] = []
+    for file in given.files:
+        try:
+            kept.append(await _upload(session, service, workspace_id, file, given.chat))
+        # What is wrong with one file is told; what would be wrong with each (a chat, a right, the store) ends it.
+        except (Invalid, FileTooLarge) as problem:
+            if any(each.field == "chat_id" for each in problem.fields):
+                raise
+            reason = "; ".join(each.message for each in problem.fields) or problem.message
+            refused.append(
+                {"id": None, "filename": str(file), "state": "refused", "reason_code": problem.code, "reason": reason}
+            )
+    return kept, refused
 
 
 class Listing(InWorkspace):
@@ -103,8 +127,8 @@ async def _upload(
     try:
         opened = file.open("rb")
     except OSError as problem:
-        reason = f"{file} cannot be read ({problem.strerror})"
-        raise Invalid("There is no file to add.", fields=[FieldError("files", reason)]) from None
+        reason = f"it cannot be read ({problem.strerror})"
+        raise Invalid("There is no file to add.", code="unreadable", fields=[FieldError("files", reason)]) from None
     with opened:
         taking = await service.upload(session.principal, workspace_id)
         try:

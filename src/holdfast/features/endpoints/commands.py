@@ -49,7 +49,9 @@ class Add(Named):
     without: Annotated[list[str], Option(choices=tuple(sorted(TOOLS)))] = Field([], description="A tool not offered.")
 
 
-@endpoints.command("add", help="Connect a model: makes the endpoint, or gives it one more upstream to fall back to.")
+@endpoints.command(
+    "add", help="Connect a model: makes the endpoint, or gives it one more upstream to fall back to.", begins_store=True
+)
 async def add(session: Session, service: Endpoints, identity: Identity, given: Add) -> None:
     project_id = await first_project(session, identity, given.project)
     upstream = EndpointUpstream(

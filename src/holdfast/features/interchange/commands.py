@@ -7,6 +7,7 @@ from pydantic import Field
 
 from holdfast.core.commands import FAILED, Argument, InWorkspace, Session, command
 from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.text.counting import many
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.interchange.formats.places import folder_files, folder_sink
 from holdfast.features.interchange.model import Report
@@ -24,6 +25,7 @@ class Import(InWorkspace):
 
 @command(
     "import",
+    begins_store=True,
     help="Import a folder, a file or a ZIP archive: Markdown notes, CLAUDE.md and AGENTS.md, mem0 and basic-memory "
     "exports, server-memory's JSON lines, or an export of Holdfast. Running it again imports only what is new.",
 )
@@ -53,7 +55,7 @@ async def export(session: Session, service: InterchangeService, given: Export) -
         counts = await service.export(session.principal, id, folder_sink(directory, replace=given.replace))
     except OSError as problem:
         raise HoldfastError(f"The export could not be written to {directory} ({problem.strerror}).") from None
-    wrote = ", ".join(f"{number} {type}" for type, number in counts.items()) or "nothing: the workspace is empty"
+    wrote = ", ".join(many(number, type) for type, number in counts.items()) or "nothing: the workspace is empty"
     session.out.record({"directory": str(directory), **counts}, [f"Exported {wrote} to {directory}."])
 
 
@@ -66,7 +68,8 @@ async def _embed(session: Session, search: SearchEngine) -> None:
             return
         except UpstreamFailed as problem:
             session.out.note(problem.message)
-    session.out.note(f"{pending} passages are found by their words now, and by meaning once the server has read them.")
+    waiting = many(pending, "passage")
+    session.out.note(f"{waiting} can be found by words now, and by meaning once the server has come to them.")
 
 
 def report_fields(report: Report) -> dict[str, Any]:
@@ -82,10 +85,10 @@ def report_fields(report: Report) -> dict[str, Any]:
 
 
 def _lines(report: Report) -> list[str]:
-    created = ", ".join(f"{number} {type}" for type, number in report.created.items()) or "nothing new"
+    created = ", ".join(many(number, type) for type, number in report.created.items()) or "nothing new"
     lines = [f"Imported {created}; {report.updated} updated, {report.unchanged} known already."]
     if report.ignored:
-        lines.append(f"{report.ignored} files of other kinds were passed over.")
+        lines.append(f"Passed over: {many(report.ignored, 'file')} of other kinds.")
     lines += [f"Left out: {each.file}: {each.reason}" for each in report.problems[:_SHOWN_PROBLEMS]]
     hidden = len(report.problems) - _SHOWN_PROBLEMS + report.more_problems
     if hidden > 0:

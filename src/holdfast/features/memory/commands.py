@@ -49,7 +49,7 @@ class Save(_New):
     )
 
 
-@memory.command("save", help="Remember something (- reads it from standard input).")
+@memory.command("save", help="Remember something (- reads it from standard input).", begins_store=True)
 async def save(session: Session, memories: MemoryService, given: Save) -> None:
     id = await session.workspace(given.workspace)
     _show_saved(session, await memories.save(session.principal, id, given.new(given.content, given.supersedes)))

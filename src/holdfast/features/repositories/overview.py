@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from holdfast.core.text.counting import many
 from holdfast.features.repositories.history import store as history_store
 from holdfast.features.repositories.model import Repository
 from holdfast.storage.database import Tx
@@ -17,8 +18,7 @@ def overview(tx: Tx, repository: Repository) -> str:
     if repository.last_synced_at is None:
         said.append("Not read yet.")
     else:
-        plural = "" if repository.commits == 1 else "s"
-        said.append(f"Synced {_day(repository.last_synced_at)}, {repository.commits:,} commit{plural}.")
+        said.append(f"Synced {_day(repository.last_synced_at)}, {many(repository.commits, 'commit')}.")
     newest = history_store.page_commits(tx, repository.id, limit=_NEWEST)
     if newest:
         commits = [f"{it.subject or it.sha[:10]} ({it.author}, {_day(it.committed_at)})" for it in newest]

@@ -32,7 +32,7 @@ class Set(Named):
     )
 
 
-@secrets.command("set", help="Set or replace a secret; its value is read from standard input.")
+@secrets.command("set", help="Set or replace a secret; its value is read from standard input.", begins_store=True)
 async def set_secret(session: Session, service: Secrets, given: Set) -> None:
     value = given.value if given.value is not None else _value(session, given.name)
     workspace_id = await session.workspace(given.workspace)
@@ -72,7 +72,7 @@ async def rekey(session: Session, service: Secrets, given: Rekey) -> None:
 def _value(session: Session, name: str) -> str:
     value = session.out.ask_unseen(f"Value of {name}").removesuffix("\n").removesuffix("\r")
     if not value:
-        raise Invalid(f"Write the value to standard input, such as: printf %s … | holdfast secrets set {name}")
+        raise Invalid(f"Write the value to standard input, such as: `printf %s VALUE | holdfast secrets set {name}`.")
     return value
 
 

@@ -5,16 +5,17 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.clock import iso
-from holdfast.core.commands import Argument, Commands, Given, Session
-from holdfast.features.repositories.commands.finding import tame
+from holdfast.core.commands import Argument, Commands, InWorkspace, Session
+from holdfast.features.repositories.commands.finding import check_within, tame
 from holdfast.features.repositories.commands.waiting import finish
-from holdfast.features.synthesis.model import Finding, FindingKind
+from holdfast.features.repositories.service import Repositories
+from holdfast.features.synthesis.model import Finding, WrittenKind, kind_of
 from holdfast.features.synthesis.service import Synthesis
 
 repos = Commands("repos", help="What was read out of repositories.")
 
 
-class Again(Given):
+class Again(InWorkspace):
     """What `synthesise` is given."""
 
     slug: Annotated[str, Argument()]
@@ -22,22 +23,24 @@ class Again(Given):
 
 
 @repos.command("synthesise", help="Sum a repository up again; what people edited stays theirs.")
-async def synthesise(session: Session, service: Synthesis, given: Again) -> None:
+async def synthesise(session: Session, repositories: Repositories, service: Synthesis, given: Again) -> None:
+    await check_within(session, repositories, [given.slug], given.workspace)
     await finish(session, await service.start(session.principal, given.slug), wait=given.wait)
 
 
-class Wanted(Given):
+class Wanted(InWorkspace):
     """What `findings` is given."""
 
     slug: Annotated[str, Argument()]
-    kind: FindingKind | None = Field(None, description="Only findings of this kind.")
+    kind: WrittenKind | None = Field(None, description="Only findings of this kind.")
 
 
 @repos.command(
     "findings", help="Print what was read out of a repository: architecture, decisions, hot spots, owners, glossary."
 )
-async def findings(session: Session, service: Synthesis, given: Wanted) -> None:
-    found = await service.findings(session.principal, given.slug, given.kind)
+async def findings(session: Session, repositories: Repositories, service: Synthesis, given: Wanted) -> None:
+    await check_within(session, repositories, [given.slug], given.workspace)
+    found = await service.findings(session.principal, given.slug, kind_of(given.kind))
     if session.out.as_json:
         session.out.table(map(_finding, found), [])
         return

@@ -9,6 +9,8 @@ import orjson
 from holdfast.features.intelligence.model import Status
 
 FindingKind = Literal["architecture", "components", "hot_spots", "owners", "glossary", "decision", "milestone"]
+WrittenKind = Literal[FindingKind, "decisions", "milestones"]
+"""As people ask for one: the kinds that are a page each are plural, so these two may be as well."""
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 PAGES: tuple[FindingKind, ...] = ("architecture", "components", "hot_spots", "owners", "glossary")
 """The kinds that are one page each, kept as an artifact."""
@@ -19,6 +21,16 @@ FindingState = Literal["derived", "edited", "dismissed"]
 AUTHOR = "Holdfast synthesis"
 PAGE = "page"
 """The key of a kind that has one finding."""
+
+
+def kind_of(written: WrittenKind | None) -> FindingKind | None:
+    """The kind that somebody asks for."""
+    match written:
+        case "decisions":
+            return "decision"
+        case "milestones":
+            return "milestone"
+    return written
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.features.repositories.operations.named import ONE, TAG, check_within
 from holdfast.features.repositories.operations.repositories import RepositoryAnswer, repository_answer
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.synthesis.model import FindingKind, FindingState, TargetType
+from holdfast.features.synthesis.model import FindingKind, FindingState, TargetType, WrittenKind, kind_of
 from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.workspaces.service import Workspaces
 
@@ -20,7 +20,7 @@ api = Operations(TAG)
 
 
 class FindingQuery(Model):
-    kind: FindingKind | None = Field(default=None, description="Only findings of this kind")
+    kind: WrittenKind | None = Field(default=None, description="Only findings of this kind")
 
 
 class SourceAnswer(Answer):
@@ -57,7 +57,7 @@ async def findings(
     query: FindingQuery,
 ) -> Page[FindingAnswer]:
     await check_within(repositories, workspaces, principal, workspace_id, [slug])
-    return Page(await synthesis.findings(principal, slug, query.kind)).map(FindingAnswer.of)
+    return Page(await synthesis.findings(principal, slug, kind_of(query.kind))).map(FindingAnswer.of)
 
 
 @api.post(ONE + "/synthesis", WRITE_INTEL, "Sum a repository up again; what people edited stays theirs", status=202)

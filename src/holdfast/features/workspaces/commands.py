@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.clock import iso
-from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.core.commands import Argument, Commands, Given, Named, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.features.identity.service import Identity
 from holdfast.features.workspaces.model import Workspace
@@ -16,20 +16,19 @@ workspaces = Commands("workspaces", help="Workspaces: where knowledge lives.")
 _Project = Annotated[str | None, Option(metavar="P")]
 
 
-class New(Given):
+class New(Named):
     """What `create` is given."""
 
     project: _Project = Field(None, description="The project (the first one where absent).")
-    name: str
 
 
-@workspaces.command("create", help="Make a workspace.")
+@workspaces.command("create", help="Make a workspace.", begins_store=True)
 async def create(session: Session, identity: Identity, service: Workspaces, given: New) -> None:
     project = given.project and await identity.project_id(session.principal, given.project)
     if project is None:
         found = await identity.projects(session.principal, limit=1)
         project = found.items[0].id if found.items else ""
-    session.out.record(_row(await service.create(session.principal, project, given.name)))
+    session.out.record(_row(await service.create(session.principal, project, given.its_name)))
 
 
 class Listing(Given):

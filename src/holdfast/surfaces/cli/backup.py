@@ -12,6 +12,7 @@ from holdfast.core.settings import Settings, load
 from holdfast.features.audit.marks.heads_file import Break, HeadsFile
 from holdfast.storage import backup as backups
 from holdfast.storage.database import Database
+from holdfast.storage.files import STORE
 from holdfast.surfaces.cli.frame import data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed
 
@@ -43,7 +44,7 @@ async def backup(session: Session, database: Database, given: Target) -> None:
 def restore(file: Path, replace: bool, data_dir: Path | None, as_json: bool) -> None:
     with exits():
         settings = load(data_dir=data_dir)
-        target: Path | str = settings.database_url or settings.data_dir.expanduser() / "holdfast.db"
+        target: Path | str = settings.database_url or settings.data_dir.expanduser() / STORE
         done = asyncio.run(backups.restore(file, target, replace=replace))
         _tell_heads_file(settings, done)
         where = "the database" if settings.database_url else str(target)

@@ -54,7 +54,7 @@ def click_command(declared: Command) -> click.Command:
             asked = {} if model is None else {"given": _given(model, taken, values)}
 
             async def work() -> None:
-                async with entry.opens(data_dir) as (parts, principal):
+                async with entry.opens(data_dir, declared.begins_store) as (parts, principal):
                     needed = {name: parts[kind] for name, kind in kinds.items()}
                     await declared.work(_session(parts, principal, as_json), **needed, **asked)
 

@@ -14,12 +14,13 @@ import click
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
+from holdfast.core.text.counting import many
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, NoStore
 from holdfast.storage.files import tighten
 from holdfast.storage.sqlite import SQLITE_VERSION
-from holdfast.surfaces.cli.frame import FAILED, ProgramEntry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import FAILED, ProgramEntry, as_called, data_dir_option, exits, json_option
 from holdfast.surfaces.cli.printing import Printed
 
 LOW_DISK_BYTES = 1024**3
@@ -43,32 +44,38 @@ class Checked:
 @click.pass_context
 def doctor(context: click.Context, search: bool, data_dir: Path | None, as_json: bool) -> None:
     with exits():
-        settings = load(data_dir=data_dir)
-        findings = [check(settings) for check in _MACHINE]
-        findings += asyncio.run(_data(context.find_root().obj, data_dir, search))
-    Printed(as_json).table([asdict(finding) for finding in findings], ["check", "state", "finding", "remedy"])
+        # The data first: which directory is looked at is found out together with it.
+        settings, in_data = asyncio.run(_data(context.find_root().obj, data_dir, search))
+        findings = [*(check(settings) for check in _MACHINE), *in_data]
+    Printed(as_json).table([_shown(finding) for finding in findings], ["check", "state", "finding", "remedy"])
     if any(finding.state == "problem" for finding in findings):
         raise SystemExit(FAILED)
 
 
-async def _data(entry: ProgramEntry, data_dir: Path | None, search: bool) -> list[Checked]:
-    """Open the store as any command does, and look at what is in it."""
+def _shown(finding: Checked) -> dict[str, str]:
+    return {name: as_called(text) for name, text in asdict(finding).items()}
+
+
+async def _data(entry: ProgramEntry, data_dir: Path | None, search: bool) -> tuple[Settings, list[Checked]]:
+    """Open the store as any command does, and look at what is in it; the settings that this took."""
     try:
-        async with entry.opens(data_dir) as (parts, _):
+        async with entry.opens(data_dir, False) as (parts, _):
             found = [Checked("storage", "ok", f"{parts[Database].dialect} opens and is migrated")]
             found.append(await _audit(parts[Audit]))
             if search:
                 found += _search_findings(await parts[SearchEngine].check())
-            return found
+            return parts[Settings], found
+    except NoStore as none:
+        return load(data_dir=data_dir), [Checked("storage", "warning", none.message)]
     except HoldfastError as error:
-        return [Checked("storage", "problem", error.message)]
+        return load(data_dir=data_dir), [Checked("storage", "problem", error.message)]
 
 
 async def _audit(audit: Audit) -> Checked:
     checked = [await audit.verify(organization_id) for organization_id in await audit.organizations()]
     count = sum(len(each.problems) for each in checked)
     if count:
-        return Checked("audit", "problem", f"{count} rows do not fit the chain", "run `holdfast audit verify`")
+        return Checked("audit", "problem", f"{many(count, 'row')} out of the chain", "run `holdfast audit verify`")
     notes = list(dict.fromkeys(note for each in checked for note in each.notes))
     return Checked("audit", "ok", " ".join(["the chain is whole.", *notes]) if notes else "the chain is whole")
 

@@ -1,5 +1,8 @@
 """Owns what every command shares: the data directory, `--json`, what the entry point hands over, and exit codes."""
 
+import re
+import shutil
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -21,9 +24,11 @@ NOT_FOUND = 4
 
 
 class Opens(Protocol):
-    """Opens a data directory (or the configured PostgreSQL) for one command."""
+    """Opens a data directory (or the configured PostgreSQL) for one command; `begins` may make the store there."""
 
-    def __call__(self, data_dir: Path | None) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]": ...
+    def __call__(
+        self, data_dir: Path | None, begins: bool
+    ) -> "AbstractAsyncContextManager[tuple[Parts, Principal]]": ...
 
 
 class Serves(Protocol):
@@ -44,9 +49,28 @@ data_dir_option = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="HOLDFAST_DATA_DIR",
-    help="Where the data lives (default: ~/.holdfast).",
+    help="Where the data lives (default: where your running server has it, or ~/.holdfast).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+_HINT = re.compile(r"`holdfast (?=[a-z])")
+
+
+def called() -> str:
+    """How this program is called here: by its name where PATH leads to it, otherwise as it was typed."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return f"{sys.executable} -m holdfast"
+    if program.name not in ("holdfast", "xeroctl"):
+        return "holdfast"
+    found = shutil.which(program.name)
+    return program.name if found is not None and Path(found).resolve() == program.resolve() else str(program)
+
+
+def as_called(text: str) -> str:
+    """The commands that a remark or an error names, in the way that works here."""
+    return _HINT.sub(lambda _: f"`{called()} ", text) if "`holdfast " in text else text
 
 
 class exits:  # noqa: N801 – read as a verb: `with exits():`
@@ -58,7 +82,7 @@ class exits:  # noqa: N801 – read as a verb: `with exits():`
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, HoldfastError):
             return
-        click.echo(f"holdfast: {error.message}", err=True)
+        click.echo(f"holdfast: {as_called(error.message)}", err=True)
         for wrong in error.fields:
-            click.echo(f"  {wrong.field}: {wrong.message}", err=True)
+            click.echo(f"  {wrong.field}: {as_called(wrong.message)}", err=True)
         raise SystemExit(NOT_FOUND if isinstance(error, NotFound) else FAILED) from None

@@ -11,6 +11,7 @@ import click
 from pydantic import BaseModel
 
 from holdfast.core.commands import Progress, Row
+from holdfast.surfaces.cli.frame import as_called
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Printed:
             click.echo(json.dumps(found, ensure_ascii=False))
             return
         if not found:
-            click.echo(empty)
+            click.echo(as_called(empty))
             return
         # Imported where a table is drawn: no other answer needs it, and commands start faster without.
         from rich.console import Console
@@ -49,7 +50,7 @@ class Printed:
         click.echo(text, nl=False)
 
     def note(self, text: str) -> None:
-        click.echo(text, err=True)
+        click.echo(as_called(text), err=True)
 
     def progress(self) -> AbstractContextManager[Progress]:
         # Imported where something is waited for: drawing a bar costs start-up time that no other command needs.

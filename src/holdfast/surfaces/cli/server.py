@@ -1,6 +1,8 @@
 """Owns `holdfast up`."""
 
 import json
+import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import uvloop
 
 from holdfast.core.settings import Settings, load
 from holdfast.storage.files import private_files, tighten
-from holdfast.surfaces.cli.frame import ProgramEntry, data_dir_option, exits, json_option
+from holdfast.surfaces.cli.frame import ProgramEntry, called, data_dir_option, exits, json_option
+
+_CLIENTS = ("claude-code", "cursor", "opencode", "vscode", "claude-desktop", "codex")
 
 
 @click.command("up", help="Start the server; the first start makes an organization, a project, a workspace and a key.")
@@ -39,12 +43,21 @@ def _announce(ready: Any, as_json: bool, settings: Settings) -> None:
     click.echo(f"  Sign in (once, within the hour):  {ready.sign_in_url}")
     if ready.api_key:
         click.echo(f"  API key (shown this once):        {ready.api_key}")
-    key = ready.api_key or "YOUR_KEY"
+    else:
+        click.echo("  API key:                          shown once, when it was made; for another:")
+        click.echo(f"                                    {called()} keys create --name me")
     click.echo(f"  MCP endpoint:                     {ready.mcp_url}")
     click.echo(f"  Keystone (repositories) endpoint: {ready.keystone_url}\n")
-    click.echo("Connect Claude Code:\n")
-    click.echo(
-        f"  claude mcp add --transport http holdfast {ready.mcp_url} \\\n"
-        f'    --header "Authorization: Bearer {key}" --header "X-Xerotier-Workspace: {ready.workspace_id}"\n'
-    )
-    click.echo("Other clients: holdfast mcp setup cursor|opencode|vscode|claude-desktop|codex\n")
+    if ready.api_key:
+        click.echo("Connect Claude Code to it with this key:\n")
+        click.echo(
+            f"  claude mcp add --transport http xerotier {ready.mcp_url} \\\n"
+            f'    --header "Authorization: Bearer {ready.api_key}" '
+            f'--header "X-Xerotier-Workspace: {ready.workspace_id}"\n'
+        )
+    click.echo(f"Connect a repository's agent, with rules and a key of its own ({', '.join(_CLIENTS)}, …):\n")
+    click.echo(f"  {called()} mcp setup claude-code --write ~/my-repository\n")
+    if called() != "holdfast":
+        folder = shlex.quote(str(Path(sys.argv[0]).resolve().parent))
+        click.echo("To call it plain `holdfast`, as the documentation does:\n")
+        click.echo(f'  export PATH="$PATH":{folder}\n')

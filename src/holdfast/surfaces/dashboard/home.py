@@ -55,7 +55,7 @@ class Home:
             '<form method="post" action="/sign-out"><button>Sign out</button></form></header>'
             f'<p class="quiet">Signed in as {escape(session.name)} ({escape(session.email)}), {session.role}.</p>'
             f"<h2>Workspaces</h2>{_workspace_table(workspaces)}<h2>Keys</h2>{_key_table(keys)}"
-            f"<h2>Connect a client</h2><pre>holdfast mcp setup claude-code</pre>{form}{self._by_hand(workspaces)}"
+            f"<h2>Connect a client</h2>{_SETUP}{form}{self._by_hand(workspaces)}"
             '<p><a href="/api/docs">API documentation</a></p>'
         )
         headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-store"}
@@ -66,6 +66,9 @@ class Home:
             return ""
         url = f"{self._public_url}/{workspaces[0].project_id}/v1/mcp"
         return f"<p>By hand: MCP over HTTP at <code>{escape(url)}</code> with a key as bearer.</p>"
+
+
+_SETUP = "<p>On the server's machine, in your repository:</p><pre>holdfast mcp setup claude-code --write .</pre>"
 
 
 def _workspace_table(workspaces: Sequence[Workspace]) -> str:

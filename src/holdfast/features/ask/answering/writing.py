@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from holdfast.core.text.counting import many
 from holdfast.engines.llm.calls import Marker
 from holdfast.engines.llm.model import Json
 from holdfast.features.ask.sources import Ledger
@@ -46,7 +47,9 @@ def asked(question: str, repositories: Sequence[Repository], ledger: Ledger, hin
 def _state(repository: Repository) -> str:
     if not repository.ingested:
         return "not read yet"
-    return f"{repository.commits:,} commits, {repository.files:,} files, head {repository.head[:7] or 'empty'}"
+    return (
+        f"{many(repository.commits, 'commit')}, {many(repository.files, 'file')}, head {repository.head[:7] or 'empty'}"
+    )
 
 
 def _material(ledger: Ledger, hints: Sequence[str]) -> str:

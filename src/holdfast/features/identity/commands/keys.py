@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from holdfast.core.clock import iso_or_none
-from holdfast.core.commands import Argument, Commands, Given, Moment, Option, Session
+from holdfast.core.commands import Argument, Commands, Given, Moment, Named, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import SCOPES, Scope, Tier
 from holdfast.features.identity.keys.api_keys import Keys
@@ -15,10 +15,9 @@ from holdfast.features.identity.service import Identity
 keys = Commands("keys", help="API keys: make, list, rotate and revoke them.")
 
 
-class Wanted(Given):
-    """The key that `create` and `rotate` make."""
+class Wanted(Named):
+    """The key that `create` and `rotate` make. Its name says what it is for; rotation goes by it."""
 
-    name: str = Field(description="What the key is for; rotation goes by it.")
     tier: Tier = Field("all", description="How much of the tool catalog it sees.")
     scopes: str = Field("inference", description=f"Comma-separated, from {', '.join(SCOPES)}.")
     workspaces: Annotated[list[str], Option("--workspace", metavar="WS")] = Field(
@@ -39,7 +38,7 @@ class Wanted(Given):
         # The service says which scopes there are.
         scopes = cast(frozenset[Scope], frozenset(filter(None, map(str.strip, self.scopes.split(",")))))
         return NewKey(
-            name=self.name,
+            name=self.its_name,
             kind=self.kind,
             project_id=project_id,
             scopes=scopes,
@@ -51,12 +50,14 @@ class Wanted(Given):
         )
 
 
-@keys.command("create", help="Make a key and print it, this once.")
+@keys.command("create", help="Make a key and print it, this once.", begins_store=True)
 async def create(session: Session, keyring: Keys, identity: Identity, given: Wanted) -> None:
     _show_minted(session, await keyring.create(session.principal, await given.key(session, identity)))
 
 
-@keys.command("rotate", help="Make a fresh key and revoke every active key of the same name, in one step.")
+@keys.command(
+    "rotate", help="Make a fresh key and revoke every active key of the same name, in one step.", begins_store=True
+)
 async def rotate(session: Session, keyring: Keys, identity: Identity, given: Wanted) -> None:
     _show_minted(session, await keyring.rotate(session.principal, await given.key(session, identity)))
 
@@ -75,14 +76,14 @@ async def list_keys(session: Session, keyring: Keys) -> None:
     session.out.table(rows, columns)
 
 
-class Named(Given):
+class OneKey(Given):
     """What `revoke` is given."""
 
     key_id: Annotated[str, Argument()]
 
 
 @keys.command("revoke", help="Stop a key at once.")
-async def revoke(session: Session, keyring: Keys, given: Named) -> None:
+async def revoke(session: Session, keyring: Keys, given: OneKey) -> None:
     session.out.record(_row(await keyring.revoke(session.principal, given.key_id)))
 
 

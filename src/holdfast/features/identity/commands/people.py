@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.clock import iso
-from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.core.commands import Argument, Commands, Given, Named, Option, Session
 from holdfast.core.principal import Role
 from holdfast.core.settings import Settings
 from holdfast.features.identity.model import User
@@ -19,22 +19,23 @@ organizations = Commands("organizations", help="Organizations on this server: te
 users = Commands("users", help="People of the organization.")
 
 
-class NewOrganization(Given):
+class NewOrganization(Named):
     """What `organizations create` is given."""
 
-    name: str
     owner: Annotated[str, Option(metavar="ADDRESS")] = Field(
         description="Who owns it; gets an account if there is none."
     )
 
 
 @organizations.command(
-    "create", help="Make an organization and print a link that signs its owner in, once, within the hour."
+    "create",
+    help="Make an organization and print a link that signs its owner in, once, within the hour.",
+    begins_store=True,
 )
 async def create_organization(
     session: Session, identity: Identity, sign_in: SignIn, settings: Settings, given: NewOrganization
 ) -> None:
-    made = await identity.create_organization(session.principal, given.name, owner=given.owner)
+    made = await identity.create_organization(session.principal, given.its_name, owner=given.owner)
     there = local_principal(made.id)
     (user,) = (await identity.users(there, limit=1)).items
     link = await sign_in.new_link(there, user.id)
@@ -71,7 +72,9 @@ class NewMember(Given):
 
 
 @users.command(
-    "create", help="Add a member at once, as the operator of this machine may; `invite` lets them agree first."
+    "create",
+    help="Add a member at once, as the operator of this machine may; `invite` lets them agree first.",
+    begins_store=True,
 )
 async def create(session: Session, identity: Identity, given: NewMember) -> None:
     password = sys.stdin.readline().rstrip("\n") if given.password_stdin else None
@@ -89,7 +92,9 @@ class NewInvitation(Given):
     role: Role = "member"
 
 
-@users.command("invite", help="Invite somebody and print the link to hand over; they join when they accept.")
+@users.command(
+    "invite", help="Invite somebody and print the link to hand over; they join when they accept.", begins_store=True
+)
 async def invite(session: Session, invitations: Invitations, settings: Settings, given: NewInvitation) -> None:
     made = await invitations.invite(session.principal, email=given.email, name=given.name, role=given.role)
     shown = {"invitation_id": made.invitation.id, "email": made.invitation.email, "role": given.role}

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.clock import iso
-from holdfast.core.commands import Argument, Commands, Given, Session
+from holdfast.core.commands import Argument, Commands, Given, Named, Session
 from holdfast.core.errors import Invalid
 from holdfast.features.identity.model import Project
 from holdfast.features.identity.service import Identity
@@ -13,15 +13,13 @@ from holdfast.features.identity.service import Identity
 projects = Commands("projects", help="Projects: the boundary of API keys.")
 
 
-class New(Given):
+class New(Named):
     """What `create` is given."""
 
-    name: str
 
-
-@projects.command("create", help="Make a project.")
+@projects.command("create", help="Make a project.", begins_store=True)
 async def create(session: Session, identity: Identity, given: New) -> None:
-    session.out.record(_row(await identity.create_project(session.principal, given.name)))
+    session.out.record(_row(await identity.create_project(session.principal, given.its_name)))
 
 
 @projects.command("list", help="List projects.")

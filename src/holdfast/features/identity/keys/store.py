@@ -50,6 +50,11 @@ def active_named(tx: Tx, organization_id: str, project_id: str | None, name: str
     return [_key(row) for row in rows]
 
 
+def any_made(tx: Tx, organization_id: str) -> bool:
+    """Whether the organization ever had a key; revoked ones count."""
+    return bool(page(tx, organization_id, None, "", 1))
+
+
 def spenders(tx: Tx, principal: Principal) -> Collection[str]:
     """Who spends the same person's budget: the person, every key that they made, and every key that such a key made.
 

@@ -37,7 +37,7 @@ class Add(_Described):
     )
 
 
-@decisions.command("add", help="Track a decision.")
+@decisions.command("add", help="Track a decision.", begins_store=True)
 async def add(session: Session, service: IntelligenceService, given: Add) -> None:
     new = NewDecision(
         title=given.title,

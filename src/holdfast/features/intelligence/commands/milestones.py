@@ -34,7 +34,7 @@ class Add(InWorkspace):
     decision: _Decisions = []
 
 
-@milestones.command("add", help="Track a milestone.")
+@milestones.command("add", help="Track a milestone.", begins_store=True)
 async def add(session: Session, service: IntelligenceService, given: Add) -> None:
     id = await session.workspace(given.workspace)
     new = NewMilestone(given.title, given.type, given.description, given.at, tuple(given.decision))

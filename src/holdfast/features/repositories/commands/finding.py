@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.clock import iso_or_none
-from holdfast.core.commands import Argument, Given, Option, Session, command
+from holdfast.core.commands import Argument, InWorkspace, Option, Session, command
 from holdfast.core.errors import Invalid
 from holdfast.features.repositories.finding.search import RepositoryFinding
-from holdfast.features.repositories.model import ENTRY_TYPES, Match
+from holdfast.features.repositories.model import ENTRY_TYPES, Match, RepositoryNotFound
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 
 _LINES = 6
@@ -18,7 +18,7 @@ _LINES = 6
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Among(Given):
+class Among(InWorkspace):
     """Which repositories."""
 
     repos: Annotated[list[str], Option("--repo", metavar="SLUG")] = Field(
@@ -38,7 +38,7 @@ class Search(Among):
 
 @command("search", help="Find passages: by words, or a symbol, path, commit hash or #number exactly.")
 async def search(session: Session, repositories: Repositories, finding: RepositoryFinding, given: Search) -> None:
-    slugs = await slugs_of(session, repositories, given.repos)
+    slugs = await slugs_of(session, repositories, given)
     found = await finding.search(
         session.principal, slugs, given.query, limit=given.limit, types=frozenset(given.types) or None
     )
@@ -62,7 +62,7 @@ class Files(Among):
     help="Find the files that a piece of work is likely to touch: by what they say and by what similar work changed.",
 )
 async def files(session: Session, repositories: Repositories, finding: RepositoryFinding, given: Files) -> None:
-    slugs = await slugs_of(session, repositories, given.repos)
+    slugs = await slugs_of(session, repositories, given)
     found = await finding.files(session.principal, slugs, given.work, limit=given.limit)
     whole = session.out.as_json
     rows = [
@@ -78,13 +78,27 @@ async def files(session: Session, repositories: Repositories, finding: Repositor
     session.out.table(rows, ["repository", "path", "score", "reasons", "past"], "No file there has to do with it.")
 
 
-async def slugs_of(session: Session, repositories: Repositories, named: Sequence[str]) -> Sequence[str]:
-    """The repositories that were named, or every one there is."""
-    if named:
-        return named
-    page = await repositories.list(session.principal, limit=MAX_REPOSITORIES_ASKED)
+async def check_within(
+    session: Session, repositories: Repositories, slugs: Sequence[str], workspace: str | None
+) -> None:
+    """Where a workspace is named, its repositories are the only ones that can be found."""
+    if workspace is None:
+        return
+    id = await session.workspace(workspace)
+    for slug in slugs:
+        if (await repositories.get(session.principal, slug)).workspace_id != id:
+            raise RepositoryNotFound(slug)
+
+
+async def slugs_of(session: Session, repositories: Repositories, given: Among) -> Sequence[str]:
+    """The repositories that were named, or every one there is: in all workspaces, or in the one that was named."""
+    if given.repos:
+        await check_within(session, repositories, given.repos, given.workspace)
+        return given.repos
+    within = None if given.workspace is None else await session.workspace(given.workspace)
+    page = await repositories.list(session.principal, workspace_id=within, limit=MAX_REPOSITORIES_ASKED)
     if not page.items:
-        raise Invalid("There is no repository yet; add one with: holdfast repos add PATH_OR_URL")
+        raise Invalid("There is no repository yet; add one with `holdfast repos add PATH_OR_URL`.")
     if page.next_cursor is not None:
         raise Invalid(f"There are more than {MAX_REPOSITORIES_ASKED} repositories; name some with --repo.")
     return [each.slug for each in page.items]

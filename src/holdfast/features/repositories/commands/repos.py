@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from holdfast.core.clock import iso, iso_or_none
-from holdfast.core.commands import FAILED, Argument, Commands, Given, InWorkspace, Option, Session
+from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.settings import Settings
-from holdfast.features.repositories.commands.finding import files, search, tame
-from holdfast.features.repositories.commands.waiting import finish, many, record
+from holdfast.core.text.counting import many
+from holdfast.features.repositories.commands.finding import check_within, files, search, tame
+from holdfast.features.repositories.commands.waiting import finish, record
 from holdfast.features.repositories.hosts.webhooks import PATH
 from holdfast.features.repositories.model import NewRepository, Sync
 from holdfast.features.repositories.service import Repositories
@@ -24,8 +25,8 @@ _Wait = Annotated[bool, Field(description="Return when its history can be found 
 _Embed = Annotated[bool, Field(description="Wait until everything is found by meaning too, however long.")]
 
 
-class One(Given):
-    """A repository that is named."""
+class One(InWorkspace):
+    """A repository that is named; its name is the organization's, so no workspace need be."""
 
     slug: Annotated[str, Argument()]
 
@@ -45,7 +46,7 @@ class Add(InWorkspace):
     embed: _Embed = False
 
 
-@repos.command("add", help="Remember a repository: a directory on this machine, or a git URL.")
+@repos.command("add", help="Remember a repository: a directory on this machine, or a git URL.", begins_store=True)
 async def add(session: Session, service: Repositories, given: Add) -> None:
     new = NewRepository(
         location=given.location,
@@ -68,6 +69,7 @@ class SyncNow(One):
 
 @repos.command("sync", help="Bring a repository up to date.")
 async def sync(session: Session, service: Repositories, given: SyncNow) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     queued = await service.sync(session.principal, given.slug)
     await finish(session, queued, str(queued.job_id), wait=given.wait, embed=given.embed)
 
@@ -82,13 +84,14 @@ class Listing(InWorkspace):
 async def list_(session: Session, service: Repositories, given: Listing) -> None:
     within = None if given.workspace is None else await session.workspace(given.workspace)
     page = await service.list(session.principal, workspace_id=within, limit=given.limit)
-    session.out.table(map(record, page.items), _COLUMNS, "No repository yet: holdfast repos add PATH_OR_URL")
+    session.out.table(map(record, page.items), _COLUMNS, "No repository yet: `holdfast repos add PATH_OR_URL`")
     if page.next_cursor is not None:
         session.out.note("There are more; raise --limit to see them.")
 
 
 @repos.command("status", help="Show how good a repository's memory is and what is being done about it.")
 async def status(session: Session, service: Repositories, given: One) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     value = await _status(session, service, given.slug)
     session.out.record(value, [tame(line) for line in _status_lines(value)])
 
@@ -101,6 +104,7 @@ class Syncs(One):
 
 @repos.command("syncs", help="List a repository's syncs, newest first.")
 async def syncs(session: Session, service: Repositories, given: Syncs) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     page = await service.syncs(session.principal, given.slug, limit=given.limit)
     counts = ["commits_added", "commits_removed", "files_changed", "files_removed", "items_changed"]
     session.out.table(map(_sync_record, page.items), ["started_at", "trigger", "status", *counts, "error"])
@@ -108,6 +112,7 @@ async def syncs(session: Session, service: Repositories, given: Syncs) -> None:
 
 @repos.command("cancel", help="Stop what is queued or running for a repository; what is done stays.")
 async def cancel(session: Session, service: Repositories, given: One) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     found = await service.cancel(session.principal, given.slug)
     session.out.record(record(found), [f"What ran for {given.slug} is being stopped."])
 
@@ -122,6 +127,7 @@ class Webhook(One):
 
 @repos.command("webhook", help="Accept webhooks signed with a secret, or none without one.")
 async def webhook(session: Session, service: Repositories, settings: Settings, given: Webhook) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     found = await service.sign_webhooks(session.principal, given.slug, given.secret)
     url = f"{known_url(settings)}{PATH}{found.id}"
     session.out.record({"slug": found.slug, "url": url, "webhook_secret": found.webhook_secret})
@@ -138,6 +144,7 @@ class Remove(One):
     help="Forget a repository with everything that was made of it; the repository itself stays as it is.",
 )
 async def remove(session: Session, service: Repositories, given: Remove) -> None:
+    await check_within(session, service, [given.slug], given.workspace)
     found = await service.get(session.principal, given.slug)
     question = f"Forget {found.slug} with {many(found.commits, 'commit')} and {many(found.files, 'file')}?"
     if not given.yes and not session.out.confirm(question):

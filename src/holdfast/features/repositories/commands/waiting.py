@@ -9,6 +9,7 @@ from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import Progress, Session
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.core.settings import Settings
+from holdfast.core.text.counting import many
 from holdfast.engines.jobs import Job, JobEngine, JobFailed
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.engines.search.engine import SearchEngine
@@ -45,7 +46,7 @@ async def settled(session: Session, slug: str, *job_ids: str) -> Repository:
     except asyncio.CancelledError:
         session.out.note(
             f"Stopped waiting. {slug} stays queued: a running server goes on with it, and so does "
-            f"holdfast repos sync {slug} --wait."
+            f"`holdfast repos sync {slug} --wait`."
         )
         raise
     for job_id in awaited:
@@ -65,7 +66,7 @@ async def embedded(session: Session, *, whole: bool) -> int:
     left = (await search.progress()).pending
     if left:
         session.out.note(
-            f"Everything is found by its words; {left:,} passages are still to be found by meaning: a running server "
+            f"Everything is found by its words; to find by meaning: {many(left, 'passage')}; a running server "
             "embeds them in the background, --embed does it now."
         )
     return left
@@ -118,7 +119,7 @@ async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool
         who = (
             "The server does it in the background"
             if await is_serving(session.parts[Settings])
-            else "It begins when a server runs (holdfast up)"
+            else "It begins when a server runs (`holdfast up`)"
         )
         session.out.note(f"{who}; add --wait to do it now.")
         return
@@ -132,13 +133,9 @@ async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool
         [
             f"{found.slug} is remembered: {many(found.commits, 'commit')}, {many(found.files, 'file')}, "
             f"{many(found.items, 'item')} of its host; {many(found.entries, 'passage')} to find.",
-            f'Ask it: holdfast repos ask "why …" --repo {found.slug}',
         ],
     )
-
-
-def many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    session.out.note(f'Ask it: `holdfast repos ask "why …" --repo {found.slug}`')
 
 
 def record(repository: Repository) -> dict[str, Any]:

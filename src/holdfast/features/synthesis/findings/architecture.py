@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from holdfast.core.text.counting import many
 from holdfast.features.synthesis.findings.page import DerivedPage
 from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_file
 from holdfast.features.synthesis.sources.components import is_code
@@ -119,7 +120,7 @@ def _layout(page: DerivedPage, facts: Facts) -> None:
         if directory:
             text, cited = purpose(facts, directory)
             what = f": {text}" if text else ""
-            page.point(f"`{directory}/` ({numbers[directory]:,} files, {lines:,} lines){what}", *cited)
+            page.point(f"`{directory}/` ({many(numbers[directory], 'file')}, {many(lines, 'line')}){what}", *cited)
     if numbers[""]:
         named = [file.path for file in facts.files if "/" not in file.path][:12]
         page.point(f"At the top: {', '.join(f'`{name}`' for name in named)}", (in_file(named[0]), named[0]))

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 
+from holdfast.core.text.counting import many
 from holdfast.features.repositories.model import FoundSymbol
 from holdfast.features.synthesis.findings.architecture import purpose
 from holdfast.features.synthesis.findings.page import DerivedPage
@@ -55,7 +56,7 @@ def _describe(page: DerivedPage, facts: Facts, component: Component, symbols: li
     path = component.path
     said, cited = purpose(facts, "" if path == ROOT else path) if path != ROOT else ("files at the top level", [])
     languages = f", {', '.join(component.languages)}" if component.languages else ""
-    text = f"**{_label(path)}** ({component.files:,} files, {component.lines:,} lines{languages})"
+    text = f"**{_label(path)}** ({many(component.files, 'file')}, {many(component.lines, 'line')}{languages})"
     text += f": {said.rstrip('.')}." if said else ""
     main = [f"`{symbol.name}`" for symbol in symbols]
     if main:
@@ -103,5 +104,6 @@ def _together(page: DerivedPage, facts: Facts, shown: list[Component]) -> None:
     page.head("What changes together")
     for share, count, one, other in sorted(found, reverse=True)[:15]:
         page.point(
-            f"`{_label(one)}` and `{_label(other)}`: {count} commits, {100 * share:.0f} % of the less changed one's"
+            f"`{_label(one)}` and `{_label(other)}`: {many(count, 'commit')}, "
+            f"{100 * share:.0f} % of the less changed one's"
         )

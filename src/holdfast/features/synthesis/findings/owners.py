@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from holdfast.core.text.counting import many
 from holdfast.features.synthesis.findings.page import DerivedPage
 from holdfast.features.synthesis.model import FindingDraft, in_file
 from holdfast.features.synthesis.sources.codeowners import CodeOwners, Rule
@@ -62,7 +63,7 @@ def _by_component(page: DerivedPage, facts: Facts, people: Mapping[str, Mapping[
         total = sum(share.weight for share in shares.values()) or 1.0
         ranked = sorted(shares.items(), key=lambda each: (-each[1].weight, each[0]))[:_PEOPLE]
         shown = ", ".join(
-            f"{name} ({100 * share.weight / total:.0f} %, {share.commits} commits)" for name, share in ranked
+            f"{name} ({100 * share.weight / total:.0f} %, {many(share.commits, 'commit')})" for name, share in ranked
         )
         place = "top level" if component.path == ROOT else component.path
         sample = max(
@@ -90,10 +91,10 @@ def _named(page: DerivedPage, facts: Facts, code_owners: CodeOwners) -> None:
         names: Counter[str] = Counter()
         for rule, count in rules.items():
             names.update(dict.fromkeys(rule.owners, count))
-        said = ", ".join(f"{name} ({count:,} files)" for name, count in names.most_common(4))
+        said = ", ".join(f"{name} ({many(count, 'file')})" for name, count in names.most_common(4))
         cited = [
             (in_file(code_owners.path, rule.line), f"{rule.pattern} {' '.join(rule.owners)}")
             for rule, _ in rules.most_common(3)
         ]
-        free = f"; {nobody[component.path]:,} files have no owner" if nobody[component.path] else ""
+        free = f"; {many(nobody[component.path], 'file')} without an owner" if nobody[component.path] else ""
         page.point(f"`{place}`: {said}{free}", *cited)
