@@ -136,7 +136,7 @@ def build_services(settings: Settings, database: Database, clock: Clock, embedde
 
 async def first_start(services: Services) -> Start:
     """Make the first organization, project, workspace, owner and key."""
-    return await starting.first_start(services.parts)
+    return await starting.first_key(services.parts, await starting.found_organization(services.parts))
 
 
 def background(services: Services) -> AbstractAsyncContextManager[None]:

@@ -60,11 +60,6 @@ class Start:
     api_key: str | None
 
 
-async def first_start(parts: Parts) -> Start:
-    """Make the first organization, project, workspace, owner and key; a later start finds them."""
-    return await first_key(parts, await found_organization(parts))
-
-
 async def first_key(parts: Parts, start: Start) -> Start:
     """The start with a key where there never was one: whoever calls this shows it, for it is kept nowhere."""
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from holdfast.core.settings import Settings
 from holdfast.main import _opens, cli
-from holdfast.server.start import first_start, open_parts
+from holdfast.server.start import first_key, found_organization, open_parts
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.cli.frame import FAILED, ProgramEntry
 
@@ -95,7 +95,7 @@ def test_a_store_that_a_command_begins_is_said_and_the_server_still_prints_its_f
 
     async def starts() -> list[str | None]:
         async with open_parts(Settings(data_dir=tmp_path / "new")) as parts:
-            return [(await first_start(parts)).api_key for _ in range(2)]
+            return [(await first_key(parts, await found_organization(parts))).api_key for _ in range(2)]
 
     first, second = asyncio.run(starts())
     assert first is not None and first.startswith("xero_") and second is None
