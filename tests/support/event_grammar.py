@@ -45,7 +45,7 @@ _FIELDS = {
     "x_deep_think.discovery_completed": {"pages_fetched", "site_map", "message"},
     "x_deep_think.artifact_created": {"artifact_type", "artifact_title", "message"},
 }
-# T: text; H: a call handed to the client; F: the finish; U: usage; .: [DONE].
+# T: text; H: a call handed to the client; F: the finish; U: usage, where no M tells it; .: [DONE].
 _TURN = r"(?:C?T*[BRAQ]+)*C?T*(?:H+[BRA]*C?)?T*P?FU?M?"
 _DEEP = r"(?:dB*R*[BR]*D|p|s[BRAC]*c|a)*(?:(?:d[BR]*|s[BRAC]*|yT*(?:FU?)?)?e|yT*FU?[aA]*z)M?"
 _STREAM = re.compile(rf"(?:{_TURN}|{_DEEP})\.?")
@@ -60,6 +60,8 @@ def check(stream: Sequence[Event]) -> str:
     """The sentence, after the whole stream was read by the grammar; AssertionError says what is out of order."""
     sentence = letters(stream)
     assert _STREAM.fullmatch(sentence), f"out of order: {sentence}"
+    told = [event for event in stream if isinstance(event, dict) and event.get("usage")]
+    assert len(told) <= 1, f"usage is told {len(told)} times, and clients add it up"
     begun: Counter[str] = Counter()
     untold = 0
     for event in stream:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
-from tests.fakes.llm.model import KEY, FakeModel, calls, model, says
+from tests.fakes.llm.model import KEY, USAGE, FakeModel, calls, model, says
 from tests.support.server import TestServer
 from tests.surfaces.openai.endpoint import connect
 from tests.surfaces.openai.test_passthrough import HELLO, until
@@ -38,6 +38,28 @@ async def test_a_turn_with_tools_streams_events_between_chunks(
     assert {event["object"] for event in told} == {"chat.completion.chunk"}
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert upstream.refused == []
+
+
+@pytest.mark.parametrize("asked", [{}, {"stream_options": {"include_usage": True}}], ids=["not asked", "asked"])
+@pytest.mark.parametrize("more", [{}, {"x_chat_id": "c"}], ids=["no chat", "chat"])
+async def test_a_stream_tells_its_usage_once_and_last(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str, asked: Any, more: Any
+) -> None:
+    usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 4}}
+    upstream.script = [calls(("calculator", {"expression": "6*7"}), usage=usage), says("It is 42.", usage=usage)]
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "stream": True, **asked, **more})
+
+    told = events(answer.text)
+    assert [event for event in told if event.get("usage")] == told[-1:]
+    assert told[-1]["type"] == "x_chat.metadata" and told[-1]["choices"] == []
+    sums = {key: told[-1]["usage"][key] for key in usage}
+    assert sums == {
+        "prompt_tokens": 20,
+        "completion_tokens": 10,
+        "total_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": 8},
+    }
 
 
 async def test_a_turn_with_tools_answers_whole(server: TestServer, upstream: FakeModel, chat: str) -> None:

@@ -120,6 +120,7 @@ class ChatTurns:
             {**upstream_body(body), "messages": begun.messages}, offered.tools, options.max_rounds, offered.turn_away
         )
         heard = _Heard()
+        tells = begun.opened is not None or bool(offered.tools)
         ended = False
         try:
             async with aclosing(self._run(place, endpoint.model, request, options)) as events:
@@ -130,8 +131,13 @@ class ChatTurns:
                         closing = self._close(place, endpoint, begun, heard)
                         # Shielded, here and below: whoever hangs up must not take along what was said.
                         metadata = await asyncio.shield(closing)
-                        if begun.opened is not None or offered.tools:
+                        if tells:
                             yield SideEvent(metadata)
+                    elif tells and isinstance(event, ChunkEvent) and "usage" in event.chunk:
+                        # Told once, with the metadata: some clients add up every usage that they see.
+                        if event.chunk.get("choices"):
+                            yield ChunkEvent({key: value for key, value in event.chunk.items() if key != "usage"})
+                        continue
                     yield event
         except (GeneratorExit, asyncio.CancelledError):
             if begun.opened is not None and not ended:
@@ -256,14 +262,16 @@ def _hear(heard: _Heard, event: LoopEvent) -> None:
 
 
 def _usage(heard: _Heard, tally: Tally, cost: float) -> Json:
+    """The turn's one usage: what OpenAI's clients read in the upstream's own fields, and ours."""
     research = heard.research
+    told = heard.done.usage if heard.done else {}
     return {
-        # Clients that take the event for a chunk read these two, and would forget what they were told before.
+        **told,
         "prompt_tokens": tally.input_tokens,
         "completion_tokens": tally.output_tokens,
+        "total_tokens": told.get("total_tokens") or tally.total,
         "input_tokens": tally.input_tokens,
         "output_tokens": tally.output_tokens,
-        "total_tokens": tally.total,
         "cost": cost,
         "research": {
             "input_tokens": research.get("input_tokens", 0),
