@@ -2,11 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.registry.entities import Entities
 from holdfast.registry.topics import Topics
-from holdfast.server.features import NAMES, features
+from holdfast.server.features import NAMES, Brought, features
 from holdfast.server.routes import rest_operations
 from tests.contract.later import LATER
 from tests.contract.rows import ROWS
@@ -31,6 +32,13 @@ def test_what_a_feature_builds_is_what_it_says() -> None:
         assert feature.module("building").build.names == {*feature.services, *feature.answers}, feature.name
     twice = Counter(name for feature in features() for name in (*feature.services, *feature.answers))
     assert max(twice.values()) == 1
+
+
+def test_a_feature_brings_agents_what_it_says() -> None:
+    for feature in features():
+        building = feature.module("building")
+        for what in get_args(Brought):
+            assert hasattr(building, what) == getattr(feature, what), f"{feature.name}: {what}"
 
 
 async def test_everything_that_is_said_is_built(sqlite_server: TestServer) -> None:

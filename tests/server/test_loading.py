@@ -14,8 +14,9 @@ from holdfast.core.settings import Settings
 from holdfast.features.documents.ingest import Ingestion
 from holdfast.registry.entities import Entities
 from holdfast.registry.topics import Topics
-from holdfast.server import engines, features
+from holdfast.server import engines
 from holdfast.server.background import background
+from holdfast.server.features import Features, features
 from holdfast.server.lifecycle import AnnouncingServer
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
@@ -90,10 +91,10 @@ async def test_a_job_handler_that_cannot_be_built_ends_the_start(
             return super().__getitem__(kind)
 
     def build(kind: type[Any]) -> Build | None:
-        return features.builder(kind) or engines.builder(kind)
+        return features().builder(kind) or engines.builder(kind)
 
     entities, topics = Entities(lambda: (), lambda: (), lambda: ()), Topics({})
-    given = {Settings: Settings(data_dir=NOWHERE), Database: sqlite_database, Clock: clock}
+    given = {Features: features(), Settings: Settings(data_dir=NOWHERE), Database: sqlite_database, Clock: clock}
     parts = Broken(build, {**given, Entities: entities, Topics: topics})
     with pytest.raises(LookupError, match="nobody reads documents"):
         async with background(parts):

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,14 @@ from typing import Any
 
 import httpx
 import uvicorn
+from starlette.types import ASGIApp
 
 from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.principal import SCOPES, Principal, Scope, Tier
 from holdfast.core.settings import Settings
 from holdfast.features.identity.model import MintedKey, NewKey
 from holdfast.features.identity.service import local_principal
+from holdfast.registry.feature import Feature
 from holdfast.server.lifecycle import configuration
 from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
@@ -104,20 +106,32 @@ class TestServer:
 
 @asynccontextmanager
 async def serving(
-    database: Database, *, clock: Clock | None = None, data_dir: Path | None = None, **settings: Any
+    database: Database,
+    *,
+    clock: Clock | None = None,
+    data_dir: Path | None = None,
+    features: Sequence[Feature] = (),
+    around: Callable[[ASGIApp, Start], ASGIApp] = lambda app, start: app,
+    **settings: Any,
 ) -> AsyncIterator[TestServer]:
-    """A server on this event loop, with a deterministic embedder; settings as an operator would set them."""
+    """A server on this event loop, with a deterministic embedder; settings as an operator would set them.
+
+    `features` come after the product's own; `around` stands between the connections and the gate.
+    """
     settings.setdefault("secrets_master_key", MASTER_KEY)
     settings.setdefault("shutdown_seconds", 2.0)
     configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
-    services = build_services(configured, database, clock or SystemClock(), WordEmbedder())
+    services = build_services(configured, database, clock or SystemClock(), WordEmbedder(), features)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with background(services):
             start = await first_start(services)
-            server = _QuietServer(configuration(configured, build_gate(configured, services, url)))
+            gate = build_gate(configured, services, url)
+            config = configuration(configured, gate)
+            config.app = around(gate, start)
+            server = _QuietServer(config)
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.listening.wait()
             try:

@@ -1,6 +1,6 @@
 """Owns short names for what tests build: services by name, started and run as the server does it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Generic, TypeVar
 
@@ -48,9 +48,10 @@ from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities, EntityType
+from holdfast.registry.feature import Feature
 from holdfast.server import background as running
 from holdfast.server import start as starting
-from holdfast.server.features import features
+from holdfast.server.features import Features, features
 from holdfast.server.parts import build_parts
 from holdfast.storage.database import Database
 
@@ -128,9 +129,17 @@ Start = starting.Start
 __all__ = ["Services", "Start", "background", "build_services", "entities", "first_start", "open_local"]
 
 
-def build_services(settings: Settings, database: Database, clock: Clock, embedder: Embedder | None = None) -> Services:
-    """Every service on one database, with an embedder of the test's own."""
-    given: dict[type[Any], object] = {} if embedder is None else {Embedder: embedder}
+def build_services(
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    embedder: Embedder | None = None,
+    more: Sequence[Feature] = (),
+) -> Services:
+    """Every service on one database, with an embedder of the test's own, and features after the product's."""
+    given: dict[type[Any], object] = {Features: Features([*features(), *more])}
+    if embedder is not None:
+        given[Embedder] = embedder
     return Services(build_parts(settings, database, clock, given))
 
 

@@ -18,7 +18,9 @@ class Feature:
     """What a feature adds. Names of modules are files of its own folder, loaded when somebody needs what is in them."""
 
     name: str
-    """Its folder below `holdfast.features`."""
+    """Its folder below `package`."""
+    package: str = "holdfast.features"
+    """Where its folder is."""
     services: tuple[str, ...] = ()
     """The classes that its `building.py` makes, by name."""
     answers: tuple[str, ...] = ()
@@ -27,6 +29,12 @@ class Feature:
     """Whether `building.tools(parts)` gives tools that models call."""
     aliases: bool = False
     """Whether `building.aliases(parts)` gives other names for tools, with their own arguments and answers."""
+    prompts: bool = False
+    """Whether `building.prompts(parts)` gives texts that people put into a conversation with an agent."""
+    resources: bool = False
+    """Whether `building.resources(parts)` gives what agents read at an address."""
+    methods: bool = False
+    """Whether `building.methods(parts)` answers requests of MCP beyond tools, prompts and resources."""
     operations: tuple[str, ...] = ()
     """Modules with REST operations, each in its `api`."""
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -57,7 +65,7 @@ class Feature:
 
     def module(self, name: str) -> ModuleType:
         """One of its files."""
-        return import_module(f"holdfast.features.{self.name}.{name}")
+        return import_module(f"{self.package}.{self.name}.{name}")
 
 
 class Building:

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from holdfast.core.access import Access
 from holdfast.engines.events.model import Event
 
+AgentList = Literal["tools", "prompts", "resources"]
+"""What agents are shown a list of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What reads otherwise after an event: resources by URI, and whether there are more or fewer of them now."""
+    """What reads otherwise after an event: resources by URI, and lists that have more or fewer entries now."""
 
-    uris: tuple[str, ...]
-    listed: bool = False
+    uris: tuple[str, ...] = ()
+    lists: tuple[AgentList, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Build, Parts
 from holdfast.core.settings import Settings
-from holdfast.server.features import features
+from holdfast.server.features import Features
 from holdfast.storage.database import Database
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _jobs(parts: Parts) -> "JobEngine":
 
 def handle_jobs(parts: Parts) -> None:
     """Give every kind of background job its handler."""
-    for feature in features():
+    for feature in parts[Features]:
         if feature.jobs:
             feature.module("building").handle_jobs(parts)
 

@@ -1,11 +1,11 @@
 """Owns the list of features, in order: the server is this list. A feature may use those above it."""
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
-from holdfast.core.parts import Build
+from holdfast.core.parts import Build, Parts
 from holdfast.registry.feature import Building, Feature
 
 NAMES = (
@@ -21,7 +21,6 @@ NAMES = (
     "jobs",
     "repositories",
     "intelligence",
-    "knowledge",
     "synthesis",
     "ask",
     "interchange",
@@ -35,21 +34,42 @@ NAMES = (
 )
 
 
+class Features:
+    """What a server is made of, in order. A part itself, so that whatever is built asks the same list."""
+
+    def __init__(self, listed: Iterable[Feature]) -> None:
+        self._listed = tuple(listed)
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self._listed)
+
+    def __reversed__(self) -> Iterator[Feature]:
+        return reversed(self._listed)
+
+    def builder(self, kind: type[Any]) -> Build | None:
+        """How a feature builds a class; None for what no feature builds."""
+        feature = self._makers.get(kind.__name__)
+        if feature is None:
+            return None
+        build = feature.module("building").build
+        assert isinstance(build, Building)
+        return build.of(kind)
+
+    @cached_property
+    def _makers(self) -> dict[str, Feature]:
+        """The feature that makes each class, by the class's name."""
+        return {made: feature for feature in self for made in (*feature.services, *feature.answers)}
+
+
 @cache
-def features() -> tuple[Feature, ...]:
-    """What each adds. Saying so loads none of it."""
+def features() -> Features:
+    """The product's. Saying what each adds loads none of it."""
     found = []
     for name in NAMES:
         feature = import_module(f"holdfast.features.{name}.feature").FEATURE
         assert isinstance(feature, Feature) and feature.name == name
         found.append(feature)
-    return tuple(found)
-
-
-@cache
-def _makers() -> dict[str, Feature]:
-    """The feature that makes each class, by the class's name."""
-    return {made: feature for feature in features() for made in (*feature.services, *feature.answers)}
+    return Features(found)
 
 
 def commands() -> dict[str, tuple[tuple[str, ...], str]]:
@@ -58,18 +78,18 @@ def commands() -> dict[str, tuple[tuple[str, ...], str]]:
     for feature in features():
         for name, (where, help) in feature.commands.items():
             before, said = listed.get(name, ((), help))
-            listed[name] = ((*before, f"holdfast.features.{feature.name}.{where}"), said)
+            listed[name] = ((*before, f"{feature.package}.{feature.name}.{where}"), said)
     return listed
 
 
-def builder(kind: type[Any]) -> Build | None:
-    """How a feature builds a class; None for what no feature builds."""
-    feature = _makers().get(kind.__name__)
-    if feature is None:
-        return None
-    build = feature.module("building").build
-    assert isinstance(build, Building)
-    return build.of(kind)
+Brought = Literal["tools", "aliases", "prompts", "resources", "methods"]
+"""What agents are served, by the name of the function in `building.py` that gives it."""
+
+
+def brought(parts: Parts, by: Iterable[Feature], what: Brought) -> list[Any]:
+    """What those features bring that say they do."""
+    bringing = (getattr(feature.module("building"), what) for feature in by if getattr(feature, what))
+    return [each for bring in bringing for each in bring(parts)]
 
 
 def named(names: tuple[str, ...], feature: Feature) -> Iterator[type[Any]]:

@@ -2,22 +2,22 @@
 
 from collections.abc import AsyncIterator
 
-from holdfast.core.clock import Clock, SystemClock
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.clients.service import Clients
 from holdfast.features.identity.service import Identity
-from holdfast.features.knowledge.service import WorkspaceKnowledge
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.methods import Methods
+from holdfast.registry.prompts import Prompts
+from holdfast.registry.resources import Resources
 from holdfast.registry.topics import Topics
 from holdfast.surfaces.http.admission import LimitedCallers
 from holdfast.surfaces.http.authentication import Authenticator
-from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
-from holdfast.surfaces.mcp.transport.live import RESOURCES_CHANGED, WorkspaceChange
+from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, WorkspaceChange
 
 
 def build_mcp(
@@ -26,8 +26,6 @@ def build_mcp(
     authenticator: Authenticator,
     gateway: Gateway,
     *,
-    clock: Clock | None = None,
-    annex: Annex | None = None,
     recheck_seconds: float = 5.0,
 ) -> McpSurface:
     """The endpoint for agents."""
@@ -37,9 +35,10 @@ def build_mcp(
         workspaces=parts[Workspaces],
         project_exists=parts[Identity].project_exists,
         gateway=gateway,
-        knowledge=parts[WorkspaceKnowledge],
+        prompts=parts[Prompts],
+        resources=parts[Resources],
+        methods=parts[Methods],
         clients=parts[Clients],
-        clock=clock or SystemClock(),
         changes=lambda: changes(parts),
         settings=McpSettings(
             enabled=settings.mcp_enabled,
@@ -48,7 +47,6 @@ def build_mcp(
             recheck_seconds=recheck_seconds,
             with_tracing=settings.otlp_endpoint is not None,
         ),
-        annex=annex,
     )
 
 
@@ -59,4 +57,5 @@ async def changes(parts: Parts) -> AsyncIterator[WorkspaceChange]:
         async for event in events:
             changed = topics.changed(event)
             if changed is not None and event.workspace_id is not None:
-                yield WorkspaceChange(event.workspace_id, changed.uris, RESOURCES_CHANGED if changed.listed else ())
+                lists = tuple(LIST_CHANGES[name] for name in changed.lists)
+                yield WorkspaceChange(event.workspace_id, changed.uris, lists)

@@ -8,8 +8,9 @@ from holdfast.core.parts import Build, Parts
 from holdfast.core.settings import Settings
 from holdfast.registry.entities import Entities, EntityType
 from holdfast.registry.topics import Topics
-from holdfast.server import engines, features
+from holdfast.server import engines
 from holdfast.server.engines import Step
+from holdfast.server.features import Features, brought, features, named
 from holdfast.storage.database import Database
 
 
@@ -19,22 +20,24 @@ class _Closing(Protocol):
 
 def build_parts(settings: Settings, database: Database, clock: Clock, given: dict[type[Any], object] = {}) -> Parts:
     """Everything on one database, each built when first used. `given` takes the place of what would be built."""
-    return Parts(_builder, {Settings: settings, Database: database, Clock: clock, **given})
+    made = {Features: features(), Settings: settings, Database: database, Clock: clock, **given}
+    listed = cast(Features, made[Features])
 
+    def builder(kind: type[Any]) -> Build | None:
+        return _REGISTRIES.get(kind.__name__) or listed.builder(kind) or engines.builder(kind)
 
-def _builder(kind: type[Any]) -> Build | None:
-    return _REGISTRIES.get(kind.__name__) or features.builder(kind) or engines.builder(kind)
+    return Parts(builder, made)
 
 
 def _entities(parts: Parts) -> Entities:
     def types() -> Iterator[EntityType]:
-        for feature in features.features():
+        for feature in parts[Features]:
             if feature.entities:
                 yield from feature.module("entities").ENTITIES
 
     # The latest first: what was derived from a thing goes before what ties it to others.
-    following = [feature for feature in reversed(features.features()) if feature.reacts]
-    naming = [feature for feature in features.features() if feature.names_things]
+    following = [feature for feature in reversed(parts[Features]) if feature.reacts]
+    naming = [feature for feature in parts[Features] if feature.names_things]
     return Entities(
         types,
         lambda: [feature.module("building").forgotten(parts) for feature in following],
@@ -43,31 +46,59 @@ def _entities(parts: Parts) -> Entities:
 
 
 def _topics(parts: Parts) -> Topics:
-    nouns = {noun: topic for feature in features.features() for noun, topic in feature.topics.items()}
+    nouns = {noun: topic for feature in parts[Features] for noun, topic in feature.topics.items()}
     return Topics({noun: nouns[noun] for noun in sorted(nouns)})
 
 
+# Each of these is imported only where it is asked for: most commands call no tool, and no agent reads there.
+
+
 def _gateway(parts: Parts) -> object:
-    # Imported only where tools are called: most commands call none.
     from holdfast.server.tools import build_gateway, catalog
 
     return build_gateway(parts, lambda: catalog(parts))
 
 
-_REGISTRIES: dict[str, Build] = {"Entities": _entities, "Topics": _topics, "Gateway": _gateway}
+def _prompts(parts: Parts) -> object:
+    from holdfast.registry.prompts import Prompts
+
+    # The latest first: what shows the whole workspace stands before what writes one thing.
+    return Prompts(lambda: brought(parts, reversed(parts[Features]), "prompts"))
+
+
+def _resources(parts: Parts) -> object:
+    from holdfast.registry.resources import Resources
+
+    return Resources(lambda: brought(parts, parts[Features], "resources"))
+
+
+def _methods(parts: Parts) -> object:
+    from holdfast.registry.methods import Methods
+
+    return Methods(lambda: brought(parts, parts[Features], "methods"))
+
+
+_REGISTRIES: dict[str, Build] = {
+    "Entities": _entities,
+    "Topics": _topics,
+    "Gateway": _gateway,
+    "Prompts": _prompts,
+    "Resources": _resources,
+    "Methods": _methods,
+}
 
 
 def background(parts: Parts) -> Iterator[tuple[str, Step, Step]]:
     """What works beside the requests: name, run, stop; stopped in reverse order."""
-    for feature in features.features():
-        for kind in features.named(feature.background, feature):
+    for feature in parts[Features]:
+        for kind in named(feature.background, feature):
             yield kind.__name__, parts[kind].run, parts[kind].stop
     yield from engines.background(parts)
 
 
 async def close(parts: Parts) -> None:
     """Hang up, and end child processes: of what was made, the last first."""
-    closing = {*engines.CLOSES, *(name for feature in features.features() for name in feature.closes)}
+    closing = {*engines.CLOSES, *(name for feature in parts[Features] for name in feature.closes)}
     for made in reversed(parts.made):
         if type(made).__name__ in closing:
             await cast(_Closing, made).close()

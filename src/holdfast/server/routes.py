@@ -28,7 +28,7 @@ from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Usage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
-from holdfast.server.features import features
+from holdfast.server.features import Features
 from holdfast.storage.database import Database, StartFailed, Tx
 from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
 from holdfast.surfaces.dashboard.bundles import BundleForm
@@ -70,7 +70,7 @@ def event_streams(parts: Parts) -> events.EventStreams:
 
 def declared_operations(parts: Parts) -> Iterator[Operation]:
     """What the features declare, bound to their services."""
-    for feature in features():
+    for feature in parts[Features]:
         for name in feature.operations:
             yield from feature.module(name).api.bind(parts)
 

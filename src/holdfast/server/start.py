@@ -100,9 +100,9 @@ async def _bind_earlier_secrets(parts: Parts) -> None:
     """Bind what earlier versions left without hosts to where it is used."""
     # Imported only where an earlier version left some: no other command need load them.
     from holdfast.features.secrets.service import Secrets
-    from holdfast.server.features import features
+    from holdfast.server.features import Features
 
-    uses = [each.module("building").secret_uses(parts) for each in features() if each.uses_secrets]
+    uses = [each.module("building").secret_uses(parts) for each in parts[Features] if each.uses_secrets]
     await parts[Secrets].bind_earlier(lambda tx: chain.from_iterable(used(tx) for used in uses))
 
 

@@ -13,15 +13,13 @@ from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.usage.service import Usage
-from holdfast.server.features import features
+from holdfast.server.features import Features, brought
 
 
 def catalog(parts: Parts) -> Catalog:
     """Everything that models can call, in the features' order."""
-    return Catalog(
-        tools=[tool for each in features() if each.tools for tool in each.module("building").tools(parts)],
-        aliases=[alias for each in features() if each.aliases for alias in each.module("building").aliases(parts)],
-    )
+    features = parts[Features]
+    return Catalog(tools=brought(parts, features, "tools"), aliases=brought(parts, features, "aliases"))
 
 
 def build_gateway(parts: Parts, load: Callable[[], Catalog]) -> Gateway:

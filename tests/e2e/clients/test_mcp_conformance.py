@@ -1,4 +1,4 @@
-"""The official conformance suite, both requirement sets, through the product's own door."""
+"""The official conformance suite, both requirement sets, against the whole server: its gate, admission and gateway."""
 
 import asyncio
 import re
@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from starlette.types import ASGIApp
 
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.surfaces.mcp.fixtures import Fixtures
-from tests.surfaces.mcp.harness import serve_asgi, serve_site
-from tests.surfaces.mcp.proxy import KeyProxy
+from tests.support.server import serving
+from tests.support.services import Start
+from tests.surfaces.mcp.conformance.feature import FEATURE
+from tests.surfaces.mcp.conformance.proxy import KeyProxy
 
 NODE = Path(__file__).parents[2] / "node" / "node_modules"
 SUITE = NODE / "@modelcontextprotocol" / "conformance"
@@ -26,15 +28,13 @@ def required(revision: str) -> list[str]:
 @pytest.mark.contract("XM-1")
 @pytest.mark.parametrize(("revision", "count"), [("2025-11-25", 30), ("2026-07-28", 37)])
 async def test_every_required_scenario_passes(sqlite_database: SqliteDatabase, revision: str, count: int) -> None:
-    fixtures = Fixtures()
-    async with serve_site(sqlite_database, annex=fixtures, more_tools=fixtures.tools) as site:
-        fixtures.live = site.surface.live
-        key = await site.key()
-        async with site.client(key) as client:
-            names = {tool.name for tool in (await client.list_tools()).tools}
-            assert {tool.name for tool in fixtures.tools} < names
-        async with serve_asgi(KeyProxy(site.surface, site.headers(key))) as root:
-            passed, output = await run_suite(f"{root}/{site.project}/v1/mcp", revision)
+    def with_a_key(app: ASGIApp, start: Start) -> ASGIApp:
+        return KeyProxy(app, start.api_key or "", start.workspace_id)
+
+    async with serving(sqlite_database, features=[FEATURE], around=with_a_key) as server:
+        listed = {tool.name for tool in server.services.gateway.listed("mcp")}
+        assert {"test_simple_text", "xerotier.memory.save"} < listed
+        passed, output = await run_suite(f"{server.url}/{server.start.project_id}/v1/mcp", revision)
     scenarios = required(revision)
     assert len(scenarios) == count
     assert sorted(set(scenarios) - passed) == [], output[-6000:]

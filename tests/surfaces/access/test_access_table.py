@@ -1,15 +1,14 @@
 """The declarations: every operation, tool, prompt, resource and route says who may use it, and says it sensibly."""
 
 import dataclasses
-from typing import get_args
 
 from holdfast.core.access import Access
 from holdfast.core.operations import Operation
 from holdfast.core.tools.tool import Tool
+from holdfast.registry.prompts import Prompt
+from holdfast.registry.resources import Resource, ResourceTemplate
 from holdfast.server.openai import routes
 from holdfast.server.routes import rest_operations
-from holdfast.surfaces.mcp.content.prompts import KnownPrompt
-from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from holdfast.surfaces.openai.surface import Route
 from holdfast.surfaces.rest.openapi import document
 from tests.support.server import TestServer
@@ -93,14 +92,10 @@ async def test_the_openapi_document_shows_the_declaration(sqlite_server: TestSer
         assert shown == operation.access.as_json(), named(operation)
 
 
-def test_a_tool_a_prompt_or_a_route_without_a_declaration_cannot_be_written() -> None:
-    for kind in (Tool, KnownPrompt, Route):
+def test_what_agents_and_clients_are_served_cannot_be_written_without_a_declaration() -> None:
+    for kind in (Tool, Prompt, Resource, ResourceTemplate, Route):
         (field,) = (field for field in dataclasses.fields(kind) if field.name == "access")
         assert field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def test_every_kind_of_resource_is_declared() -> None:
-    assert set(ACCESS) == set(get_args(Kind))
 
 
 async def test_every_alias_stands_for_tools_that_ask_the_same(sqlite_server: TestServer) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from holdfast.core.access import Access
 from holdfast.core.principal import TIERS, Tier
-from holdfast.core.resources import ARTIFACT, BRIEF, DECISIONS, MEMORY
+from holdfast.core.resources import BRIEF, DECISIONS, MEMORY
 from holdfast.core.settings import Settings
 from holdfast.features.repositories import tools as repository_tools
+from holdfast.registry.prompts import Prompts
+from holdfast.registry.resources import Resource, Resources
 from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
-from holdfast.surfaces.mcp.content.prompts import PROMPTS
-from holdfast.surfaces.mcp.content.resources import ACCESS, Kind
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import Credential, Expected, expected
@@ -30,6 +30,24 @@ MODERN, HANDSHAKE = "2026-07-28", "2025-11-25"
 DOOR = Access("workspace", "inference")
 KEYSTONE_DOOR = Access("workspace", ("read", "inference"))
 ARGUMENTS = {"onboard": {"topic": "secrets"}, "save-this": {"note": "keep it"}}
+# An address of each template that names something of the tenant's, by what of it stands in the open place.
+ADDRESSES = {
+    "xerotier://memory/{slug}": ("{slug}", "memory"),
+    "xerotier://artifact/{id}": ("{id}", "artifact_id"),
+    DECISIONS + "{?since,limit}": ("{?since,limit}", ""),
+}
+
+
+def addresses(here: Ground) -> dict[str, Access]:
+    """Every resource that is declared, at an address where it is, and who may read it."""
+    found = {}
+    for each in here.server.services[Resources].all:
+        if isinstance(each, Resource):
+            found[each.uri] = each.access
+        else:
+            place, name = ADDRESSES[each.uri_template]
+            found[each.uri_template.replace(place, here.ids[name] if name else "?limit=3")] = each.access
+    return found
 
 
 class Caller:
@@ -100,14 +118,9 @@ async def test_tools_prompts_and_resources_let_in_exactly_whom_they_declare(data
     wrong: list[str] = []
     async with ground(database) as here:
         path = f"/{here.server.start.project_id}/v1/mcp"
-        resources: dict[Kind, str] = {
-            "brief": BRIEF,
-            "decisions": DECISIONS,
-            "memory": MEMORY + here.ids["memory"],
-            "artifact": ARTIFACT + here.ids["artifact_id"],
-        }
+        resources = addresses(here)
         tools = {tool.name: tool.access for tool in here.server.services.gateway.listed("mcp")}
-        prompts = {name: known.access for name, known in PROMPTS.items()}
+        prompts = {name: prompt.access for name, prompt in here.server.services[Prompts].all.items()}
         workspace = {"X-Xerotier-Workspace": here.server.start.workspace_id}
         for credential in here.credentials:
             caller = Caller(here, path, credential, era, **workspace)
@@ -123,19 +136,23 @@ async def test_tools_prompts_and_resources_let_in_exactly_whom_they_declare(data
                     ("prompts/get", {"name": name, "arguments": ARGUMENTS.get(name, {})}, access)
                     for name, access in prompts.items()
                 ),
-                *(("resources/read", {"uri": uri}, ACCESS[kind]) for kind, uri in resources.items()),
+                *(("resources/read", {"uri": uri}, access) for uri, access in resources.items()),
             ]
             answers = await asyncio.gather(*(caller.send(method, params) for method, params, _ in asked))
             for (method, params, access), answer in zip(asked, answers, strict=True):
                 problem = said(of(access, credential), answer)
                 if problem is not None:
                     wrong.append(f"{method} {params.get('name') or params.get('uri')} with {credential.name} {problem}")
-            wrong += await unlisted(caller, credential, tools, prompts)
+            wrong += await unlisted(caller, credential, tools, prompts, resources)
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:60])
 
 
 async def unlisted(
-    caller: Caller, credential: Credential, tools: Mapping[str, Access], prompts: Mapping[str, Access]
+    caller: Caller,
+    credential: Credential,
+    tools: Mapping[str, Access],
+    prompts: Mapping[str, Access],
+    resources: Mapping[str, Access],
 ) -> list[str]:
     """Lists hold what may be used, no more and no less."""
     wrong = []
@@ -145,9 +162,11 @@ async def unlisted(
         if found != allowed:
             wrong.append(f"{kind}/list with {credential.name} differs by {sorted(found ^ allowed)}")
     listed = {each["uri"] for each in (await caller.send("resources/list")).json()["result"]["resources"]}
-    may = of(ACCESS["brief"], credential).status == "ok"
-    if ({BRIEF, DECISIONS} & listed == {BRIEF, DECISIONS}) != may or (not may and {BRIEF, DECISIONS} & listed):
-        wrong.append(f"resources/list with {credential.name} holds {sorted(listed)[:4]}")
+    # A part of a resource is not listed, and a memory is listed by its slug.
+    whole = {uri for uri in resources if "?" not in uri and not uri.startswith(MEMORY)}
+    may = {uri for uri in whole if of(resources[uri], credential).status == "ok"}
+    if whole & listed != may:
+        wrong.append(f"resources/list with {credential.name} differs by {sorted(whole & listed ^ may)}")
     return wrong
 
 
@@ -217,10 +236,11 @@ async def test_the_catalog_completion_and_subscriptions_keep_to_the_tier(sqlite_
         call = {"name": "call_tool", "arguments": {"name": tool.name, "arguments": {}}}
         assert said(of(tool.access, holder), await finder.send("tools/call", call)) is None, tool.name
     assert found == allowed
-    fixed: dict[Kind, str] = {"brief": BRIEF, "decisions": DECISIONS}
-    for kind, uri in fixed.items():
+    fixed = {each.uri: each.access for each in server.services[Resources].all if isinstance(each, Resource)}
+    assert {BRIEF, DECISIONS} == set(fixed)
+    for uri, access in fixed.items():
         refused = "error" in (await finder.send("resources/subscribe", {"uri": uri})).json()
-        assert refused == (of(ACCESS[kind], holder).status != "ok"), uri
+        assert refused == (of(access, holder).status != "ok"), uri
     for reference, argument, value in (
         ({"type": "ref/prompt", "name": "onboard"}, "topic", ""),
         ({"type": "ref/resource", "uri": DECISIONS + "{?since,limit}"}, "since", "7"),

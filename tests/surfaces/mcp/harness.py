@@ -27,7 +27,6 @@ from holdfast.server.tools import build_gateway
 from holdfast.server.tools import catalog as product_catalog
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.authentication import Authenticator
-from holdfast.surfaces.mcp.server import Annex
 from holdfast.surfaces.mcp.surface import McpSurface
 from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
@@ -264,11 +263,8 @@ async def serve_site(
     database: Database,
     *,
     clock: Clock | None = None,
-    annex: Annex | None = None,
     recheck_seconds: float = 0.2,
     settings: Settings | None = None,
-    tools: Sequence[AnyTool] | None = None,
-    more_tools: Sequence[AnyTool] = (),
 ) -> AsyncIterator[Site]:
     """The product's surface on a database, with the product's tools and a few of the tests' own."""
     settings = settings or Settings(mcp_calls_per_minute=600_000, requests_per_minute=600_000)
@@ -286,8 +282,7 @@ async def serve_site(
             _tool("test.stuck", AddInput, AddOutput, _stuck),
             _tool("test.intel", AddInput, AddOutput, _add, RUN_INTEL),
         ]
-        listed = product_catalog(services).tools if tools is None else tools
-        gateway = build_gateway(services, lambda: Catalog([*listed, *own, *more_tools]))
+        gateway = build_gateway(services, lambda: Catalog([*product_catalog(services).tools, *own]))
         authenticator = Authenticator(
             services.keys,
             services.sign_in,
@@ -301,8 +296,6 @@ async def serve_site(
             services,
             authenticator,
             gateway,
-            clock=clock,
-            annex=annex,
             recheck_seconds=recheck_seconds,
         )
         async with surface.running(), serve_asgi(surface) as root:

@@ -62,7 +62,7 @@ class ToolCall:
     seconds: float | None = None
     """How long it may take; None where the tool's own limits are enough."""
     turn: object = None
-    """What belongs to the consumer's turn, such as the sources that `ask` numbers. Only its own tools look."""
+    """What belongs to the consumer's turn: the sources that `ask` numbers, the request of MCP. Its own tools look."""
     progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
     ask: Asks = _nobody_to_ask
     bind: Callable[[str], Awaitable[None]] | None = None

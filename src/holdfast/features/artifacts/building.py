@@ -11,6 +11,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
+from holdfast.registry.resources import ResourceTemplate
 from holdfast.storage.database import Database
 
 build = Building()
@@ -43,3 +44,10 @@ def aliases(parts: Parts) -> list[AnyAlias]:
     from holdfast.features.artifacts.aliases import aliases as named
 
     return named()
+
+
+def resources(parts: Parts) -> list[ResourceTemplate]:
+    """What agents read at an address."""
+    from holdfast.features.artifacts.reading import resources as artifact_resources
+
+    return artifact_resources(parts[ArtifactService])

@@ -8,8 +8,8 @@ from holdfast.registry.topics import Changed, Topic
 
 
 def _changed(event: Event) -> Changed:
-    listed = event.topic.endswith((".create", ".delete"))
-    return Changed((artifact_uri(str(event.payload["artifact_id"])), BRIEF), listed=listed)
+    is_listed = event.topic.endswith((".create", ".delete"))
+    return Changed((artifact_uri(str(event.payload["artifact_id"])), BRIEF), ("resources",) if is_listed else ())
 
 
 FEATURE = Feature(
@@ -21,6 +21,7 @@ FEATURE = Feature(
     services=("ArtifactService",),
     tools=True,
     aliases=True,
+    resources=True,
     entities=True,
     topics={"artifact": Topic(READ_INTEL, _changed)},
     migrations=("0008_artifacts",),

@@ -18,6 +18,8 @@ FEATURE = Feature(
     operations=("operations.decisions", "operations.milestones", "operations.graph", "operations.brief"),
     services=("IntelligenceService",),
     tools=True,
+    prompts=True,
+    resources=True,
     entities=True,
     reacts=True,
     topics={
@@ -26,5 +28,5 @@ FEATURE = Feature(
         "relation": Topic(READ_INTEL, lambda event: Changed((BRIEF,))),
     },
     migrations=("0009_intelligence",),
-    contract=("XM-7",),
+    contract=("XM-7", "XM-16", "XM-17"),
 )

@@ -11,6 +11,8 @@ from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
+from holdfast.registry.prompts import Prompt
+from holdfast.registry.resources import ResourceTemplate
 from holdfast.storage.database import Database
 
 build = Building()
@@ -43,3 +45,17 @@ def aliases(parts: Parts) -> list[AnyAlias]:
     from holdfast.features.memory.aliases import aliases as named
 
     return named()
+
+
+def prompts(parts: Parts) -> list[Prompt]:
+    """What people put into a conversation."""
+    from holdfast.features.memory.reading import prompts as memory_prompts
+
+    return memory_prompts(parts[MemoryService])
+
+
+def resources(parts: Parts) -> list[ResourceTemplate]:
+    """What agents read at an address."""
+    from holdfast.features.memory.reading import resources as memory_resources
+
+    return memory_resources(parts[MemoryService])

@@ -8,8 +8,8 @@ from holdfast.registry.topics import Changed, Topic
 
 
 def _changed(event: Event) -> Changed:
-    listed = event.payload.get("action") != "edit"
-    return Changed((memory_uri(str(event.payload["slug"])), BRIEF), listed=listed)
+    is_listed = event.payload.get("action") != "edit"
+    return Changed((memory_uri(str(event.payload["slug"])), BRIEF), ("resources",) if is_listed else ())
 
 
 FEATURE = Feature(
@@ -21,6 +21,8 @@ FEATURE = Feature(
     services=("MemoryService",),
     tools=True,
     aliases=True,
+    prompts=True,
+    resources=True,
     operations=("operations",),
     entities=True,
     topics={"memory": Topic(READ, _changed)},

@@ -1,6 +1,7 @@
 """Owns the SDK's low-level server: our handlers, and the middleware that every request of both eras goes through."""
 
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import orjson
 from mcp.server.caching import CacheHint
@@ -23,21 +24,27 @@ from mcp_types import (
     PaginatedRequestParams,
     PromptReference,
     ReadResourceRequestParams,
+    RequestParams,
     SubscribeRequestParams,
     UnsubscribeRequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import holdfast
-from holdfast.core.errors import Forbidden
+from holdfast.core.errors import NotFound
 from holdfast.core.tools.gateway import seen_as
 from holdfast.features.clients.service import Clients
+from holdfast.registry.methods import Method, Methods
+from holdfast.registry.prompts import PromptRefused, Prompts, PromptUnknown
+from holdfast.registry.resources import ResourceRefused, Resources
 from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.asking import STATE_SECONDS
-from holdfast.surfaces.mcp.content.prompts import MorePrompts, PromptHandlers, PromptRefused
-from holdfast.surfaces.mcp.content.resources import MoreResources, ResourceHandlers, ResourceRefused
+from holdfast.surfaces.mcp.content.prompts import PromptHandlers
+from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import Context, ToolHandlers
 from holdfast.surfaces.mcp.transport.exchange import AnyServer
 from holdfast.surfaces.mcp.transport.listening import Listening
+from holdfast.surfaces.mcp.transport.wire import NOT_FOUND
 
 INSTRUCTIONS = (
     "Holdfast is this project's shared memory: what people and agents decided, learned and made. "
@@ -48,18 +55,8 @@ INSTRUCTIONS = (
 )
 MAX_URI = 2_000
 MAX_COMPLETIONS = 100
-
-
-class Annex(MorePrompts, MoreResources, Protocol):
-    """A second catalog in the SDK's own words, through the same door: how tests bring the conformance fixtures."""
-
-    def install(self, server: AnyServer) -> None:
-        """Add handlers for methods that the product does not serve."""
-        ...
-
-    async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult | None:
-        """None: not one of these."""
-        ...
+MAX_COMPLETED = 200
+"""What nobody's name is longer than."""
 
 
 class Handlers:
@@ -70,16 +67,16 @@ class Handlers:
         tools: ToolHandlers,
         prompts: PromptHandlers,
         resources: ResourceHandlers,
+        completing: "Completing",
         clients: Clients,
         doorkeeper: McpAdmission,
-        annex: Annex | None,
     ) -> None:
         self._tools = tools
         self._prompts = prompts
         self._resources = resources
+        self._completing = completing
         self._clients = clients
         self._doorkeeper = doorkeeper
-        self._annex = annex
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
@@ -94,10 +91,12 @@ class Handlers:
 
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> Any:
         try:
-            return await self._prompts.get(ctx, params)
+            return await self._prompts.get(ctx, _admitted(ctx), params)
+        except PromptUnknown as unknown:
+            raise MCPError(code=INVALID_PARAMS, message=unknown.message) from None
         except PromptRefused as refused:
-            await self._tell_denied(ctx, f"prompts/get {params.name[:80]}", refused)
-            raise
+            await self._doorkeeper.denied(_admitted(ctx).principal, f"prompts/get {params.name[:80]}", refused)
+            raise MCPError(code=INVALID_PARAMS, message=refused.message) from None
 
     async def list_resources(self, ctx: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         return await self._resources.listed(_admitted(ctx), params.cursor if params else None)
@@ -107,11 +106,16 @@ class Handlers:
         return ListResourceTemplatesResult(resource_templates=self._resources.templates(_admitted(ctx).principal))
 
     async def read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> Any:
+        uri = str(params.uri)
         try:
-            return await self._resources.read(ctx, params)
+            return await self._resources.read(_admitted(ctx), uri)
+        except NotFound:
+            code = INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else NOT_FOUND
+            message = f"Resource not found: {uri[:200]}"
+            raise MCPError(code=code, message=message, data={"uri": uri[:500]}) from None
         except ResourceRefused as refused:
-            await self._tell_denied(ctx, f"resources/read {str(params.uri)[:200]}", refused)
-            raise
+            await self._doorkeeper.denied(_admitted(ctx).principal, f"resources/read {uri[:200]}", refused)
+            raise MCPError(code=INVALID_PARAMS, message=refused.message) from None
 
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         admitted, uri = _admitted(ctx), str(params.uri)
@@ -129,17 +133,29 @@ class Handlers:
         return EmptyResult()
 
     async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
-        if self._annex is not None:
-            other = await self._annex.complete(ctx, params)
-            if other is not None:
-                return other
-        reference = params.ref.name if isinstance(params.ref, PromptReference) else str(params.ref.uri)
-        argument = params.argument
-        found = await self._resources.completed(_admitted(ctx), reference, argument.name, argument.value)
+        found = await self._completing.found(_admitted(ctx), params)
         return CompleteResult(completion=Completion(values=list(found)[:MAX_COMPLETIONS], total=len(found)))
 
-    async def _tell_denied(self, ctx: Context, action: str, error: MCPError) -> None:
-        await self._doorkeeper.denied(_admitted(ctx).principal, action, Forbidden(error.error.message))
+
+class Completing:
+    """Completes what prompts and templates of resources take."""
+
+    def __init__(self, prompts: Prompts, resources: Resources) -> None:
+        self._prompts = prompts
+        self._resources = resources
+
+    async def found(self, admitted: Admitted, params: CompleteRequestParams) -> Sequence[str]:
+        """What begins like the value, in the bound workspace."""
+        if admitted.workspace_id is None:
+            return ()
+        reference, argument = params.ref, params.argument
+        complete, named = (
+            (self._prompts.complete, reference.name)
+            if isinstance(reference, PromptReference)
+            else (self._resources.complete, str(reference.uri))
+        )
+        value = argument.value[:MAX_COMPLETED]
+        return await complete(admitted.principal, admitted.workspace_id, named, argument.name, value)
 
 
 class ListingCache:
@@ -164,7 +180,7 @@ class ListingCache:
 
 
 def build_server(
-    handlers: Handlers, listening: Listening, state_key: bytes, annex: Annex | None, *, with_tracing: bool
+    handlers: Handlers, listening: Listening, state_key: bytes, methods: Methods, *, with_tracing: bool
 ) -> AnyServer:
     """The server that both eras run requests through."""
     hint = CacheHint(ttl_ms=60_000, scope="private")
@@ -191,9 +207,16 @@ def build_server(
     security = RequestStateSecurity(keys=[state_key], ttl=STATE_SECONDS, bind_principal=_bound_to)
     server.middleware.append(RequestStateBoundary(security, default_audience="holdfast"))
     server.middleware.append(ListingCache())
-    if annex is not None:
-        annex.install(server)
+    for method in methods.all.values():
+        server.add_request_handler(method.name, RequestParams, _answering(method))
     return server
+
+
+def _answering(method: Method) -> Callable[[Context, RequestParams], Awaitable[dict[str, Any]]]:
+    async def answer(ctx: Context, params: RequestParams) -> dict[str, Any]:
+        return dict(await method.answer(_admitted(ctx).principal, ctx.params or {}))
+
+    return answer
 
 
 class _DecidedServer(Server[Any]):

@@ -9,19 +9,20 @@ from typing import Literal
 
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.text.redaction import redacted_path
 from holdfast.core.tools.gateway import Gateway
 from holdfast.features.clients.service import Clients
-from holdfast.features.knowledge.service import WorkspaceKnowledge
+from holdfast.registry.methods import Methods
+from holdfast.registry.prompts import Prompts
+from holdfast.registry.resources import Resources
 from holdfast.surfaces.http.admission import CallerCheck, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.prompts import PromptHandlers
 from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
-from holdfast.surfaces.mcp.server import Annex, Handlers, build_server
+from holdfast.surfaces.mcp.server import Completing, Handlers, build_server
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
 from holdfast.surfaces.mcp.transport.intake import is_handshake, read_message, refusing, serves_handshake
 from holdfast.surfaces.mcp.transport.listening import Listening
@@ -61,21 +62,22 @@ class McpSurface:
         workspaces: WorkspaceFinder,
         project_exists: ProjectCheck,
         gateway: Gateway,
-        knowledge: WorkspaceKnowledge,
+        prompts: Prompts,
+        resources: Resources,
+        methods: Methods,
         clients: Clients,
-        clock: Clock,
         changes: Changes | None = None,
         settings: McpSettings | None = None,
-        annex: Annex | None = None,
     ) -> None:
         self._settings = settings = settings or McpSettings()
         self._clients = clients
         self._doorkeeper = McpAdmission(gate, workspaces, project_exists, settings.allowed_origins)
         self._live = Live(clients, changes)
         self._tools = ToolHandlers(gateway, clients, workspaces)
-        self._resources = ResourceHandlers(knowledge, clock, annex)
-        self._prompts = PromptHandlers(knowledge, gateway, annex)
-        self._annex = annex
+        self._resources = ResourceHandlers(resources)
+        self._prompts = PromptHandlers(prompts, clients)
+        self._completing = Completing(prompts, resources)
+        self._methods = methods
         self._streams = Streams(
             clients,
             self._doorkeeper,
@@ -118,11 +120,13 @@ class McpSurface:
         self._tasks = []
 
     async def _build(self) -> tuple[StatelessEra, HandshakeEra, EventTransport]:
-        handlers = Handlers(self._tools, self._prompts, self._resources, self._clients, self._doorkeeper, self._annex)
+        handlers = Handlers(
+            self._tools, self._prompts, self._resources, self._completing, self._clients, self._doorkeeper
+        )
         recheck = self._settings.recheck_seconds
         listening = Listening(self._live, self._doorkeeper, self._resources, recheck_seconds=recheck)
         key = await self._clients.state_key()
-        server = build_server(handlers, listening, key, self._annex, with_tracing=self._settings.with_tracing)
+        server = build_server(handlers, listening, key, self._methods, with_tracing=self._settings.with_tracing)
         handshake = HandshakeEra(server, self._clients)
         events = EventTransport(handshake, self._streams, self._clients)
         return StatelessEra(server, self._clients, self._tools.param_schema), handshake, events

@@ -76,13 +76,14 @@ class ToolHandlers:
     async def _call(self, ctx: Context, params: CallToolRequestParams, consumer: Consumer) -> ToolCall:
         admitted = _admitted(ctx)
         if self._workspaces is None:
-            return ToolCall(admitted.principal, admitted.workspace_id, consumer, progress=_progress(ctx))
+            return ToolCall(admitted.principal, admitted.workspace_id, consumer, turn=ctx, progress=_progress(ctx))
         return ToolCall(
             principal=admitted.principal,
             workspace_id=admitted.workspace_id,
             consumer=consumer,
             project_id=admitted.project_id,
             session_id=admitted.session.id if admitted.session else None,
+            turn=ctx,
             progress=_progress(ctx),
             ask=asker(ctx, self._clients, params.input_responses, params.request_state),
             bind=None if admitted.session is None else _binder(admitted, self._clients),

@@ -109,7 +109,7 @@ class Listening:
                 except HoldfastError:
                     return
                 if (current.tier, current.catalog_search) != (principal.tier, principal.catalog_search):
-                    for change in LIST_CHANGES:
+                    for change in LIST_CHANGES.values():
                         for wanted in _wanted(honored, change):
                             waiting.put_nowait(wanted)
                 principal = current

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp.shared.subscriptions import (
@@ -15,12 +15,16 @@ from mcp.shared.subscriptions import (
 )
 
 from holdfast.features.clients.service import STANDALONE, Clients
+from holdfast.registry.topics import AgentList
 from holdfast.surfaces.mcp.transport.wire import notification_message
 
 logger = logging.getLogger(__name__)
 
-LIST_CHANGES: tuple[ServerEvent, ...] = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
-RESOURCES_CHANGED: tuple[ServerEvent, ...] = (ResourcesListChanged(),)
+LIST_CHANGES: Mapping[AgentList, ServerEvent] = {
+    "tools": ToolsListChanged(),
+    "prompts": PromptsListChanged(),
+    "resources": ResourcesListChanged(),
+}
 GRACE_SECONDS = 60.0
 """How long what a session missed is still written down after its standalone stream dropped."""
 

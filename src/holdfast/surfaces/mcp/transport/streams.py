@@ -121,7 +121,7 @@ class Streams:
             for uri in await self._clients.subscriptions(session.id):
                 if not self._watchable(principal, uri):
                     await self._clients.unsubscribe(session.id, uri)
-            for event in LIST_CHANGES:
+            for event in LIST_CHANGES.values():
                 await self._live.say(session.id, event)
         return principal
 

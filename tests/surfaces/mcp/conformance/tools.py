@@ -1,47 +1,33 @@
-"""Owns the catalog that the MCP conformance suite asks for. Only tests hand it to the surface."""
+"""Owns the tools that the conformance suite asks for."""
 
 import asyncio
 import json
 import warnings
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult
-from mcp.server.lowlevel.server import Server
+from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
     ElicitRequest,
     ElicitRequestFormParams,
-    GetPromptRequestParams,
-    GetPromptResult,
     InputRequiredResult,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
     TextContent,
 )
 from pydantic import BaseModel, ConfigDict
 
 from holdfast.core.access import RUN
 from holdfast.core.tools import tool
+from holdfast.engines.events.bus import EventBus
+from holdfast.storage.database import Database
 from holdfast.surfaces.mcp.content.asking import InputNeeded
 from holdfast.surfaces.mcp.content.tools import Context
-from holdfast.surfaces.mcp.transport.live import Live, WorkspaceChange
-from tests.surfaces.mcp.fixture_data import DEFAULTS, ENUMS, JSON_SCHEMA, NAME_SCHEMA, NO_ARGUMENTS, PNG, WAV
+from tests.surfaces.mcp.conformance.data import DEFAULTS, ENUMS, JSON_SCHEMA, NAME_SCHEMA, NO_ARGUMENTS, PNG, WAV
 
 Handler = Callable[[Context, CallToolRequestParams], Awaitable[CallToolResult | InputRequiredResult]]
 
@@ -70,10 +56,11 @@ class FixtureTool(tool.Tool[Any, Any]):
 
 
 class Fixtures:
-    """Every fixture of the suite; its tools run through the gateway like any other."""
+    """Every tool of the suite."""
 
-    def __init__(self) -> None:
-        self.live: Live | None = None
+    def __init__(self, database: Database, events: EventBus) -> None:
+        self._database = database
+        self._events = events
         self._handlers: dict[str, Handler] = {
             "test_simple_text": self._simple,
             "test_image_content": self._image,
@@ -116,7 +103,6 @@ class Fixtures:
                 },
             },
         }
-        self._context: ContextVar[Context] = ContextVar("context")
         self.tools: list[tool.AnyTool] = [
             FixtureTool(
                 name=name,
@@ -131,99 +117,17 @@ class Fixtures:
             )
             for name, handler in self._handlers.items()
         ]
-        self.prompts = [
-            Prompt(name="test_simple_prompt", description="A simple prompt"),
-            Prompt(
-                name="test_prompt_with_arguments",
-                description="A prompt with arguments",
-                arguments=[PromptArgument(name=name, description=name, required=True) for name in ("arg1", "arg2")],
-            ),
-            Prompt(
-                name="test_prompt_with_embedded_resource",
-                description="A prompt with a resource",
-                arguments=[PromptArgument(name="resourceUri", description="Resource", required=True)],
-            ),
-            Prompt(name="test_prompt_with_image", description="A prompt with an image"),
-            Prompt(name="test_input_required_result_prompt", description="A prompt that asks"),
-        ]
-        self.resources = [
-            Resource(uri="test://static-text", name="static-text", mime_type="text/plain", description="Text"),
-            Resource(uri="test://static-binary", name="static-binary", mime_type="image/png", description="Image"),
-            Resource(uri="test://watched-resource", name="watched", mime_type="text/plain", description="Watched"),
-        ]
-        self.templates = [
-            ResourceTemplate(
-                uri_template="test://template/{id}/data",
-                name="template",
-                description="Template",
-                mime_type="application/json",
-            )
-        ]
-
-    def install(self, server: Server[Any]) -> None:
-        """Logging is gone from the newest revision and the product has none; the older suite asks for it."""
-
-        async def set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-            return types.EmptyResult()
-
-        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
-        server.middleware.append(self._remember)
 
     def _handling(self, handler: Handler) -> Callable[[tool.ToolCall, Anything], Awaitable[CallToolResult]]:
         async def handle(call: tool.ToolCall, given: Anything) -> CallToolResult:
-            ctx = self._context.get()
+            # What the suite wants of the session is more than a tool of the product needs: the request itself.
+            ctx = call.during(ServerRequestContext)
             result = await handler(ctx, CallToolRequestParams.model_validate(ctx.params))
             if isinstance(result, InputRequiredResult):
                 raise InputNeeded(result)
             return result
 
         return handle
-
-    async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """What the fixtures want of the session is more than a tool of the product has: the request itself."""
-        self._context.set(ctx)
-        return await call_next(ctx)
-
-    async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult | InputRequiredResult:
-        given = params.arguments or {}
-        if params.name == "test_simple_prompt":
-            return _prompt("This is a simple prompt for testing.")
-        if params.name == "test_prompt_with_arguments":
-            return _prompt(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")
-        if params.name == "test_prompt_with_image":
-            image = types.ImageContent(type="image", data=PNG, mime_type="image/png")
-            return _prompt("Please analyze the image above.", image)
-        if params.name == "test_prompt_with_embedded_resource":
-            return _prompt(
-                "Please process the embedded resource above.",
-                _resource(given["resourceUri"], "text/plain", "Embedded resource content for testing."),
-            )
-        answer = _answer(params, "user_context")
-        if answer is None:
-            schema = {"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]}
-            return _ask(user_context=_form("What context should the prompt use?", schema))
-        return _prompt(f"Prompt with context: {answer}")
-
-    async def read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult | None:
-        uri = str(params.uri)
-        if uri == "test://static-text":
-            said = "This is the content of the static text resource."
-            return _contents(types.TextResourceContents(uri=uri, mime_type="text/plain", text=said))
-        if uri == "test://static-binary":
-            return _contents(types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG))
-        if uri == "test://watched-resource":
-            return _contents(types.TextResourceContents(uri=uri, mime_type="text/plain", text="Watched."))
-        if uri.startswith("test://template/") and uri.endswith("/data"):
-            id = uri.removeprefix("test://template/").removesuffix("/data")
-            said = json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
-            return _contents(types.TextResourceContents(uri=uri, mime_type="application/json", text=said))
-        return None
-
-    async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult | None:
-        if isinstance(params.ref, types.PromptReference) and params.ref.name == "test_prompt_with_arguments":
-            words = [word for word in ("paris", "park", "party") if word.startswith(params.argument.value)]
-            return CompleteResult(completion=Completion(values=words, total=len(words), has_more=False))
-        return None
 
     async def _simple(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         return text("This is a simple text response for testing.")
@@ -308,14 +212,14 @@ class Fixtures:
         return await self._needs_name(ctx, params)
 
     async def _tool_change(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        return await self._announce(ctx, WorkspaceChange(_workspace(ctx), lists=(ToolsListChanged(),)))
+        return await self._announce(ctx, "conformance.tools")
 
     async def _prompt_change(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        return await self._announce(ctx, WorkspaceChange(_workspace(ctx), lists=(PromptsListChanged(),)))
+        return await self._announce(ctx, "conformance.prompts")
 
-    async def _announce(self, ctx: Context, change: WorkspaceChange) -> CallToolResult:
-        if self.live is not None:
-            await self.live.publish(change)
+    async def _announce(self, ctx: Context, topic: str) -> CallToolResult:
+        workspace_id = ctx.request.workspace_id if ctx.request else None
+        await self._database.write(lambda tx: self._events.publish(tx, topic, {}, workspace_id=workspace_id))
         return text("Announced.")
 
     async def _needs_name(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
@@ -379,23 +283,9 @@ def _one_string(name: str) -> dict[str, Any]:
     return {"type": "object", "properties": {name: {"type": "string", "description": name}}, "required": [name]}
 
 
-def _workspace(ctx: Context) -> str:
-    return (ctx.request.workspace_id if ctx.request else None) or ""
-
-
 def _resource(uri: str, mime_type: str, said: str) -> types.EmbeddedResource:
     contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=said)
     return types.EmbeddedResource(type="resource", resource=contents)
-
-
-def _contents(contents: Any) -> ReadResourceResult:
-    return ReadResourceResult(contents=[contents])
-
-
-def _prompt(said: str, before: Any = None) -> GetPromptResult:
-    messages = [] if before is None else [PromptMessage(role="user", content=before)]
-    messages.append(PromptMessage(role="user", content=TextContent(type="text", text=said)))
-    return GetPromptResult(messages=messages)
 
 
 def _form(message: str, schema: dict[str, Any]) -> ElicitRequest:
