@@ -188,15 +188,48 @@ async def test_memories_are_saved_once_recalled_and_reminded_of(world: World) ->
     assert results[0].items() >= {"status": "saved", "content": fact, "category": "preference"}.items()
     assert results[0]["memory_id"].startswith("mem_")
     assert results[2].items() >= {"status": "duplicate", "memory_id": results[0]["memory_id"]}.items()
-    # Passively, in another chat: the model is told, and so is the client.
+    # Passively, later in the chat: the model is told, and so is the client.
     asked = "Which code examples does the user prefer, TypeScript with strict mode?"
-    taken = await take(world, model, [{"role": "system", "content": "Be brief."}, *said(asked)], chat_id="c2")
+    taken = await take(world, model, [{"role": "system", "content": "Be brief."}, *said(asked)])
     assert [each["role"] for each in model.seen] == ["system", "system", "user"]
     assert fact in model.seen[1]["content"]
     assert [each["id"] for each in taken.metadata["memories"]] == [results[0]["memory_id"]]
-    await take(world, model, said("Unrelated xylophone"), chat_id="c3")
+    await take(world, model, said("Unrelated xylophone"))
     recalled = json.loads(model.seen[-1]["content"])["memories"][0]
     assert set(recalled) == {"id", "content", "category", "relevance", "created_at"}
+
+
+@pytest.mark.contract("XS-T8")
+async def test_another_chat_is_not_reminded_until_a_person_shares_the_memory(world: World) -> None:
+    fact = "The user prefers TypeScript with strict mode for code examples"
+    asked = said("Which code examples does the user prefer, TypeScript with strict mode?")
+    look = call("recall_memory", query="TypeScript strict mode preference")
+    model = ScriptedModel(call("save_memory", content=fact), "Noted.", look, "No idea.", look, "TypeScript.")
+    await take(world, model, said("Remember that I prefer TypeScript"))
+    saved = next(json.loads(each["content"]) for each in model.seen if each["role"] == "tool")
+    taken = await take(world, model, asked, chat_id="c2")
+    assert taken.metadata["memories"] == []
+    assert json.loads(model.seen[-1]["content"])["memories"] == []
+    memory = world.services.memory
+    await memory.share(world.owner, world.start.workspace_id, saved["memory_id"])
+    taken = await take(world, model, asked, chat_id="c3")
+    assert [each["id"] for each in taken.metadata["memories"]] == [saved["memory_id"]]
+    assert [each["id"] for each in json.loads(model.seen[-1]["content"])["memories"]] == [saved["memory_id"]]
+
+
+async def test_unshared_memories_go_with_their_chat(world: World) -> None:
+    model = ScriptedModel(
+        [call("save_memory", "a", content="The office is in Oslo"), call("save_memory", "b", content="We use pnpm")],
+        "Noted.",
+    )
+    await take(world, model, said("Remember both"))
+    memory, owner, space = world.services.memory, world.owner, world.start.workspace_id
+    kept = [json.loads(each["content"])["memory_id"] for each in model.seen if each["role"] == "tool"]
+    await memory.share(owner, space, kept[1])
+    await world.services.chats.delete(owner, space, "c1")
+    with pytest.raises(NotFound):
+        await memory.get(owner, space, kept[0])
+    assert (await memory.get(owner, space, kept[1])).content == "We use pnpm"
 
 
 async def test_reminders_stay_within_their_budget_and_leave_the_web_out(world: World) -> None:

@@ -27,9 +27,16 @@ def chats(parts: Parts) -> "ChatService":
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.features.audit.service import Audit
     from holdfast.features.chat.service import ChatService
+    from holdfast.features.memory.service import MemoryService
 
     return ChatService(
-        parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[EventBus], parts[Clock]
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[SearchEngine],
+        parts[EventBus],
+        parts[Clock],
+        parts[MemoryService],
     )
 
 

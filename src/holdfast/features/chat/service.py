@@ -26,6 +26,7 @@ from holdfast.features.chat.model import (
     checked_title,
 )
 from holdfast.features.chat.turn.trail import trail_of
+from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -45,6 +46,7 @@ class ChatService:
         search: SearchEngine,
         events: EventBus,
         clock: Clock,
+        memory: MemoryService,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -52,6 +54,7 @@ class ChatService:
         self._search = search
         self._events = events
         self._clock = clock
+        self._memory = memory
 
     async def create(
         self, principal: Principal, workspace_id: str, *, chat_id: str | None = None, title: str = "New chat"
@@ -106,13 +109,14 @@ class ChatService:
         return await self._database.write(work)
 
     async def delete(self, principal: Principal, workspace_id: str, chat_id: str) -> None:
-        """Remove a chat with its messages and questions; its documents, artifacts and memories stay."""
+        """Remove a chat with its messages, questions and unshared memories; its documents and artifacts stay."""
         principal.require("inference")
 
         def work(tx: Tx) -> None:
             found = self._found(tx, principal, workspace_id, chat_id)
             for message_id in store.message_ids(tx, found.workspace_id, found.id).values():
                 self._search.remove(tx, found.workspace_id, TYPE, message_id)
+            self._memory.forget_chat(tx, principal, found.workspace_id, found.id)
             store.delete(tx, found.workspace_id, found.id)
             self._record(tx, principal, "chat.delete", found)
 

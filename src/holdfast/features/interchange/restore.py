@@ -231,7 +231,7 @@ class Restore:
         told = replace(
             memory,
             content=content,
-            digest=wording.digest_of(content),
+            digest=wording.digest_of(content, memory.chat_id or "" if memory.visibility == "chat" else ""),
             title=wording.checked_title(memory.title) or wording.title_of(content),
             category=wording.checked_category(memory.category),
             tags=wording.checked_tags(memory.tags),

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from holdfast.core.model import Answer, Time
-from holdfast.features.memory.model import Status, Trust
+from holdfast.features.memory.model import Status, Trust, Visibility
 
 
 class MemoryAnswer(Answer):
@@ -28,6 +28,7 @@ class MemoryAnswer(Answer):
     trust: Trust
     session_id: str | None
     chat_id: str | None
+    visibility: Visibility = Field(description="Whether the workspace recalls it, or only its chat")
     source: str
     revision: int
 

@@ -1,4 +1,4 @@
-"""Owns `holdfast memory` (save, recall, get, edit, retract, supersede, forget, list) and `holdfast search`."""
+"""Owns `holdfast memory` (save, recall, get, edit, retract, supersede, share, forget, list) and `holdfast search`."""
 
 from typing import Annotated, Literal
 
@@ -165,6 +165,13 @@ async def retract(session: Session, memories: MemoryService, given: Retract) -> 
     session.out.record(MemoryAnswer.of(found), [f"{found.slug} is retracted."])
 
 
+@memory.command("share", help="Let the workspace recall a memory that only one chat did.")
+async def share(session: Session, memories: MemoryService, given: One) -> None:
+    id = await session.workspace(given.workspace)
+    found = await memories.share(session.principal, id, given.memory)
+    session.out.record(MemoryAnswer.of(found), [f"{found.slug} is shared with the workspace."])
+
+
 @memory.command("forget", help="Remove a memory and its history for good.")
 async def forget(session: Session, memories: MemoryService, given: One) -> None:
     id = await session.workspace(given.workspace)
@@ -178,6 +185,7 @@ class Listing(InWorkspace):
     category: _Category = None
     tag: str | None = Field(None, description="Only those with this tag.")
     status: Literal["current", "superseded", "retracted", "any"] = "current"
+    chat_id: Annotated[str | None, Option("--chat")] = Field(None, description="Saved in this chat, shared or not.")
     as_of: _AsOf = None
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, description="Where the page before ended.")
@@ -190,6 +198,8 @@ async def list_(session: Session, memories: MemoryService, given: Listing) -> No
         category=checked_category(given.category) if given.category else None,
         tag=given.tag,
         status=None if given.status == "any" else given.status,
+        chat_id=given.chat_id,
+        visibility=None if given.chat_id else "workspace",
         as_of=given.as_of,
     )
     page = await memories.list(session.principal, id, filters, limit=given.limit, cursor=given.cursor)

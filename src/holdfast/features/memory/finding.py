@@ -77,7 +77,8 @@ async def _found(search: SearchEngine, entities: Entities, query: Query) -> tupl
             search.search(replace(query, types=noted)), search.search(replace(query, types=read))
         )
         return written, kept
-    found = await search.search(query)
+    # Named even where all are wanted: the index also holds what is one chat's alone.
+    found = await search.search(replace(query, types=noted | read))
     return ([], found) if read and not noted else (found, [])
 
 

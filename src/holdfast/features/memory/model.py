@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Conflict, NotFound
 
 Status = Literal["current", "superseded", "retracted"]
 Trust = Literal["person", "agent", "web"]
 Outcome = Literal["saved", "duplicate", "rejected"]
+Visibility = Literal["workspace", "chat"]
 
 ENTITY = "memory"
+CHAT_ENTITY = "chat_memory"
+"""What search calls a memory that only its chat recalls, so that whoever looks for memories does not find it."""
 MAX_WORDS = 2_000
 MAX_CHARACTERS = 20_000
 MAX_TITLE = 200
@@ -78,6 +81,13 @@ class Memory:
     """Its place among the memories of its session."""
     revision: int
     updated_at: int
+    visibility: Visibility = "workspace"
+    """Whether the workspace recalls it, or only the chat it was saved in."""
+
+    @property
+    def entry_type(self) -> str:
+        """What search calls it."""
+        return CHAT_ENTITY if self.visibility == "chat" else ENTITY
 
     @property
     def true_from(self) -> int:
@@ -144,12 +154,23 @@ class Filters:
     trust: Trust | None = None
     session_id: str | None = None
     chat_id: str | None = None
+    visibility: Visibility | None = "workspace"
+    seen_from: str | None = None
+    """As this chat sees them: the workspace's and its own; then `visibility` does not matter."""
     since: int | None = None
     """Learned at or after."""
     until: int | None = None
     """Learned before."""
     as_of: int | None = None
     """True at that moment; then `status` does not matter."""
+
+
+def require_current(memory: Memory) -> None:
+    """Conflict, with what to do instead, unless the memory still holds."""
+    if memory.status == "superseded":
+        raise Conflict(f"The memory {memory.slug!r} is superseded by {memory.superseded_by}; change that one.")
+    if memory.status == "retracted":
+        raise Conflict(f"The memory {memory.slug!r} was retracted; save a new one.")
 
 
 class MemoryNotFound(NotFound):

@@ -1,5 +1,6 @@
 """Owns the REST operations of memories and of the search across everything a workspace knows."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -23,6 +24,8 @@ _ONE = _BASE + "/{memory}"
 _Tags = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=100)]
 _Category = Annotated[str, Field(max_length=100)]
 
+_SHARE = replace(WRITE, people_only=True)
+
 api = Operations("memories")
 
 
@@ -33,7 +36,10 @@ class MemoryQuery(PageQuery):
     author: str | None = Field(default=None, max_length=200, description="The actor's id")
     trust: Trust | None = None
     session_id: str | None = Field(default=None, max_length=200)
-    chat_id: str | None = Field(default=None, max_length=200)
+    chat_id: str | None = Field(default=None, max_length=200, description="Saved in this chat, shared or not")
+    visibility: Literal["workspace", "chat", "any"] | None = Field(
+        default=None, description="The workspace's when left out, or all of the chat that chat_id names"
+    )
     since: Moment = Field(default=None, description="Learned at or after")
     until: Moment = Field(default=None, description="Learned before")
     as_of: Moment = Field(default=None, description="What held at this moment, whatever its status now")
@@ -44,7 +50,13 @@ async def page(
     memories: MemoryService, principal: Principal, workspace_id: str, query: MemoryQuery
 ) -> Page[MemoryAnswer]:
     category = checked_category(query.category) if query.category else None
-    filters = query.into(Filters, category=category, status=None if query.status == "any" else query.status)
+    visibility = query.visibility or ("any" if query.chat_id else "workspace")
+    filters = query.into(
+        Filters,
+        category=category,
+        status=None if query.status == "any" else query.status,
+        visibility=None if visibility == "any" else visibility,
+    )
     found = await memories.list(principal, workspace_id, filters, limit=query.limit, cursor=query.cursor)
     return found.map(MemoryAnswer.of)
 
@@ -58,7 +70,11 @@ class MemoryBody(Model):
     source: str = Field(default="", max_length=2000, description="Where it comes from: a URL, a file, a person")
     supersedes: str | None = Field(default=None, max_length=200, description="Id or slug of the memory it replaces")
     session_id: str | None = Field(default=None, max_length=200, description="The session it was learned in")
-    chat_id: str | None = Field(default=None, max_length=200, description="The chat it was learned in")
+    chat_id: str | None = Field(
+        default=None,
+        max_length=200,
+        description="The chat that alone recalls it until somebody shares it",
+    )
     trust: Trust | None = Field(default=None, description="Whose word it is; never more than the caller's own")
 
 
@@ -130,6 +146,11 @@ async def history(
 
 class RetractBody(Model):
     note: str = Field(default="", max_length=500, description="Why it no longer holds")
+
+
+@api.post(_ONE + "/share", _SHARE, "Let the workspace recall a memory that only one chat did")
+async def share(memories: MemoryService, principal: Principal, workspace_id: str, memory: str) -> MemoryAnswer:
+    return MemoryAnswer.of(await memories.share(principal, workspace_id, memory))
 
 
 @api.post(_ONE + "/retract", WRITE, "Say that a memory no longer holds")

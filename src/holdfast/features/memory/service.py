@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict, FieldError, Invalid, Unavailable, UpstreamFailed
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable, UpstreamFailed
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
@@ -16,7 +16,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.keeper import embedded_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
-from holdfast.features.memory import store
+from holdfast.features.memory import chats, store
 from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
@@ -30,6 +30,7 @@ from holdfast.features.memory.model import (
     Recalled,
     Revision,
     Saved,
+    require_current,
 )
 from holdfast.features.memory.writing import likeness
 from holdfast.features.memory.writing.draft import (
@@ -48,7 +49,6 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
-NEIGHBOURS = 8
 MAX_CONTRADICTIONS = 5
 MAX_QUERY = 2_000
 CURRENT = Filters()
@@ -94,17 +94,20 @@ class MemoryService:
         checked = draft(new)
         if isinstance(checked, Refusal):
             return await self._refuse(principal, workspace_id, checked)
-        known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, new, checked.digest))
+        known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, new, checked))
         if known is not None and new.supersedes is None:
             return Saved("duplicate", known, reason=KNOWN)
         vector = await self._vector(checked.title, checked.content)
-        near = await self._near(principal, workspace_id, vector) if vector is not None else []
+        where = (await self._workspaces.get(principal, workspace_id)).id
+        near = await chats.near(self._database, self._search, where, vector, new.chat_id) if vector is not None else []
         repeated, contradicts = _compared(checked.content, near)
 
         def work(tx: Tx) -> Saved:
             workspace = self._workspaces.check(tx, principal, workspace_id)
             superseded = self._superseded(tx, workspace.id, new.supersedes) if new.supersedes else None
-            known = store.find_current(tx, workspace.id, checked.digest)
+            if superseded is not None:
+                chats.require_same(new, superseded)
+            known = chats.find_current(tx, workspace.id, new, checked)
             if known is None and superseded is None and repeated is not None:
                 known = store.find(tx, workspace.id, repeated.id)
                 known = known if known is not None and known.status == "current" else None
@@ -185,7 +188,7 @@ class MemoryService:
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
-            _require_current(found)
+            require_current(found)
             if expected_revision is not None and expected_revision != found.revision:
                 raise Conflict(f"The memory is at revision {found.revision}, not {expected_revision}; read it again.")
             edited = changed(found, change, self._clock.now())
@@ -203,6 +206,26 @@ class MemoryService:
             self._search.put(tx, [entry_of(edited)], vector[None, :] if same_text and vector is not None else None)
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
+
+        return await self._database.write(work)
+
+    async def share(self, principal: Principal, workspace_id: str, key: str) -> Memory:
+        """Let the whole workspace recall what only one chat did; twice is once."""
+        principal.require("inference")
+        if not principal.is_person:
+            raise Forbidden("Sharing a chat's memory with the workspace needs a signed-in person; keys cannot do it.")
+
+        def work(tx: Tx) -> Memory:
+            found = self._found(tx, principal, workspace_id, key, store.lock)
+            if found.visibility == "workspace":
+                return found
+            require_current(found)
+            shared = chats.shared(tx, found, self._clock.now())
+            store.replace(tx, shared)
+            self._search.remove(tx, found.workspace_id, found.entry_type, found.id)
+            self._search.put(tx, [entry_of(shared)])
+            self._record(tx, principal, "memory.share", shared)
+            return shared
 
         return await self._database.write(work)
 
@@ -225,7 +248,7 @@ class MemoryService:
             until = now if found.valid_until is None else min(now, found.valid_until)
             retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
             store.replace(tx, retracted)
-            self._search.expire(tx, found.workspace_id, ENTITY, found.id, until)
+            self._search.expire(tx, found.workspace_id, found.entry_type, found.id, until)
             self._record(tx, principal, "memory.retract", retracted)
             return retracted
 
@@ -236,13 +259,20 @@ class MemoryService:
         principal.require("inference")
 
         def work(tx: Tx) -> None:
-            found = self._found(tx, principal, workspace_id, key, store.lock)
-            self._entities.forget(tx, found.workspace_id, ENTITY, found.id)
-            store.delete(tx, found.workspace_id, found.id)
-            self._search.remove(tx, found.workspace_id, ENTITY, found.id)
-            self._record(tx, principal, "memory.forget", found)
+            self._forget(tx, principal, self._found(tx, principal, workspace_id, key, store.lock))
 
         await self._database.write(work)
+
+    def forget_chat(self, tx: Tx, principal: Principal, workspace_id: str, chat_id: str) -> None:
+        """Remove what is a chat's alone, in the transaction that removes the chat."""
+        for each in store.of_chat(tx, workspace_id, chat_id):
+            self._forget(tx, principal, each)
+
+    def _forget(self, tx: Tx, principal: Principal, memory: Memory) -> None:
+        self._entities.forget(tx, memory.workspace_id, ENTITY, memory.id)
+        store.delete(tx, memory.workspace_id, memory.id)
+        self._search.remove(tx, memory.workspace_id, memory.entry_type, memory.id)
+        self._record(tx, principal, "memory.forget", memory)
 
     async def recall(
         self,
@@ -254,18 +284,19 @@ class MemoryService:
         category: str | None = None,
         as_of: int | None = None,
         minimum_relevance: float = 0.0,
+        chat_id: str | None = None,
     ) -> builtins.list[Recalled]:
-        """Memories about the query, best first; the last learned first when there is no query."""
+        """Memories about the query, best first; the last learned first without a query. Chats see their own too."""
         principal.require_any("read", "inference")
         text = clean(query or "")[:MAX_QUERY]
         if not text:
-            page = await self.list(principal, workspace_id, Filters(category=category, as_of=as_of), limit=limit)
+            filters = Filters(category=category, as_of=as_of, seen_from=chat_id)
+            page = await self.list(principal, workspace_id, filters, limit=limit)
             return await self._worded([Recalled(memory, 1.0) for memory in page.items], as_of)
         workspace = await self._workspaces.get(principal, workspace_id)
         meta = {"category": category} if category else {}
-        hits = await self._search.search(
-            Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
-        )
+        wanted_here = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
+        hits = await chats.search(self._search, wanted_here, chat_id)
         wanted = [hit for hit in hits if hit.score >= minimum_relevance]
         rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [hit.id for hit in wanted]))
         found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
@@ -317,20 +348,12 @@ class MemoryService:
             return None
         return np.asarray(vectors[0], dtype=np.float32)
 
-    async def _near(
-        self, principal: Principal, workspace_id: str, vector: Vector
-    ) -> builtins.list[tuple[Memory, float]]:
-        """Current memories nearest to a vector, with their cosine."""
-        workspace = await self._workspaces.get(principal, workspace_id)
-        nearest = await self._search.nearest(workspace.id, frozenset({ENTITY}), vector, NEIGHBOURS)
-        alike = {id: cosine for id, cosine in nearest if cosine >= likeness.SAME_SUBJECT}
-        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, list(alike))) if alike else {}
-        return [(rows[id], cosine) for id, cosine in alike.items() if id in rows and rows[id].status == "current"]
-
-    def _said(self, tx: Tx, principal: Principal, workspace_id: str, new: NewMemory, digest: str) -> Memory | None:
+    def _said(
+        self, tx: Tx, principal: Principal, workspace_id: str, new: NewMemory, checked: MemoryDraft
+    ) -> Memory | None:
         workspace = self._workspaces.check(tx, principal, workspace_id)
         self._workspaces.check_chat(tx, workspace.id, new.chat_id or None)
-        return store.find_current(tx, workspace.id, digest)
+        return chats.find_current(tx, workspace.id, new, checked)
 
     def _found(
         self,
@@ -350,7 +373,7 @@ class MemoryService:
         found = store.lock(tx, workspace_id, key) if key.isprintable() else None
         if found is None:
             raise MemoryNotFound(key)
-        _require_current(found)
+        require_current(found)
         return found
 
     def _insert(
@@ -386,7 +409,7 @@ class MemoryService:
         until = max(at, old.true_from)
         ended = replace(old, status="superseded", superseded_by=by.id, valid_until=until)
         store.replace(tx, ended)
-        self._search.expire(tx, old.workspace_id, ENTITY, old.id, until)
+        self._search.expire(tx, old.workspace_id, old.entry_type, old.id, until)
         self._record(tx, principal, "memory.supersede", ended, by=by.id)
 
     def _record(self, tx: Tx, principal: Principal, action: str, memory: Memory, **detail: object) -> None:
@@ -405,13 +428,6 @@ class MemoryService:
 
 def _text(memory: Memory) -> str:
     return embedded_text(memory.title, memory.content)
-
-
-def _require_current(memory: Memory) -> None:
-    if memory.status == "superseded":
-        raise Conflict(f"The memory {memory.slug!r} is superseded by {memory.superseded_by}; change that one.")
-    if memory.status == "retracted":
-        raise Conflict(f"The memory {memory.slug!r} was retracted; save a new one.")
 
 
 def _compared(content: str, near: list[tuple[Memory, float]]) -> tuple[Memory | None, list[Contradiction]]:

@@ -10,7 +10,7 @@ from holdfast.storage.database import Row, Tx
 
 _FIELDS = (
     "id, workspace_id, slug, title, content, digest, category, tags, status, occurred_at, learned_at, valid_until, "
-    "superseded_by, status_note, author, author_name, trust, session_id, chat_id, source, position, "
+    "superseded_by, status_note, author, author_name, trust, session_id, chat_id, visibility, source, position, "
     "revision, updated_at"
 )
 _VALUES = ", ".join(f":{name.strip()}" for name in _FIELDS.split(","))
@@ -46,6 +46,15 @@ def find_current(tx: Tx, workspace_id: str, digest: str) -> Memory | None:
         {"workspace_id": workspace_id, "digest": digest},
     )
     return _memory(row) if row else None
+
+
+def of_chat(tx: Tx, workspace_id: str, chat_id: str) -> list[Memory]:
+    """Every memory that is a chat's alone."""
+    rows = tx.all(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND chat_id = :id AND visibility = 'chat'",
+        _key(workspace_id, chat_id),
+    )
+    return [_memory(row) for row in rows]
 
 
 def lock(tx: Tx, workspace_id: str, key: str) -> Memory | None:
@@ -113,7 +122,7 @@ def slugs_starting(tx: Tx, workspace_id: str, prefix: str, limit: int) -> list[s
     # U+FFFF sorts after every character of a slug: a range that the index serves, where LIKE would scan on PostgreSQL.
     rows = tx.all(
         "SELECT slug FROM memory WHERE workspace_id = :workspace_id AND slug >= :low AND slug < :high "
-        "AND status = 'current' ORDER BY slug LIMIT :limit",
+        "AND status = 'current' AND visibility = 'workspace' ORDER BY slug LIMIT :limit",
         {"workspace_id": workspace_id, "low": clean(prefix), "high": clean(prefix) + "\uffff", "limit": limit},
     )
     return [row["slug"] for row in rows]
@@ -152,6 +161,12 @@ def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:
         if value is not None:
             terms.append(f"{name} = :{name}")
             params[name] = clean(value)
+    if filters.seen_from is not None:
+        terms.append("(visibility = 'workspace' OR chat_id = :seen_from)")
+        params["seen_from"] = clean(filters.seen_from)
+    elif filters.visibility is not None:
+        terms.append("visibility = :visibility")
+        params["visibility"] = filters.visibility
     if filters.tag is not None:
         # Tags are a JSON list of strings: a tag is found by its quoted form.
         terms.append("(' ' || tags) LIKE :tag ESCAPE '\\'")

@@ -215,6 +215,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             limit=given.limit,
             category=checked_category(given.category) if given.category else None,
             as_of=parse_time(given.as_of, "as_of") if given.as_of else None,
+            chat_id=call.chat_id,
         )
         return RecallOutput(memories=[memory_output(each) for each in found])
 

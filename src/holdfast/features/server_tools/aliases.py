@@ -223,5 +223,6 @@ def _sharing(files: list[Json]) -> list[Json]:
 
 
 def _calculated(given: CalculatorInput, output: EvaluateOutput) -> Outcome:
-    told: dict[str, Any] = {"expression": output.expression, "result": output.result}
+    # Always with a point, as documented: 20.0. What a double would round has all its digits in `exact`.
+    told: dict[str, Any] = {"expression": output.expression, "result": float(output.result)}
     return Outcome(json_text(told if output.exact is None else {**told, "exact": output.exact}))

@@ -16,6 +16,7 @@ from holdfast.features.chat.service import TYPE as CHAT
 from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.deep_think.service import REPORT_PREFIX
 from holdfast.features.endpoints.models import Connected, EndpointModels
+from holdfast.features.memory.chats import of_chat
 from holdfast.features.memory.finding import passages
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
@@ -102,7 +103,10 @@ class EndpointTurns:
     def _knowledge(self, workspace_id: str, chat_id: str | None) -> Knowledge:
         async def about(question: str) -> Sequence[QuotedPassage]:
             # More than needed: its own words, in this chat or in an earlier report, are no source for its answers.
-            hits = await passages(self._search, self._entities, Query(workspace_id, question, limit=3 * PASSAGES))
+            query = Query(workspace_id, question, limit=3 * PASSAGES)
+            hits = await passages(self._search, self._entities, query)
+            if chat_id is not None:
+                hits = [*await self._search.search(of_chat(query, chat_id)), *hits]
             others = [hit for hit in hits if not _is_own_word(hit, chat_id)]
             best = max((hit.score for hit in others), default=0.0)
             return [

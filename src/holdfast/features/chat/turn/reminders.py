@@ -31,12 +31,17 @@ class Reminders:
         self._minimum_relevance = minimum_relevance
         self._characters = characters
 
-    async def about(self, principal: Principal, workspace_id: str, words: str) -> list[Json]:
+    async def about(self, principal: Principal, workspace_id: str, words: str, chat_id: str | None) -> list[Json]:
         """The memories that are relevant enough, best first, as far as the budget goes."""
         if not words.strip():
             return []
         found = await self._memory.recall(
-            principal, workspace_id, words, limit=MAX_MEMORIES, minimum_relevance=self._minimum_relevance
+            principal,
+            workspace_id,
+            words,
+            limit=MAX_MEMORIES,
+            minimum_relevance=self._minimum_relevance,
+            chat_id=chat_id,
         )
         kept: list[Json] = []
         left = self._characters

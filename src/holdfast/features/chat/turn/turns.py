@@ -164,7 +164,7 @@ class ChatTurns:
         opened = await self._record.open(place.principal, place.workspace_id, place.chat_id, endpoint.name, body)
         if opened.resumed is not None:
             return _Begun(opened, [], opened.messages, opened.said)
-        memories = await self._reminders.about(place.principal, place.workspace_id, opened.asked)
+        memories = await self._reminders.about(place.principal, place.workspace_id, opened.asked, place.chat_id)
         messages = await self._continuations.restore(place, opened.messages)
         return _Begun(opened, memories, with_reminders(messages, memories), opened.said)
 

@@ -44,6 +44,7 @@ def memory_file(memory: Memory, history: Sequence[Revision], names: Names) -> tu
         "trust": memory.trust,
         "session_id": memory.session_id,
         "chat_id": memory.chat_id,
+        "visibility": None if memory.visibility == "workspace" else memory.visibility,
         "source": memory.source,
         "position": memory.position,
         "revision": memory.revision,
@@ -196,6 +197,7 @@ def _memory(file: str, fields: Fields, body: str) -> list[Item]:
         position=fields.number("position", 0),
         revision=fields.number("revision", 1),
         updated_at=fields.time("updated_at"),
+        visibility="chat" if fields.text("visibility") == "chat" else "workspace",
     )
     history = [
         Revision(

@@ -7,7 +7,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.core.text.slugs import slug_of
 from holdfast.engines.search.model import Entry
-from holdfast.features.memory.model import ENTITY, Memory, MemoryChange, NewMemory, Revision, Trust
+from holdfast.features.memory.model import Memory, MemoryChange, NewMemory, Revision, Trust
 from holdfast.features.memory.writing import wording
 
 _RANK: dict[Trust, int] = {"web": 0, "agent": 1, "person": 2}
@@ -49,7 +49,7 @@ def draft(new: NewMemory) -> MemoryDraft | Refusal:
     return MemoryDraft(
         title=wording.checked_title(title) or wording.title_of(content),
         content=content,
-        digest=wording.digest_of(content),
+        digest=wording.digest_of(content, new.chat_id or ""),
         category=category,
         tags=wording.checked_tags(new.tags),
         source=wording.checked_source(new.source),
@@ -90,6 +90,7 @@ def memory_of(principal: Principal, workspace_id: str, new: NewMemory, checked: 
         position=0,
         revision=1,
         updated_at=now,
+        visibility="chat" if new.chat_id else "workspace",
     )
 
 
@@ -111,7 +112,9 @@ def changed(memory: Memory, change: MemoryChange, now: int) -> Memory | Refusal:
         # A title that was made from the text follows the text.
         title = None if memory.title == wording.title_of(memory.content) else memory.title
     tags = memory.tags if change.tags is None else change.tags
-    checked = draft(NewMemory(content, change.category or memory.category, title, tags, source=memory.source))
+    chat_id = memory.chat_id if memory.visibility == "chat" else None
+    new = NewMemory(content, change.category or memory.category, title, tags, source=memory.source, chat_id=chat_id)
+    checked = draft(new)
     if isinstance(checked, Refusal):
         return checked
     edited = replace(
@@ -157,7 +160,7 @@ def entry_of(memory: Memory) -> Entry:
     """What search is told of a memory."""
     return Entry(
         workspace_id=memory.workspace_id,
-        type=ENTITY,
+        type=memory.entry_type,
         id=memory.id,
         title=memory.title,
         text=memory.content,
@@ -176,5 +179,6 @@ def entry_of(memory: Memory) -> Entry:
             "trust": memory.trust,
             "source": memory.source,
             "author": memory.author,
+            **({"chat_id": memory.chat_id} if memory.chat_id else {}),
         },
     )

@@ -55,10 +55,11 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", _CONTROL.sub("", unified)).strip()
 
 
-def digest_of(content: str) -> str:
-    """The fingerprint of what a text says: case, spacing and closing punctuation aside."""
+def digest_of(content: str, chat_id: str = "") -> str:
+    """The fingerprint of what a text says: case, spacing and closing punctuation aside. Each chat has its own."""
     folded = unicodedata.normalize("NFKC", content).casefold()
-    return hashlib.sha256(" ".join(folded.split()).rstrip(" .!").encode()).hexdigest()
+    said = " ".join(folded.split()).rstrip(" .!")
+    return hashlib.sha256((f"{chat_id}\n{said}" if chat_id else said).encode()).hexdigest()
 
 
 def title_of(content: str) -> str:
