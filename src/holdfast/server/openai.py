@@ -10,6 +10,7 @@ from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores import operations as vector_stores
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.identity.service import Identity
+from holdfast.features.responses.conversations.service import ConversationService
 from holdfast.features.responses.service import ResponseService
 from holdfast.features.turns.service import EndpointTurns
 from holdfast.features.usage.limiter import Limiter
@@ -18,6 +19,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.http.admission import LimitedCallers, ProjectAdmission
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.openai.chat import ChatCompletions
+from holdfast.surfaces.openai.conversations import Conversations
 from holdfast.surfaces.openai.embeddings import Embeddings
 from holdfast.surfaces.openai.files import Files, WorkspaceOf
 from holdfast.surfaces.openai.models import get_model, list_models
@@ -47,6 +49,7 @@ def routes(parts: Parts, embeddings_model: str) -> Sequence[Route]:
     turns = parts[EndpointTurns]
     chat = ChatCompletions(passthrough, turns)
     responses = Responses(parts[ResponseService], turns)
+    conversations = Conversations(parts[ConversationService], workspace_of(turns))
     files = Files(parts[DocumentService], workspace_of(turns))
     embeddings = Embeddings(passthrough, parts[SearchEngine].embed, embeddings_model)
     return [
@@ -59,6 +62,14 @@ def routes(parts: Parts, embeddings_model: str) -> Sequence[Route]:
         Route("GET", "/responses/{response_id}/input_items", responses.input_items, READ),
         Route("POST", "/responses/{response_id}/cancel", responses.cancel, WRITE),
         Route("DELETE", "/responses/{response_id}", responses.delete, WRITE),
+        Route("POST", "/conversations", conversations.create, WRITE),
+        Route("GET", "/conversations/{conversation_id}", conversations.get, READ),
+        Route("POST", "/conversations/{conversation_id}", conversations.update, WRITE),
+        Route("DELETE", "/conversations/{conversation_id}", conversations.delete, WRITE),
+        Route("POST", "/conversations/{conversation_id}/items", conversations.add, WRITE),
+        Route("GET", "/conversations/{conversation_id}/items", conversations.items, READ),
+        Route("GET", "/conversations/{conversation_id}/items/{item_id}", conversations.item, READ),
+        Route("DELETE", "/conversations/{conversation_id}/items/{item_id}", conversations.delete_item, WRITE),
         Route("POST", "/files", files.create, WRITE),
         Route("GET", "/files", files.list, READ),
         Route("GET", "/files/{file_id}", files.get, READ),

@@ -25,6 +25,9 @@ BODIES = {
     "/chat/completions": {"model": "any", "messages": [{"role": "user", "content": "Hello"}]},
     "/embeddings": {"model": "any", "input": "Hello"},
     "/responses": {"model": "any", "input": "Hello"},
+    "/conversations": {"items": [{"role": "user", "content": "Hello"}]},
+    "/conversations/{conversation_id}": {"metadata": {}},
+    "/conversations/{conversation_id}/items": {"items": [{"role": "user", "content": "Hello"}]},
 }
 UPLOAD = (
     b'--edge\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nassistants\r\n'
@@ -53,7 +56,7 @@ async def test_every_path_lets_in_exactly_whom_it_declares(database: Database) -
         start = here.server.start
         base = f"/{start.project_id}/default/v1"
         workspace = {"X-Xerotier-Workspace": start.workspace_id}
-        ids = {**here.ids, "response_id": await answered(here), "model": "holdfast-extractive"}
+        ids = {**here.ids, **await answered(here), "model": "holdfast-extractive"}
         for route in routes(here.server.services, "embedder"):
             for credential in here.credentials:
                 want = expected(DOOR, credential, route.method, names_things=True, in_first=True)
@@ -91,6 +94,8 @@ def naming(here: Ground, foreign: dict[str, str]) -> list[tuple[str, str, dict[s
     return [
         *by_path,
         ("POST", "/responses", {"model": "any", "input": "Hi", "previous_response_id": foreign["response_id"]}),
+        ("POST", "/responses", {"model": "any", "input": "Hi", "conversation": foreign["conversation_id"]}),
+        ("POST", "/responses", {"model": "any", "input": [{"type": "item_reference", "id": foreign["item_id"]}]}),
         ("POST", "/responses", {"model": "any", "input": "Hi", "tools": [search]}),
         ("POST", "/chat/completions", {"model": "any", "messages": hello, "tools": [search]}),
         ("POST", "/vector_stores", {"name": "planted", "file_ids": [foreign["document_id"]]}),
@@ -104,7 +109,7 @@ async def test_foreign_ids_are_not_found(database: Database, whose: str) -> None
     wrong: list[str] = []
     async with ground(database) as here:
         server = here.server
-        foreign = {**here.ids, "response_id": await answered(here)}
+        foreign = {**here.ids, **await answered(here)}
         if whose == "another tenant's":
             other = await server.another_tenant("Thieves")
             key = await server.mint(owner=other.owner, project_id=other.project_id)
@@ -126,12 +131,16 @@ async def test_foreign_ids_are_not_found(database: Database, whose: str) -> None
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong)
 
 
-async def answered(here: Ground) -> str:
-    """The id of a stored response in the first workspace."""
+async def answered(here: Ground) -> dict[str, str]:
+    """The ids of a stored response and of a conversation with an item in the first workspace."""
     start = here.server.start
     owner = next(each for each in here.credentials if each.name == "project key")
     headers = {**JSON, **owner.headers, "X-Xerotier-Workspace": start.workspace_id}
-    body = json.dumps(BODIES["/responses"]).encode()
-    made = await ask(here.app, "POST", f"/{start.project_id}/default/v1/responses", headers, body=body)
-    assert made.status == 200, made.text
-    return str(made.json()["id"])
+    base = f"/{start.project_id}/default/v1"
+    made = []
+    for path in ("/responses", "/conversations"):
+        answer = await ask(here.app, "POST", base + path, headers, body=json.dumps(BODIES[path]).encode())
+        assert answer.status == 200, answer.text
+        made.append(str(answer.json()["id"]))
+    items = await ask(here.app, "GET", f"{base}/conversations/{made[1]}/items", headers)
+    return {"response_id": made[0], "conversation_id": made[1], "item_id": str(items.json()["data"][0]["id"])}

@@ -9,6 +9,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.llm.model import Json, LoopEvent
 from holdfast.features.audit.service import Audit
+from holdfast.features.responses.conversations.service import ConversationService
 from holdfast.features.responses.model import ResponseRequest
 from holdfast.features.responses.service import KIND, MAX_ATTEMPTS, ResponseService
 from holdfast.features.turns.service import EndpointTurns
@@ -21,7 +22,19 @@ build = Building()
 
 @build
 def responses(parts: Parts) -> ResponseService:
-    return ResponseService(parts[Database], parts[Audit], parts[Workspaces], parts[JobEngine], parts[Clock])
+    return ResponseService(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[ConversationService],
+        parts[JobEngine],
+        parts[Clock],
+    )
+
+
+@build
+def conversations(parts: Parts) -> ConversationService:
+    return ConversationService(parts[Database], parts[Audit], parts[Workspaces], parts[Clock])
 
 
 def handle_jobs(parts: Parts) -> None:

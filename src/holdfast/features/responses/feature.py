@@ -2,4 +2,9 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="responses", services=("ResponseService",), jobs=("response",), migrations=("0015_responses",))
+FEATURE = Feature(
+    name="responses",
+    services=("ResponseService", "ConversationService"),
+    jobs=("response",),
+    migrations=("0015_responses", "0027_conversations"),
+)

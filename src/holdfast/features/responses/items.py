@@ -1,6 +1,7 @@
 """Owns the way from a Responses request to a Chat Completions one: items to messages, tools to functions."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,7 @@ _OWN = frozenset(
 _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 _ROLES = ("user", "assistant", "system", "developer")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_ID = re.compile(r"[\w.:~-]{1,128}", re.ASCII)
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
@@ -61,19 +63,19 @@ class Translated:
     functions: dict[str, Called]
 
 
-def input_items(given: Any) -> list[Json]:
+def input_items(given: Any, field: str = "input") -> list[Json]:
     """The items of `input`, each with an id."""
     if isinstance(given, str):
-        given = [{"role": "user", "content": [{"type": "input_text", "text": given}]}]
+        given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
-        raise _wrong("input", "write a text or a list of items")
-    return [_identified(item) for item in given]
+        raise _wrong(field, "write a text or a list of items")
+    return [_identified(item, f"{field}[{number}]") for number, item in enumerate(given)]
 
 
-def translate(request: Json, items: list[Json]) -> Translated:
-    """The request as a chat; Invalid names the item or tool that cannot be read."""
+def translate(request: Json, items: list[Json], history: Sequence[Json] = ()) -> Translated:
+    """The request as a chat, behind what was said before; Invalid names the item or tool that cannot be read."""
     body: Json = {name: value for name, value in request.items() if name not in _OWN and value is not None}
-    body["messages"] = _messages(request.get("instructions"), items)
+    body["messages"] = _messages(request.get("instructions"), items, history)
     tools, functions = _tools(request.get("tools"))
     if tools:
         body["tools"] = tools
@@ -174,14 +176,14 @@ def _format(given: Any) -> Json | None:
 # Items.
 
 
-def _messages(instructions: Any, items: list[Json]) -> list[Json]:
+def _messages(instructions: Any, items: list[Json], history: Sequence[Json]) -> list[Json]:
     made = _Messages()
     if isinstance(instructions, str) and instructions:
         made.say({"role": "system", "content": instructions})
-    elif isinstance(instructions, list):
-        items = [*(item for item in instructions if isinstance(item, dict)), *items]
-    for number, item in enumerate(items):
-        made.add(item, f"input[{number}]")
+    for name, given in (("instructions", instructions), ("history", history), ("input", items)):
+        for number, item in enumerate(given if isinstance(given, (list, tuple)) else ()):
+            if isinstance(item, dict):
+                made.add(item, f"{name}[{number}]")
     made.flush()
     if not made.messages:
         raise _wrong("input", "write a text or at least one item")
@@ -207,13 +209,19 @@ class _Messages:
     def add(self, item: Json, field: str) -> None:
         kind = item.get("type") or "message"
         if kind == "message":
-            self.say(_message(item, field))
+            self._say(_message(item, field))
         elif kind in _CALLS:
             self._call(item, kind, field)
         elif kind in _OUTPUTS:
             self._output(item, field)
-        elif kind == "item_reference":
-            raise _wrong(field, "send the item itself, or previous_response_id")
+
+    def _say(self, message: Json) -> None:
+        """Words behind calls of the same answer belong to the message with the calls: their results come next."""
+        last = self.messages[-1] if self.messages and not self._pictures else None
+        if message["role"] == "assistant" and last is not None and last["role"] == "assistant" and "tool_calls" in last:
+            last["content"] = "\n".join(text for text in (last["content"], message["content"]) if text)
+        else:
+            self.say(message)
 
     def _call(self, item: Json, kind: str, field: str) -> None:
         given = item.get(_CALLS[kind])
@@ -282,10 +290,21 @@ def _call_id(item: Json, field: str) -> str:
     return call_id
 
 
-def _identified(item: Json) -> Json:
+def _identified(item: Json, field: str) -> Json:
+    """The item as it is kept: with its type, an id, and words as parts."""
     kind = item.get("type") or "message"
     prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(kind, "item")
-    return {**item, "type": kind, "id": item.get("id") or new_id(prefix)}
+    given = item.get("id")
+    id = given if isinstance(given, str) and _ID.fullmatch(given) else new_id(prefix)
+    if kind == "item_reference" and given != id:
+        raise _wrong(f"{field}.id", "write the id of an item")
+    kept = {**item, "type": kind, "id": id}
+    if kind == "message" and isinstance(item.get("content"), str):
+        answered = (
+            {"type": "output_text", "annotations": []} if item.get("role") == "assistant" else {"type": "input_text"}
+        )
+        kept |= {"content": [{**answered, "text": item["content"]}], "status": item.get("status") or "completed"}
+    return kept
 
 
 def _object(request: Json, name: str) -> Json:

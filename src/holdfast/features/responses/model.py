@@ -8,6 +8,7 @@ from holdfast.core.errors import FieldError, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.model import Json
+from holdfast.features.responses.conversations.model import conversation_id
 from holdfast.features.responses.items import Translated, translate
 
 Status = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -42,6 +43,15 @@ class ResponseNotFound(NotFound):
         super().__init__("response", response_id[:80])
 
 
+class ItemNotFound(NotFound):
+    """No item of this id is kept for this caller."""
+
+    def __init__(self, field: str, item_id: str) -> None:
+        super().__init__("item", item_id[:80])
+        problem = "send the item itself; those of responses with store: false are not kept, others for 30 days"
+        self.fields = (FieldError(field, problem),)
+
+
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
     """A request for a response, read and with everything that came before it."""
@@ -68,12 +78,16 @@ class ResponseRequest:
         return self.request.get("previous_response_id")
 
     @property
+    def conversation_id(self) -> str | None:
+        return conversation_id(self.request.get("conversation"))
+
+    @property
     def chat_id(self) -> str | None:
         return self.request.get("x_chat_id")
 
     def translated(self) -> Translated:
         """The same question in the words of Chat Completions."""
-        return translate(self.request, [*self.history, *self.items])
+        return translate(self.request, self.items, self.history)
 
     def object(self, status: Status) -> Json:
         """The response before anything was answered."""
@@ -86,6 +100,7 @@ class ResponseRequest:
             "status": status,
             "background": self.background,
             "completed_at": None,
+            "conversation": {"id": self.conversation_id} if self.conversation_id else None,
             "error": None,
             "incomplete_details": None,
             "model": self.request.get("model") or "",
@@ -112,12 +127,13 @@ class Stored:
 
 def check(request: Json) -> None:
     """Invalid for what makes no sense, or would be silently ignored."""
-    for name in ("conversation", "prompt"):
-        if request.get(name) is not None:
-            raise wrong(name, "leave it out; send the items, or previous_response_id")
+    if request.get("prompt") is not None:
+        raise wrong("prompt", "leave it out: prompts are not kept here; send instructions and input")
     previous = request.get("previous_response_id")
     if previous is not None and not isinstance(previous, str):
         raise wrong("previous_response_id", "write the id of a response as text")
+    if conversation_id(request.get("conversation")) is not None and previous is not None:
+        raise wrong("previous_response_id", "leave it out: the conversation has what came before")
     for name in ("store", "background", "stream"):
         if request.get(name) is not None and not isinstance(request[name], bool):
             raise wrong(name, "use true or false")

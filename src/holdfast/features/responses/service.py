@@ -1,7 +1,7 @@
 """Owns responses: reading a request with what came before it, keeping answers, and answering in the background."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -17,9 +17,20 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.chat.turn.selection import DEEP_THINK, tool_options
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
+from holdfast.features.responses.conversations import store as conversation_store
+from holdfast.features.responses.conversations.service import ConversationPlace, ConversationService
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
-from holdfast.features.responses.model import OPEN, ResponseNotFound, ResponseRequest, Stored, check, fresh_id, wrong
+from holdfast.features.responses.model import (
+    OPEN,
+    ItemNotFound,
+    ResponseNotFound,
+    ResponseRequest,
+    Stored,
+    check,
+    fresh_id,
+    wrong,
+)
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
@@ -36,10 +47,19 @@ Turn = Callable[[Principal, ResponseRequest, Json], AsyncGenerator[LoopEvent, No
 class ResponseService:
     """The responses of an installation."""
 
-    def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, jobs: JobEngine, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        audit: Audit,
+        workspaces: Workspaces,
+        conversations: ConversationService,
+        jobs: JobEngine,
+        clock: Clock,
+    ) -> None:
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
+        self._conversations = conversations
         self._jobs = jobs
         self._clock = clock
 
@@ -53,15 +73,17 @@ class ResponseService:
         """Read a request; Invalid or NotFound for what cannot be answered."""
         principal.require("inference")
         check(request)
-        items = input_items(request.get("input"))
+        goes_on = request.get("previous_response_id") or request.get("conversation")
+        items = [] if request.get("input") is None and goes_on else input_items(request.get("input"))
         named = workspace_id
         workspace_id = named or await self._first_workspace(principal, project_id)
 
         def work(tx: Tx) -> ResponseRequest:
             place = self._workspaces.check(tx, principal, workspace_id).id
             within = None if named is None else place
-            history = self._history(tx, principal, project_id, request.get("previous_response_id"), within)
-            return ResponseRequest(fresh_id(), project_id, place, endpoint, request, items, history, self._clock.now())
+            asked = ResponseRequest(fresh_id(), project_id, place, endpoint, request, items, [], self._clock.now())
+            history = self._before(tx, principal, asked, within)
+            return replace(asked, items=self._resolved(tx, principal, asked, history, within), history=history)
 
         asked = await self._database.read(work)
         if tool_options(asked.translated().body).deep_think:
@@ -74,10 +96,16 @@ class ResponseService:
         return ResponseEvents(asked.object("in_progress"), asked.translated().functions, self._clock.now)
 
     async def keep(self, principal: Principal, asked: ResponseRequest, response: Json) -> None:
-        """Keep an answer, unless the client wants none kept."""
-        if asked.stored:
-            kept = Stored(asked, response["status"], response, principal, None)
-            await self._database.write(lambda tx: self._insert(tx, kept))
+        """Keep an answer, unless the client wants none kept; in its conversation in any case."""
+        kept = Stored(asked, response["status"], response, principal, None)
+
+        def work(tx: Tx) -> None:
+            if asked.stored:
+                self._insert(tx, kept)
+            self._add(tx, kept)
+
+        if asked.stored or asked.conversation_id is not None:
+            await self._database.write(work)
 
     async def begin(self, principal: Principal, asked: ResponseRequest) -> Json:
         """Answer in the background; the response as it is now."""
@@ -173,7 +201,14 @@ class ResponseService:
                 raise
             raise JobFailed(problem.message) from problem
         response = made.response
-        await run.commit("answer", lambda tx: store.end(tx, asked.id, response["status"], response, self._clock.now()))
+        over = replace(found, asked=asked, status=response["status"], response=response)
+
+        def end(tx: Tx) -> None:
+            if store.end(tx, asked.id, over.status, response, self._clock.now()):
+                store.index_items(tx, over)
+                self._add(tx, over)
+
+        await run.commit("answer", end)
 
     async def _still_allowed(self, principal: Principal) -> Principal:
         """Who asked, with what they may do now: time passed since, keys are revoked and narrowed, people removed."""
@@ -186,15 +221,21 @@ class ResponseService:
         return current
 
     async def _with_history(self, principal: Principal, asked: ResponseRequest) -> ResponseRequest:
-        history = await self._database.read(
-            lambda tx: self._history(tx, principal, asked.project_id, asked.previous_id, None)
-        )
+        history = await self._database.read(lambda tx: self._before(tx, principal, asked, None))
         return replace(asked, history=history)
 
     def _insert(self, tx: Tx, stored: Stored) -> None:
         asked = stored.asked
         store.delete_before(tx, asked.workspace_id, self._clock.now() - KEPT_MILLIS)
         store.insert(tx, stored)
+        store.index_items(tx, stored)
+
+    @staticmethod
+    def _add(tx: Tx, stored: Stored) -> None:
+        """Add what was asked and answered to the conversation."""
+        asked = stored.asked
+        if asked.conversation_id is not None:
+            conversation_store.append(tx, asked.conversation_id, [*asked.items, *stored.response["output"]])
 
     def _found(
         self, tx: Tx, principal: Principal, project_id: str, workspace_id: str | None, response_id: str
@@ -216,6 +257,38 @@ class ResponseService:
         if job.state == "failed":
             return found.ended("failed", {"code": "server_error", "message": job.error or "The answer failed."})
         return found.ended("cancelled") if job.state == "cancelled" else found
+
+    def _before(self, tx: Tx, principal: Principal, asked: ResponseRequest, workspace_id: str | None) -> list[Json]:
+        """What came before a request: its conversation, or the responses that it goes on from."""
+        if asked.conversation_id is not None:
+            place = ConversationPlace(principal, asked.project_id, workspace_id, asked.conversation_id)
+            return conversation_store.items(tx, self._conversations.found(tx, place).id)
+        return self._history(tx, principal, asked.project_id, asked.previous_id, workspace_id)
+
+    def _resolved(
+        self, tx: Tx, principal: Principal, asked: ResponseRequest, history: Sequence[Json], workspace_id: str | None
+    ) -> list[Json]:
+        """The items with each reference replaced by what it refers to, once: the history may have it too."""
+        wanted = [item["id"] for item in asked.items if item["type"] == "item_reference"]
+        if not wanted:
+            return asked.items
+        kept = [
+            *store.referenced(tx, asked.project_id, wanted),
+            *conversation_store.referenced(tx, asked.project_id, wanted),
+        ]
+        found = {item["id"]: item for where, item in kept if _within(principal, where, workspace_id)}
+        seen = {item["id"] for item in history}
+        items = []
+        for number, item in enumerate(asked.items):
+            if item["type"] == "item_reference":
+                if item["id"] not in found and item["id"] not in seen:
+                    raise ItemNotFound(f"input[{number}].id", item["id"])
+                item = found.get(item["id"], item)
+                if item["id"] in seen:
+                    continue
+            seen.add(item["id"])
+            items.append(item)
+        return items
 
     def _history(
         self, tx: Tx, principal: Principal, project_id: str, previous: str | None, workspace_id: str | None

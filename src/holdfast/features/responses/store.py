@@ -1,7 +1,7 @@
 """Owns the SQL of responses."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,9 @@ _COLUMNS = (
     "id, workspace_id, project_id, endpoint, previous_id, status, request, input, response, principal, job_id, "
     "created_at, updated_at"
 )
+
+
+_AT_ONCE = 500
 
 
 def insert(tx: Tx, stored: Stored) -> None:
@@ -60,6 +63,33 @@ def links(tx: Tx, response_id: str, project_id: str) -> tuple[str | None, str, l
     if row is None:
         return None
     return row["previous_id"], row["workspace_id"], json.loads(row["input"]), json.loads(row["response"])["output"]
+
+
+def index_items(tx: Tx, stored: Stored) -> None:
+    """Let the response's items be referred to. The first of an id stays what it is: others may send any id."""
+    for id in dict.fromkeys(item["id"] for item in (*stored.asked.items, *stored.response["output"])):
+        tx.execute(
+            "INSERT INTO response_item (workspace_id, id, response_id) VALUES (:workspace_id, :id, :response_id) "
+            "ON CONFLICT (workspace_id, id) DO NOTHING",
+            {"workspace_id": stored.asked.workspace_id, "id": id, "response_id": stored.asked.id},
+        )
+
+
+def referenced(tx: Tx, project_id: str, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
+    """The items of these ids in a project's responses, each with its workspace."""
+    found: list[tuple[str, Json]] = []
+    for start in range(0, len(item_ids), _AT_ONCE):
+        wanted = item_ids[start : start + _AT_ONCE]
+        names = {f"id_{number}": id for number, id in enumerate(wanted)}
+        rows = tx.all(
+            "SELECT workspace_id, input, response FROM response WHERE project_id = :project_id AND id IN ("
+            "SELECT response_id FROM response_item WHERE id IN (" + ", ".join(f":{name}" for name in names) + "))",
+            {"project_id": project_id, **names},
+        )
+        for row in rows:
+            items = (*json.loads(row["input"]), *json.loads(row["response"])["output"])
+            found += [(row["workspace_id"], item) for item in items if item["id"] in wanted]
+    return found
 
 
 def end(tx: Tx, response_id: str, status: Status, response: Mapping[str, Any], now: int) -> bool:

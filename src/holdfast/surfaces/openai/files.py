@@ -60,9 +60,7 @@ class Files:
             cursor=encode_cursor(after) if after else None,
         )
         data = [_file(document) for document in page.items]
-        first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-        more = page.next_cursor is not None
-        await request.answer({"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": more})
+        await request.answer_list(data, has_more=page.next_cursor is not None)
 
     async def get(self, request: OpenAiRequest) -> None:
         """One file and whether it was read."""

@@ -1,6 +1,6 @@
 """Owns one admitted request to `/{project_id}/{endpoint}/v1/…`, as the handlers of this surface see it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,12 @@ class OpenAiRequest:
     async def answer(self, value: Any, status: int = 200) -> None:
         """One whole JSON answer."""
         await send_bytes(self.send, status, orjson.dumps(value), headers=self.headers)
+
+    async def answer_list(self, data: Sequence[Json], *, has_more: bool = False) -> None:
+        """A list as OpenAI's clients page through it."""
+        first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+        page = {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": has_more}
+        await self.answer(page)
 
     def unhurried(self) -> None:
         """From here on the endpoint's own time limits bound the answer, not the gate's."""

@@ -62,10 +62,7 @@ class Responses:
     async def input_items(self, request: OpenAiRequest) -> None:
         """What a stored response was asked with."""
         found = await self._service.get(*_at(request))
-        items = found.asked.items[::-1]
-        first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
-        page = {"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": False}
-        await request.answer(page)
+        await request.answer_list(found.asked.items[::-1])
 
     async def cancel(self, request: OpenAiRequest) -> None:
         """Stop a background response."""

@@ -1,0 +1,1 @@
+"""Conversations: items that are kept for responses to go on from."""
