@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic.fields import FieldInfo
 
-from holdfast.core.clock import parse_time
+from holdfast.core.clock import parse_moment
 from holdfast.core.errors import Invalid
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
@@ -142,11 +142,20 @@ def option_name(field: str) -> str:
 def _moment(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, str):
         return value
-    return parse_time(value, option_name(str(info.field_name))) if value else None
+    return parse_moment(value, option_name(str(info.field_name))) if value else None
+
+
+def _deadline(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str):
+        return value
+    return parse_moment(value, option_name(str(info.field_name)), ahead=True) if value else None
 
 
 Moment = Annotated[int | None, BeforeValidator(_moment), Option(metavar="TIME")]
-"""A moment as people write it, such as 2026-11-16; milliseconds in the model."""
+"""A moment as people write it, such as 2026-11-16, or 7d for a week ago; milliseconds in the model."""
+
+Deadline = Annotated[int | None, BeforeValidator(_deadline), Option(metavar="TIME")]
+"""The same for what is to come: 90d is in 90 days."""
 
 Work = Callable[..., Awaitable[None]]
 

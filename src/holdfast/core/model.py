@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from holdfast.core.clock import iso, parse_time
+from holdfast.core.clock import iso, parse_moment
 from holdfast.core.ids import workspace_id_of
 from holdfast.core.paging import MAX_LIMIT
 
@@ -72,7 +72,7 @@ def _shown(value: object) -> object:
     return iso(value) if isinstance(value, int) else value
 
 
-def _read(value: object, info: ValidationInfo) -> object:
+def _read(value: object, info: ValidationInfo, *, ahead: bool = False) -> object:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -80,7 +80,11 @@ def _read(value: object, info: ValidationInfo) -> object:
     if len(value) > _MAX_TIME_CHARACTERS:
         problem = "String should have at most {max_length} characters"
         raise PydanticCustomError("string_too_long", problem, {"max_length": _MAX_TIME_CHARACTERS})
-    return parse_time(value, info.field_name or "time")
+    return parse_moment(value, info.field_name or "time", ahead=ahead)
+
+
+def _read_ahead(value: object, info: ValidationInfo) -> object:
+    return _read(value, info, ahead=True)
 
 
 def _split(value: object) -> object:
@@ -89,7 +93,12 @@ def _split(value: object) -> object:
     return [word.strip() for item in values if isinstance(item, str) for word in item.split(",") if word.strip()]
 
 
-_ISO = {"type": "string", "maxLength": _MAX_TIME_CHARACTERS, "description": "ISO 8601 date or time"}
+_ISO = {
+    "type": "string",
+    "maxLength": _MAX_TIME_CHARACTERS,
+    "description": "ISO 8601 date or time, or 7d for so long ago",
+}
+_ISO_AHEAD = {**_ISO, "description": "ISO 8601 date or time, or 90d for so long from now"}
 
 Time = Annotated[str, BeforeValidator(_shown)]
 """A time in an answer: milliseconds in the domain object, ISO 8601 in UTC on the wire."""
@@ -97,7 +106,14 @@ Time = Annotated[str, BeforeValidator(_shown)]
 Moment = Annotated[
     int | None, BeforeValidator(_read), WithJsonSchema({"anyOf": [_ISO, {"type": "null"}]}, mode="validation")
 ]
-"""A time in a request: ISO 8601 on the wire, milliseconds for the service; empty is the same as left out."""
+"""A time in a request: ISO 8601 or a span such as 7d on the wire, milliseconds for the service; empty is left out."""
+
+Deadline = Annotated[
+    int | None,
+    BeforeValidator(_read_ahead),
+    WithJsonSchema({"anyOf": [_ISO_AHEAD, {"type": "null"}]}, mode="validation"),
+]
+"""The same for what is to come: 90d is so long from now."""
 
 Sorted = Annotated[list[str], BeforeValidator(sorted)]
 """A set in the domain object, in one order on the wire."""

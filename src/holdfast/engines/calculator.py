@@ -84,7 +84,9 @@ def _tokens(text: str) -> list[_Token]:
             continue
         match = _TOKEN.match(text, at)
         if match is None:
-            raise BadExpression(f"unexpected character {text[at]!r}", at + 1)
+            # What 200 + 10% means is a matter of taste, so whoever writes it says it with the signs there are.
+            remedy = "; write 20% as 20/100" if text[at] == "%" else ""
+            raise BadExpression(f"unexpected character {text[at]!r}{remedy}", at + 1)
         kind = match.lastgroup or ""
         found.append(_Token(match.group() if kind == "sign" else kind, match.group(), at + 1))
         at = match.end()

@@ -223,7 +223,14 @@ async def test_every_resource_is_listed_and_read(database: Database, era: str) -
                 DECISIONS + "{?since,limit}",
             ]
             texts = {}
-            for uri in (BRIEF, DECISIONS, DECISIONS + "?since=7d&limit=1", memory, artifact):
+            for uri in (
+                BRIEF,
+                DECISIONS,
+                DECISIONS + "?since=7d&limit=1",
+                DECISIONS + "?since=2020-01-31",
+                memory,
+                artifact,
+            ):
                 contents = (await client.read_resource(uri)).contents[0]
                 assert contents.mime_type == "text/markdown"
                 texts[uri] = contents.text  # type: ignore[union-attr]

@@ -69,7 +69,7 @@ def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, wi
     for key, value in schema.items():
         if key in (_UNTOLD if describe else _UNTOLD_IN_RESULTS) or (key == "title" and isinstance(value, str)):
             continue
-        if key == "default" and value is None:
+        if (key == "default" and value in (None, "")) or (key == "additionalProperties" and value is False):
             continue
         if key in ("properties", "$defs"):
             found[key] = {

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import ANY
 from holdfast.core.principal import Principal
+from holdfast.core.text import jsontext
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
 FIND_TOOL = "find_tool"
@@ -18,7 +19,7 @@ class FindInput(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     query: str = Field("", description="What you want to do; empty for everything")
-    limit: int = 5
+    limit: int = Field(5, description="How many at most")
 
 
 class FoundTool(BaseModel):
@@ -85,6 +86,11 @@ def _words(text: str) -> list[str]:
     return [word[:5] for word in re.findall(r"[a-z0-9]{2,}", text.lower()) if word != "xerotier"]
 
 
+def _schema(tool: FoundTool) -> str:
+    return jsontext.dumps(tool.inputSchema).decode()
+
+
 def _text(output: FindOutput) -> str:
-    lines = [f"{tool.name}: {tool.description}" for tool in output.tools]
+    # The schemas too: some clients show their model nothing but text, and it has to write the arguments.
+    lines = [f"{tool.name}: {tool.description}\nArguments: {_schema(tool)}" for tool in output.tools]
     return "\n\n".join(lines) or "No tool fits; try other words, or an empty query for all."

@@ -43,8 +43,8 @@ class TreeInput(LookInput):
 
 class LinesInput(LookInput):
     path: str = Field(description=_PATH)
-    start_line: int | None = Field(None, ge=1)
-    end_line: int | None = Field(None, ge=1)
+    start_line: int | None = Field(None, ge=1, description="The first line, counted from 1.")
+    end_line: int | None = Field(None, ge=1, description="The last line.")
 
     def span(self, most: int) -> tuple[int, int]:
         """The first and the last line to show."""

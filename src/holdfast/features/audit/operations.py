@@ -45,8 +45,8 @@ class AuditExportQuery(Model):
     resource_id: _Text | None = None
     workspace_id: Annotated[WorkspaceId, Field(max_length=400)] | None = None
     outcome: Outcome | None = None
-    since: Moment = Field(default=None, description="ISO 8601; from this moment on")
-    until: Moment = Field(default=None, description="ISO 8601; before this moment")
+    since: Moment = Field(default=None, description="ISO 8601, or 7d for so long ago; from this moment on")
+    until: Moment = Field(default=None, description="ISO 8601, or 7d for so long ago; before this moment")
 
 
 class AuditQuery(AuditExportQuery, PageQuery):

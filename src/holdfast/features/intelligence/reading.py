@@ -1,10 +1,9 @@
 """Owns what agents read of the whole project: the brief, the decisions, and the prompts that begin with them."""
 
-import re
 from collections.abc import Sequence
 
 from holdfast.core.access import READ, READ_INTEL
-from holdfast.core.clock import Clock, iso
+from holdfast.core.clock import Clock, iso, parse_moment
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.core.resources import BRIEF, DECISIONS
@@ -21,7 +20,6 @@ MAX_DECISIONS = 200
 NEWEST = 5
 ONBOARD_TOKENS = 3_000
 SPANS = ("1d", "7d", "30d")
-_MILLIS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 def resources(intelligence: IntelligenceService, clock: Clock) -> list[Resource | ResourceTemplate]:
@@ -31,8 +29,7 @@ def resources(intelligence: IntelligenceService, clock: Clock) -> list[Resource 
         return Content((await intelligence.brief(principal, workspace_id)).markdown)
 
     async def decisions(principal: Principal, workspace_id: str, arguments: Arguments) -> Content:
-        span, limit = _wanted(arguments)
-        since = None if span is None else clock.now() - span
+        since, limit = _wanted(arguments, clock.now())
         return Content(await _decisions(intelligence, principal, workspace_id, since=since, limit=limit))
 
     async def spans(principal: Principal, workspace_id: str, begun: str) -> Sequence[str]:
@@ -51,7 +48,7 @@ def resources(intelligence: IntelligenceService, clock: Clock) -> list[Resource 
             uri=DECISIONS,
             name="recent-decisions",
             title="Recent decisions",
-            description="Decisions, newest first. Add ?since=7d&limit=20 for a part.",
+            description="Decisions, newest first. Add ?since=7d&limit=20 for a part; since may be a date.",
             access=READ_INTEL,
             read=decisions,
         ),
@@ -140,18 +137,16 @@ def _line(decision: Decision) -> str:
 
 
 def _check(arguments: Arguments) -> None:
-    _wanted(arguments)
+    _wanted(arguments, now=0)
 
 
-def _wanted(arguments: Arguments) -> tuple[int | None, int]:
-    """How far back in milliseconds, and how many."""
-    span, limit = arguments.get("since"), arguments.get("limit", str(DEFAULT_DECISIONS))
-    found = None if span is None else re.fullmatch(r"(\d{1,5})([smhdw])", span, re.ASCII)
-    if span is not None and found is None:
-        raise _unreadable("since", "since is a duration such as 7d, 12h or 30m.")
+def _wanted(arguments: Arguments, now: int) -> tuple[int | None, int]:
+    """From which moment on, and how many."""
+    since, limit = arguments.get("since"), arguments.get("limit", str(DEFAULT_DECISIONS))
+    moment = None if since is None else parse_moment(since, "since", now=now)
     if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit) <= MAX_DECISIONS:
         raise _unreadable("limit", f"limit is a number from 1 to {MAX_DECISIONS}.")
-    return None if found is None else int(found.group(1)) * _MILLIS[found.group(2)], int(limit)
+    return moment, int(limit)
 
 
 def _unreadable(field: str, problem: str) -> Invalid:

@@ -2,15 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from holdfast.core.clock import iso
 from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES
 from holdfast.features.intelligence.model import Decision, Milestone, Status
 
-_Limit = Annotated[int, Field(ge=1, le=100)]
-_Budget = Annotated[int, Field(ge=MIN_BUDGET, le=MAX_BUDGET)]
+RELATED_TYPES = ("memory", "document", "artifact", "decision", "milestone", "repository")
+"""What can be related, as agents are told; a test holds it to the types that there are."""
+
+_Limit = Annotated[int, Field(ge=1, le=100, description="How many at most")]
+_Budget = Annotated[int, Field(ge=MIN_BUDGET, le=MAX_BUDGET, description="How long at most")]
+_Since = Annotated[str | None, Field(description="ISO 8601, or 7d for the last week")]
+_Type = Annotated[str, WithJsonSchema({"type": "string", "enum": list(RELATED_TYPES)})]
 _Query = Annotated[str, Field(max_length=2000)]
 
 
@@ -24,65 +29,65 @@ class BriefInput(_Input):
 
 
 class TimelineInput(_Input):
-    type: str | None = None
-    since: str | None = Field(None, description="ISO 8601")
-    until: str | None = None
-    decision_id: str | None = None
+    type: str | None = Field(None, description="Only this type, e.g. release")
+    since: _Since = None
+    until: str | None = Field(None, description="The same, for the end")
+    decision_id: str | None = Field(None, description="Only those that carry out this decision")
     limit: _Limit = 20
-    cursor: str | None = None
+    cursor: str | None = Field(None, description="next_cursor of the page before")
 
 
 class DecisionsInput(_Input):
-    query: _Query = ""
-    status: Status | None = None
-    blocking: bool | None = None
-    since: str | None = Field(None, description="ISO 8601")
-    as_of: str | None = Field(None, description="As it stood then")
+    query: _Query = Field("", description="What it is about")
+    status: Status | None = Field(None, description="Only with this status")
+    blocking: bool | None = Field(None, description="Only those that work waits for, or does not")
+    since: _Since = None
+    as_of: str | None = Field(None, description="As it stood then; ISO 8601 or 7d ago")
     limit: _Limit = 10
 
 
 class AnalyzeInput(_Input):
-    topic: _Query = ""
+    topic: _Query = Field("", description="What to sum up; everything recent when left out")
     budget_tokens: _Budget = DEFAULT_BUDGET
 
 
 class GraphInput(_Input):
-    centre: str | None = Field(None, description="Id to start from")
-    depth: int = Field(2, ge=1, le=MAX_DEPTH)
-    types: list[str] | None = Field(None, description="Only these, e.g. decision, milestone, memory, artifact")
-    limit: int = Field(100, ge=1, le=MAX_NODES)
-    mermaid: bool = False
+    centre: str | None = Field(None, description="Id or slug to start from")
+    depth: int = Field(2, ge=1, le=MAX_DEPTH, description="How many relations away from centre")
+    types: list[_Type] | None = Field(None, description="Only these")
+    limit: int = Field(100, ge=1, le=MAX_NODES, description="How many nodes at most")
+    mermaid: bool = Field(False, description="Also draw it as Mermaid")
 
 
 class EntityInput(_Input):
-    type: str = Field(description="memory, document, artifact, decision, milestone")
-    id: str
+    type: _Type = Field(description="What it is")
+    id: str = Field(description="Id or slug")
 
 
 class RelateInput(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    start: EntityInput = Field(alias="from")
-    end: EntityInput = Field(alias="to")
+    start: EntityInput = Field(alias="from", description="What the relation is said of")
+    end: EntityInput = Field(alias="to", description="What it relates to")
     relation: str = Field(description="snake_case, e.g. depends_on, blocks, implements, caused_by")
-    note: str = ""
+    note: str = Field("", description="Why, or since when")
 
 
 class TrackDecisionInput(_Input):
-    title: str
-    rationale: str = ""
+    title: str = Field(description="What was decided, in one line")
+    rationale: str = Field("", description="Why")
     status: Status | None = Field(None, description="Default accepted; open if blocking")
     alternatives: list[str] = Field([], description="What else was considered")
     blocking: bool = Field(False, description="Work waits for it")
-    supersedes: str | None = Field(None, description="Decision id")
+    supersedes: str | None = Field(None, description="Id of the decision that it replaces")
     decided_at: str | None = Field(None, description="ISO 8601; default now")
 
 
 class TrackMilestoneInput(_Input):
-    title: str
+    title: str = Field(description="What was reached, in one line")
     type: str = Field("milestone", description="snake_case, e.g. release, deployment, incident")
     occurred_at: str | None = Field(None, description="ISO 8601; default now")
-    description: str = ""
+    description: str = Field("", description="What it means")
     decisions: list[str] = Field([], description="Ids of decisions it carries out")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
-from holdfast.core.clock import iso_or_none, parse_time
+from holdfast.core.clock import iso_or_none, parse_moment, parse_time
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.intelligence import tool_models as wire
 from holdfast.features.intelligence.briefing.brief import item_json, render
@@ -264,4 +264,4 @@ def _brief_text(found: wire.BriefOutput) -> str:
 
 
 def _moment(text: str | None, field: str) -> int | None:
-    return None if text is None else parse_time(text, field)
+    return None if text is None else parse_moment(text, field)

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.clock import iso, iso_or_none, parse_time
+from holdfast.core.clock import iso, iso_or_none, parse_moment
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.engines.search.model import Hit
 from holdfast.features.memory.model import Memory, NewMemory, Recalled, Saved
@@ -14,6 +14,13 @@ from holdfast.features.memory.writing.wording import checked_category
 
 _Tag = Annotated[str, Field(max_length=200)]
 _Time = Annotated[str, Field(max_length=64)]
+SEARCHED_TYPES = (
+    *("memory", "document", "artifact", "decision", "milestone", "chat"),
+    *("repository", "commit", "file", "tag", "pull_request", "issue", "release", "discussion"),
+)
+"""What a search can be narrowed to, as agents are told; a test holds it to the types that there are."""
+# Other spellings are taken too, such as plurals.
+_Type = Annotated[str, Field(max_length=200), WithJsonSchema({"type": "string", "enum": list(SEARCHED_TYPES)})]
 
 
 class _Input(BaseModel):
@@ -68,7 +75,9 @@ class RecallInput(_Input):
     )
     limit: int = Field(10, ge=1, le=50, description="How many at most.")
     category: str | None = Field(None, max_length=100, description="Only memories of this category.")
-    as_of: _Time | None = Field(None, description="What held at this moment (ISO 8601), superseded since or not.")
+    as_of: _Time | None = Field(
+        None, description="What held at this moment (ISO 8601, or 7d ago), superseded since or not."
+    )
 
 
 class MemoryOutput(BaseModel):
@@ -97,13 +106,10 @@ class RecallOutput(BaseModel):
 class SearchInput(_Input):
     query: str = Field(max_length=20_000, description="What to look for, in words or by meaning.")
     limit: int = Field(10, ge=1, le=50, description="How many at most.")
-    types: list[_Tag] | None = Field(
-        None,
-        max_length=20,
-        description="Only these types, such as memory, document, artifact, decision, milestone or chat; repository for "
-        "all that was read from repositories, or commit, file, tag, pull_request, issue, release, discussion.",
+    types: list[_Type] | None = Field(
+        None, max_length=20, description="Only these; repository is all that was read from repositories."
     )
-    as_of: _Time | None = Field(None, description="What held at this moment (ISO 8601).")
+    as_of: _Time | None = Field(None, description="What held at this moment (ISO 8601, or 7d ago).")
 
 
 class ResultOutput(BaseModel):
@@ -197,7 +203,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             category=given.category,
             title=given.title,
             tags=tuple(given.tags),
-            occurred_at=parse_time(given.occurred_at, "occurred_at") if given.occurred_at else None,
+            occurred_at=parse_moment(given.occurred_at, "occurred_at") if given.occurred_at else None,
             source=given.source or "",
             supersedes=given.supersedes,
             session_id=call.session_id,
@@ -214,7 +220,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             given.query,
             limit=given.limit,
             category=checked_category(given.category) if given.category else None,
-            as_of=parse_time(given.as_of, "as_of") if given.as_of else None,
+            as_of=parse_moment(given.as_of, "as_of") if given.as_of else None,
             chat_id=call.chat_id,
         )
         return RecallOutput(memories=[memory_output(each) for each in found])
@@ -226,7 +232,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             given.query,
             types=given.types,
             limit=given.limit,
-            as_of=parse_time(given.as_of, "as_of") if given.as_of else None,
+            as_of=parse_moment(given.as_of, "as_of") if given.as_of else None,
         )
         return SearchOutput(results=[result_output(hit) for hit in hits])
 
@@ -236,7 +242,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             title="Search the workspace",
             description=(
                 "Find what the workspace knows about something, by words and by meaning, across memories, documents, "
-                "artifacts, decisions, milestones, repositories and cases. Use it before asking the person. "
+                "artifacts, decisions, milestones, chats and repositories. Use it before asking the person. "
                 "Example: query deploy steps"
             ),
             input=SearchInput,

@@ -46,8 +46,8 @@ class UsageEntryAnswer(Answer):
 
 
 class UsageFilters(Model):
-    since: Moment = Field(default=None, description="ISO 8601; from this day on")
-    until: Moment = Field(default=None, description="ISO 8601; before this moment")
+    since: Moment = Field(default=None, description="ISO 8601, or 7d for so long ago; from this day on")
+    until: Moment = Field(default=None, description="ISO 8601, or 7d for so long ago; before this moment")
     actor: _Text | None = None
     project_id: _Text | None = None
     workspace_id: Annotated[WorkspaceId, Field(max_length=400)] | None = None

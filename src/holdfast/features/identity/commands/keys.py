@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from holdfast.core.clock import iso_or_none
-from holdfast.core.commands import Argument, Commands, Given, Moment, Named, Option, Session
+from holdfast.core.commands import Argument, Commands, Deadline, Given, Named, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import SCOPES, Scope, Tier
 from holdfast.features.identity.keys.api_keys import Keys
@@ -29,7 +29,7 @@ class Wanted(Named):
     project: Annotated[str | None, Option(metavar="P")] = Field(
         None, description="The project (the first one where absent)."
     )
-    expires: Moment = Field(None, description="When it stops working, such as 2027-01-31.")
+    expires: Deadline = Field(None, description="When it stops working, such as 2027-01-31 or 90d.")
 
     async def key(self, session: Session, identity: Identity) -> NewKey:
         """The same for the service."""

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from holdfast.core.access import Access
-from holdfast.core.model import Answer, Model, Moment, PageQuery, Sorted, Time, WorkspaceId
+from holdfast.core.model import Answer, Deadline, Model, PageQuery, Sorted, Time, WorkspaceId
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal, Scope, Tier
@@ -49,7 +49,7 @@ class KeyBody(Model):
     workspace_ids: list[WorkspaceId] | None = Field(default=None, max_length=1000)
     allow_destructive: bool = False
     catalog_search: bool = Field(default=False, description="Show find_tool and call_tool instead of every tool")
-    expires_at: Moment = Field(default=None, description="ISO 8601")
+    expires_at: Deadline = Field(default=None, description="ISO 8601, or 90d for so long from now")
     rotate: bool = Field(default=False, description="Revoke every active key of the same name")
 
 

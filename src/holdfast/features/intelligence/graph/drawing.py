@@ -32,7 +32,7 @@ class GraphReader:
 
     def read(self, tx: Tx, workspace_id: str, wanted: GraphQuery) -> Graph:
         """The wanted part; edges are the relations among the nodes shown."""
-        _check(wanted)
+        self._check(wanted)
         if wanted.centre is None:
             distances, whole = self._newest(tx, workspace_id, wanted)
         else:
@@ -42,6 +42,14 @@ class GraphReader:
         ties = relation_store.among(tx, workspace_id, [node.id for node in nodes])
         edges = tuple(tie for tie in ties if tie.start in shown and tie.end in shown)
         return Graph(tuple(nodes), edges, truncated=not whole or len(distances) > wanted.limit)
+
+    def _check(self, wanted: GraphQuery) -> None:
+        _check_bounds(wanted)
+        known = self._entities.titles
+        unknown = sorted((wanted.types or frozenset()) - known.keys())
+        if unknown:
+            problem = f"{unknown[0][:40]!r} is not one of {', '.join(known)}"
+            raise Invalid(f"A type cannot be drawn: {problem}.", fields=[FieldError("types", problem)])
 
     def _newest(self, tx: Tx, workspace_id: str, wanted: GraphQuery) -> tuple[dict[Ref, int | None], bool]:
         """The newest entities, then those that relate to them; and whether that is all."""
@@ -122,7 +130,7 @@ def _escaped(title: str) -> str:
     return "".join(c if c.isalnum() or c in " .,-_:/()'" else f"#{ord(c)};" for c in clip(title, 60))
 
 
-def _check(wanted: GraphQuery) -> None:
+def _check_bounds(wanted: GraphQuery) -> None:
     if not 1 <= wanted.depth <= MAX_DEPTH:
         raise Invalid("The depth is out of range.", fields=[FieldError("depth", f"choose 1 to {MAX_DEPTH}")])
     if not 1 <= wanted.limit <= MAX_NODES:

@@ -182,7 +182,13 @@ _CATALOG: list[dict[str, Any]] = [
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What you want to do; empty for everything"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 20,
+                    "default": 5,
+                    "description": "How many at most",
+                },
             },
             "required": ["query"],
         },
