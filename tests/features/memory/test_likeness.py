@@ -1,13 +1,17 @@
 """Proves, with the model that ships, which statements repeat and which contradict each other."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bench.likeness import LABELS, PAIRS, judged, scores
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.writing.likeness import contradiction, read, repeats
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
 from tests.support.features.memories import memory_world
+from tests.support.properties import examples
 
 REPEATED = [
     ("The team meets every morning at nine", "Our team meets each morning at nine"),
@@ -15,6 +19,11 @@ REPEATED = [
     ("User likes dark mode", "The user prefers dark mode"),
     ("The search index is rebuilt nightly", "The search index gets rebuilt every night"),
     ("The deployment window is 22:00 UTC on Tuesdays", "Deployment window is Tuesdays at 22:00 UTC"),
+    ("The API is limited to 100 req/min", "The API is limited to 100 requests per minute"),
+    ("Rate limit: 100 req/min", "The rate limit is 100 requests per minute"),
+    ("This project uses pnpm", "Use pnpm, not npm"),
+    ("CI runs on GitHub Actions", "We use GitHub Actions for CI"),
+    ("Our CI is GitHub Actions", "CI runs on GH Actions"),
 ]
 CHANGED = [
     ("We deploy on Tuesdays", "We deploy on Thursdays"),
@@ -23,11 +32,15 @@ CHANGED = [
     ("User likes dark mode", "The user prefers light mode"),
     ("We use Redis for caching", "We no longer use Redis for caching"),
     ("Sprint length is two weeks", "Sprint length is now three weeks"),
+    ("CI runs on CircleCI", "CI runs on GitHub Actions"),
+    ("This project uses npm", "Use pnpm, not npm"),
 ]
 UNRELATED = [
     ("We use tabs for indentation", "The API uses OAuth2"),
     ("Bob joined the team in May", "Carol joined the team in June"),
     ("The backend is written in Go", "The frontend is written in TypeScript"),
+    ("Unit tests take 3 minutes", "Integration tests take 12 minutes"),
+    ("Unit tests take 2 min", "Integration tests take 2 min"),
 ]
 
 
@@ -53,13 +66,69 @@ async def test_the_shipped_model_tells_repetition_from_change_from_another_subje
         await embedder.close()
 
 
+FLOOR = {"duplicate": (0.97, 0.73), "contradiction": (0.9, 0.85), "neither": (0.68, 0.93)}
+"""Precision and recall on the held-out half; measured were 1.00 and 0.75, 0.93 and 0.88, 0.71 and 0.96."""
+
+
+@pytest.mark.slow
+async def test_the_held_out_pairs_are_told_apart_as_well_as_was_measured(sqlite_database: SqliteDatabase) -> None:
+    held_out = [pair for pair in PAIRS if pair.half == "held out"]
+    reached = scores(held_out, await judged(sqlite_database, held_out))
+    for label, (precision, recall) in FLOOR.items():
+        score = next(score for name, score in reached.items() if name == label)
+        assert score.precision >= precision and score.recall >= recall, (label, score)
+
+
+def test_the_labelled_pairs_are_many_of_each_kind_in_both_halves_and_none_twice() -> None:
+    assert len(PAIRS) >= 200
+    assert len({(pair.old, pair.new) for pair in PAIRS}) == len(PAIRS)
+    for half in ("tuned", "held out"):
+        for label in LABELS:
+            assert sum(pair.half == half and pair.label == label for pair in PAIRS) >= 60
+
+
 def test_a_number_or_a_name_that_differs_is_never_a_repetition() -> None:
-    for old, new in (("Port 8080 is used", "Port 8081 is used"), ("Ask Alice first", "Ask Bob first")):
+    for old, new in (("The API uses port 8080", "The API uses port 8081"), ("Ask Alice first", "Ask Bob first")):
         assert not repeats(read(new), read(old), 0.99)
         assert contradiction(read(new), read(old), 0.99)
 
 
 def test_saying_less_repeats_and_saying_more_does_not() -> None:
-    long, short = "The cache TTL is 60 seconds in staging", "The cache TTL is 60 seconds"
+    long, short = "Backups run every day at 03:00 UTC", "Backups run every day"
     assert repeats(read(short), read(long), 0.95)
     assert not repeats(read(long), read(short), 0.95)
+
+
+def test_what_holds_within_bounds_does_not_cover_what_is_said_of_all() -> None:
+    """'60 seconds in staging' does not say that it is 60 seconds everywhere."""
+    assert not repeats(read("The cache TTL is 60 seconds"), read("The cache TTL is 60 seconds in staging"), 0.95)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The timeout is 60 seconds", "The timeout is 1 minute"),
+        ("The call starts at 3 pm", "The call starts at 15:00"),
+        ("The gala is on 4 March 2027", "The gala is on March 4, 2027"),
+        ("The gala is on 2027-03-04", "The gala is on 4 March 2027"),
+        ("The limit is 10,000 rows", "The limit is 10k rows"),
+        ("Backups run daily", "Backups run every day"),
+        ("The choir meets every other week", "The choir meets fortnightly"),
+        ("The disk has 2 TB", "The disk has 2000 GB"),
+        ("The shop is closed on Sundays", "The shop isn't open on Sundays"),
+        ("Ann owns billing", "Billing is owned by Ann"),
+    ],
+)
+def test_one_fact_in_two_spellings_is_one(one: str, other: str) -> None:
+    assert repeats(read(one), read(other), 0.8) and repeats(read(other), read(one), 0.8)
+
+
+def test_who_does_what_to_whom_matters() -> None:
+    assert not repeats(read("Nina reports to Omar"), read("Omar reports to Nina"), 0.99)
+
+
+@examples(40)
+@given(st.text(max_size=300), st.text(max_size=300), st.floats(0, 1))
+def test_any_two_texts_can_be_compared(one: str, other: str, cosine: float) -> None:
+    repeats(read(one), read(other), cosine)
+    contradiction(read(one), read(other), cosine)

@@ -131,7 +131,7 @@ async def test_junk_is_rejected_with_the_reason(embedded: MemoryWorld, content: 
 @pytest.mark.parametrize(
     ("secret", "kind"),
     [
-        ("AKIA" + "IOSFODNN7EXAMPLE", "AWS"),
+        ("AKIA" + "QYLPMN5HHHFPZAM2", "AWS"),
         ("ghp_" + "a1B2" * 9, "GitHub"),
         ("xoxb-" + "123456789012-abcdefghij", "Slack"),
         ("sk-proj-" + "abcdEFGH1234ijkl5678", "OpenAI"),

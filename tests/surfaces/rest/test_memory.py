@@ -59,7 +59,7 @@ async def test_a_repetition_answers_with_the_existing_memory(rest: Rest) -> None
 
 
 async def test_what_is_refused_says_why_and_does_not_repeat_a_credential(rest: Rest) -> None:
-    secret = "AKIA" + "IOSFODNN7EXAMPLE"
+    secret = "AKIA" + "QYLPMN5HHHFPZAM2"
     answer = await rest.call("POST", "/memories", json={"content": f"use {secret}"})
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "memory_rejected"

@@ -1,5 +1,6 @@
 """Owns the recognition of credentials in text, so that nothing stores one; answers with kinds, never values."""
 
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -56,6 +57,55 @@ _SPOKEN = re.compile(
     r"(?:\s+(?:for|of|to|on|in)(?:\s+[\w.@-]+){1,5}?)?\s+(?:is|was)\s*:?\s+[\"'`]?(?P<value>[^\s\"'`,;]{6,})",
     re.IGNORECASE,
 )
+_LOCKS = (
+    r"wi-?fi|wlan|wireless|hotspot|router|door|gate|alarm|garage|entry|entrance|access|security|safe|lock|locker|unlock"
+    r"|lock ?screen|building|lobby|house|flat|apartment|lift|elevator|vault|padlock|keypad|key ?box|lock ?box|sim|puk"
+    r"|voicemail|card|bank|atm|phone|tablet|laptop|device|recovery|backup|2fa|mfa|otp|verification|one-time|login"
+    r"|sign-in|authentication|parental|screen time|bike|gym|shed|cabin|airbnb"
+)
+# What opens something is named in two ways: 'the door code is 4711', 'the code for the door is 4711'.
+_CODE = re.compile(
+    rf"\b(?:(?:{_LOCKS})(?:'s)? (?:pass ?code|pass ?phrase|password|pin(?: code| number)?|code|key|combination)"
+    rf"|pass ?codes?|PIN|pin (?:code|number)|puk"
+    rf"|(?:code|pin|combination|password|key) (?:for|of|to|on)(?: (?:the|our|my|your|his|her))?(?: [\w-]+)?? "
+    rf"(?:{_LOCKS}))"
+    r"(?: (?:for|of|to|on|at|in)(?: [\w-]+){1,4}?)?(?:\s*[:=]\s*|\s+(?:is|was|are)(?: now| still)?:?\s+|\s+(?=\d))"
+    r"(?P<value>[\"'`“‘][^\"'`”’\n]{3,60}[\"'`”’]|[0-9](?:[ -]?[0-9#*]){3,}|[^\s\"'`,;()]{4,})(?P<after>[^\n]{0,24})",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\s*(?:digits?|characters?|chars|letters?|numbers?|lines?|times|words?|bytes|bits?|ms|seconds?|minutes?|hours?|days?"
+    r"|users?|people|or (?:more|less)|long)\b",
+    re.IGNORECASE,
+)
+# Words that are said of a code rather than being one: 'is required', 'is printed on the router'.
+_SAID_OF_IT = re.compile(
+    r"(?:ed|en|ing|able|ible|ly|ary|ory|al|ful|less|ous|ent|ant|ive|where|body|thing|known|reset|kept|sent|lost|gone|same)$",
+    re.IGNORECASE,
+)
+_EXAMPLE = re.compile(
+    r"example|not-a-real|placeholder|dummy|sample|fake|redacted|changeme|insert|replace|(?:^|[^a-z])your[^a-z]|x{6,}|0{8,}"
+    r"|\*{3,}",
+    re.IGNORECASE,
+)
+# Keys that vendors print in their documentation, as digests: nobody's scanner takes this file for a leak.
+_DOCUMENTED = frozenset(
+    {
+        "0011cc25eb432071",
+        "2cafc0970149a84f",
+        "6c96130f130ab0d6",
+        "7f75367e78812551",
+        "900e6c2bf8ce6c14",
+        "b8e148545b13c78b",
+        "c794fa6d20c64efb",
+        "ca7459e2b26776de",
+        "cf4d418ed3de92d7",
+        "df452eef23e8cf2c",
+        "e4da07ad200089ce",
+        "e9974c507d2a8021",
+        "f2d6ca16515033e5",
+    }
+)
 _PLACEHOLDER = re.compile(
     r"\$\{?\w|<|%\w+%|\{\{|\*{3}|x{4,}$|\.{3}|…|^your|^(?:my|the|a|an|some|example|changeme|change_me|placeholder|redacted|none|null"
     r"|true|false|required|optional|string|str|bytes|env|os|process|secrets?|vault|settings|config|self|must|should|stored|kept"
@@ -73,9 +123,17 @@ def first_secret_kind(texts: Iterable[str]) -> str | None:
     return None
 
 
+def is_documented(key: str) -> bool:
+    """Whether a key is one that its vendor prints as an example, or a stand-in for one; nobody's lock opens with it."""
+    if _EXAMPLE.search(key) or len(set(key.rpartition("_")[2].rpartition("-")[2])) <= 2:
+        return True
+    return hashlib.sha256(key.encode()).hexdigest()[:16] in _DOCUMENTED
+
+
 def _kinds(text: str) -> Iterator[str]:
     for kind, pattern in PATTERNS:
-        if pattern.search(text):
+        # A private key's first line says nothing of the key below it.
+        if any("PRIVATE KEY" in match[0] or not is_documented(match[0]) for match in pattern.finditer(text)):
             yield kind
     for match in URL_PASSWORD.finditer(text):
         if not _PLACEHOLDER.search(match.group(1)) and match.group(1).lower() not in (
@@ -86,21 +144,39 @@ def _kinds(text: str) -> Iterator[str]:
         ):
             yield "password in a URL"
     for match in BEARER.finditer(text):
-        if _random_looking(match.group(1)):
+        if _random_looking(match.group(1)) and not is_documented(match.group(1)):
             yield "bearer token"
     for match in _ASSIGNMENT.finditer(text):
         if _assigned_secret(match.group("name"), match.group("sign"), match.group("value")):
             yield _kind_of_name(match.group("name"))
     for match in _SPOKEN.finditer(text):
         value = match.group("value").rstrip(".!?")
-        if not _PLACEHOLDER.search(value) and _mixed(value):
+        if not _PLACEHOLDER.search(value) and _mixed(value) and not is_documented(value):
             yield _kind_of_name(match.group("name"))
+    for match in _CODE.finditer(text):
+        if _opens_something(match.group("value"), match.group("after")):
+            yield "passcode"
+
+
+def _opens_something(value: str, after: str) -> bool:
+    """Whether what stands behind 'the door code is' is one: figures, mixed signs, a quotation, or a last word."""
+    if value[0] in "\"'`“‘":
+        return not _PLACEHOLDER.search(value[1:-1])
+    value = value.rstrip(".!?:")
+    if _PLACEHOLDER.search(value) or _EXAMPLE.search(value) or "/" in value or "://" in value:
+        return False
+    if sum(map(str.isdigit, value)) >= 4 and not re.search(r"[A-Za-z]", value):
+        return not _COUNTED.match(after)
+    if _mixed(value):
+        return len(value) >= 4 and not re.fullmatch(r"\d+(?:[a-z]{1,3}|-\w+)", value)
+    ends = re.match(r"\s*(?:$|[.,;!)])", after) is not None
+    return ends and len(value) >= 6 and value.isalpha() and not _SAID_OF_IT.search(value)
 
 
 def _assigned_secret(name: str, sign: str, value: str) -> bool:
     """`token: refreshed hourly` is prose and `secret = settings.key` is code; `password=hunter2` is neither."""
     value = value.rstrip(".!?:")
-    if len(value) < 4 or _PLACEHOLDER.search(value) or "://" in value:
+    if len(value) < 4 or _PLACEHOLDER.search(value) or "://" in value or is_documented(value):
         return False
     password = re.search(r"pass|pwd", name, re.IGNORECASE) is not None
     if password and "=" in sign:

@@ -1,153 +1,317 @@
 """Owns the comparison of two memories: whether one repeats the other, or says something else of the same subject."""
 
 import re
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-REPEATS = 0.92
-"""Cosine from which two texts without a differing value are the same statement."""
-SAME_WORDS = 0.8
-"""Cosine from which two texts of the same words are the same statement: order can matter."""
-SAME_SUBJECT = 0.5
+from holdfast.features.memory.writing.statement import Statement, statement
+from holdfast.features.memory.writing.vocabulary import (
+    CLASS_NOUNS,
+    CONVERSES,
+    EXCLUSIVE_ROLES,
+    OPPOSITES,
+    SCOPE_PREPOSITIONS,
+    SCOPES,
+    WEAK,
+    WEAK_NOUNS,
+)
+
+SAME_SUBJECT = 0.25
 """Cosine from which two texts can be about one thing."""
-NEAR_SUBJECT = 0.7
-"""Cosine from which a word exchanged for another is a changed value, even if neither looks like one."""
-NEAR_TEXT = 0.5
-"""Share of words in common from which a differing value contradicts."""
+FAR_SUBJECT = 0.45
+"""Cosine below which both must name the same subject in the same words."""
+REPEATS = 0.9
+"""Cosine from which another verb still says the same."""
+REWORDED = 0.8
+"""Cosine from which a sentence built otherwise may have one word more, or another verb."""
+SAME_WORDS = 0.35
+"""Cosine from which two texts of the same words are the same statement."""
+NEAR_SUBJECT = 0.75
+"""Cosine from which a subject may be named more closely on one side."""
+MOST_STATEMENTS = 30
+"""Of each text: a memory of more sentences is compared by its first."""
+MOST_CHARACTERS = 4_000
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_WORD = re.compile(r"[^\W_]+(?:[-_./:'’+#@][^\W_]+)*[+#]*|[^\W_]")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*>#]+\s*)?)$")
-_CHANGE = re.compile(
-    r"\b(?:moved (?:to|from|away)|now|no longer|not any ?more|any ?more|instead of|switched|changed|replaced|replaces"
-    r"|migrated|renamed|deprecated|stopped|used to|previously|formerly|as of|since|from now on|dropped|reverted|became"
-    r"|is gone|has left"
-    r"|superseded|obsolete|reversed|undone|updated to|upgraded|downgraded|postponed|rescheduled|delayed)\b",
-    re.IGNORECASE,
+_LABEL = re.compile(r"^(\w[\w-]*(?: [\w-]+){0,3}): (?=\S)", re.MULTILINE)
+_SENTENCES = re.compile(
+    r"(?<=[.!?;:])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\bvs\.)\s+"
+    r"|\n+|,? and (?=(?:it|they)\b)"
 )
-_NEGATION = _words(
-    """
-    not no never none nobody nothing cannot can't don't doesn't didn't won't isn't aren't wasn't shouldn't
-    mustn't without avoid forbidden disallow dislike dislikes hates
-    """
+_PRONOUN = re.compile(r"(?:it|they|this|these|that)\b", re.IGNORECASE)
+NEGATED, OTHER_VALUE, CHANGED = (
+    "one of them is negated",
+    "a different value for the same thing",
+    "it says that something changed",
 )
-_STOP = _words(
-    """
-    a an and are as at be been but by can could do does did for from had has have he her his how i in into is it
-    its me my of on or our she so than that the their them then there these they this those to too up us was we
-    were what when where which who will with would you your also just very really quite please about all any
-    some each it's that's there's currently now user users
-    """
-)
-_VALUES = _words(
-    """
-    monday tuesday wednesday thursday friday saturday sunday january february march april june july august
-    september october november december one two three four five six seven eight nine ten eleven twelve twenty
-    thirty forty fifty hundred thousand million first second third fourth fifth half double daily weekly monthly
-    hourly yearly quarterly nightly morning evening night noon midnight red green blue black white yellow orange
-    purple grey gray dark light on off enabled disabled true false yes always open closed public private
-    internal external staging production development left right top bottom before after minimum maximum increase
-    decrease allow deny accept reject required optional sync async synchronous asynchronous tabs spaces
-    single-quote double-quote short long small large big high low early late fast slow hot cold vegan vegetarian
-    """
-)
-_OPENERS = _words(
-    """
-    use prefer keep run always never avoid ensure make write ask add include please remember deploy deploys
-    deployment deployments release releases build builds test tests code commits commit documentation docs team
-    teams customer customers developer developers engineer engineers service services server servers database
-    databases everyone people project projects work meetings meeting answers responses reply tokens keys
-    requests pull merges reviews review backups backup logs
-    """
-)
-_SYNONYMS = {"prefer": "like", "love": "like", "enjoy": "like", "favor": "like", "favour": "like", "everi": "each"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A text as the comparison sees it."""
 
-    words: frozenset[str]
-    """Stems of what is not a filler."""
-    values: frozenset[str]
-    """Those that a different one of would change the statement: numbers, names, days, opposites."""
-    negated: bool
-    change: bool
-    """Whether the text says that something is no longer as it was."""
+    statements: tuple[Statement, ...]
 
 
 @lru_cache(maxsize=4_000)
 def read(text: str) -> Reading:
-    """What a text says, word by word."""
-    words: set[str] = set()
-    values: set[str] = set()
-    negated = False
-    for match in _WORD.finditer(text):
-        word = match.group(0).replace("’", "'")
-        lowered = word.lower()
-        if lowered in _NEGATION:
-            negated = not negated
+    """What a text says, sentence by sentence."""
+    found: list[Statement] = []
+    for sentence in _SENTENCES.split(_LABEL.sub(r"\1 is ", text[:MOST_CHARACTERS])):
+        if not re.search(r"\w", sentence):
             continue
-        if lowered in _STOP and not word.isupper():
-            continue
-        stem = _stem(lowered.removesuffix("'s"))
-        stem = _SYNONYMS.get(stem, stem)
-        words.add(stem)
-        if _is_value(word, lowered, bool(_SENTENCE_START.search(text[max(0, match.start() - 12) : match.start()]))):
-            values.add(stem)
-    return Reading(frozenset(words), frozenset(values), negated, _CHANGE.search(text) is not None)
+        one = statement(sentence.strip())
+        if found and _PRONOUN.match(sentence.strip()):
+            one = _of_subject(one, found[-1])
+        found.append(one)
+        if len(found) == MOST_STATEMENTS:
+            break
+    return Reading(tuple(found))
+
+
+def _of_subject(one: Statement, before: Statement) -> Statement:
+    """'It is rebuilt nightly', of what the sentence before is about."""
+    kinds = {word: before.kinds[word] for word in before.subject}
+    return replace(
+        one,
+        subject=before.subject,
+        words=one.words | before.subject,
+        strong=one.strong | before.subject & before.strong,
+        values=one.values | before.subject & before.values,
+        kinds=kinds | one.kinds,
+    )
 
 
 def repeats(new: Reading, old: Reading, cosine: float) -> bool:
     """Whether the new text says nothing that the old one does not."""
-    if new.negated != old.negated or new.change != old.change:
-        return False
-    if new.words == old.words:
-        return cosine >= SAME_WORDS
-    return cosine >= REPEATS and not new.values - old.words
+    if len(new.statements) == len(old.statements) == 1:
+        return _repeats(new.statements[0], old.statements[0], cosine)
+    # The cosine is that of the whole texts, and says little of one sentence in them.
+    return bool(new.statements) and all(any(_within(one, other) for other in old.statements) for one in new.statements)
 
 
 def contradiction(new: Reading, old: Reading, cosine: float) -> str | None:
     """Why the new text seems to change what the old one says, or None."""
-    shared = new.words & old.words
-    if cosine < SAME_SUBJECT or not shared:
+    if cosine < SAME_SUBJECT:
         return None
-    overlap = len(shared) / min(len(new.words), len(old.words))
-    if new.negated != old.negated and overlap >= NEAR_TEXT:
-        return "one of them is negated"
-    gone, come = old.values - new.words, new.values - old.words
-    # Two differing values or more on both sides are two events alike, not one thing that changed.
-    if overlap >= NEAR_TEXT and gone and come and min(len(gone), len(come)) == 1:
-        return "a different value for the same thing"
-    left, entered = old.words - new.words, new.words - old.words
-    if overlap > NEAR_TEXT and cosine >= NEAR_SUBJECT and 1 <= len(left) <= 2 and 1 <= len(entered) <= 2:
-        return "a different value for the same thing"
-    if new.change and not old.change and (len(shared) >= 2 or shared & new.values):
-        return "it says that something changed"
+    several = len(new.statements) + len(old.statements) > 2
+    for one in new.statements:
+        if several and any(_within(one, other) for other in old.statements):
+            continue
+        for other in old.statements:
+            reason = _contradiction(one, other, cosine)
+            if reason is not None:
+                return reason
     return None
 
 
-def _is_value(word: str, lowered: str, opens_sentence: bool) -> bool:
-    if lowered in _VALUES or lowered.removesuffix("s") in _VALUES or any(character.isdigit() for character in word):
+def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
+    if new.negated != old.negated or _clash(new, old):
+        return False
+    entered, left = new.strong - old.words, old.strong - new.words
+    if any(map(new.is_value, entered)) or not new.strong or _opposed(entered, left):
+        return False
+    if not entered and not left:
+        return cosine >= SAME_WORDS and not _turned_round(new, old)
+    if not entered:
+        if (new.words - old.words) & WEAK_NOUNS:
+            return False
+        # Less is said, and what is said less narrowly is said of more: 'no deploys on Fridays', 'no deploys'.
+        narrower = left - {old.verb} if new.negated else _bounds(old) - new.words
+        return cosine >= NEAR_SUBJECT and not narrower
+    if any(map(old.is_value, left)):
+        return False
+    if {new.verb, old.verb} in CONVERSES:
+        return entered <= {new.verb} and left <= {old.verb} and _exchanged(new, old) and cosine >= NEAR_SUBJECT
+    reworded = not _in_order(old, new)
+    if reworded and not left and len(entered) == 1 and cosine >= REWORDED and not _bounds(new) - old.words:
         return True
-    if re.search(r"[a-z][A-Z]|[_/@+#]|\w\.\w", word) or (word.isupper() and len(word) > 1):
+    if reworded and len(entered) <= 2 and len(left) <= 2 and new.values == old.values and not _bounds(new) - old.words:
+        return cosine >= REWORDED
+    kinds = CLASS_NOUNS if new.values and new.values == old.values and not left - {old.verb} else frozenset[str]()
+    if entered - kinds <= {new.verb} and left <= {old.verb} and not _bounds(new) - old.words:
+        return cosine >= (NEAR_SUBJECT if not (left and entered) else REWORDED if reworded else REPEATS)
+    return False
+
+
+def _within(new: Statement, old: Statement) -> bool:
+    """Whether a sentence says nothing that another one does not, by its words alone."""
+    return (
+        new.negated == old.negated
+        and bool(new.strong)
+        and not new.strong - old.words
+        and len(old.strong - new.words) <= len(new.strong)
+        and not ((new.negated or (new.words - old.words) & WEAK_NOUNS) and old.strong - new.words)
+        and not _clash(new, old)
+        and not _turned_round(new, old)
+    )
+
+
+def _clash(new: Statement, old: Statement) -> bool:
+    """Whether one takes what the other says not to take."""
+    return bool(new.rejected & old.words or old.rejected & new.words)
+
+
+def _turned_round(new: Statement, old: Statement) -> bool:
+    """'Nina reports to Omar' has the words of 'Omar reports to Nina'."""
+    return bool(new.verb) and new.verb == old.verb and new.passive == old.passive and _exchanged(new, old)
+
+
+def _exchanged(new: Statement, old: Statement) -> bool:
+    """Whether each is about what the other says something of."""
+    ours, theirs = new.subject - WEAK, old.subject - WEAK
+    return bool(ours and theirs) and not ours & theirs and ours <= _said(old) and theirs <= _said(new)
+
+
+def _in_order(old: Statement, new: Statement) -> bool:
+    """Whether the new statement is the old one with words put in between: then they add something."""
+    rest = iter(new.order)
+    return all(word in rest for word in old.order if word in old.strong and word in new.words)
+
+
+def _opposed(some: frozenset[str], others: frozenset[str]) -> bool:
+    return any(some & pair and others & pair for pair in OPPOSITES)
+
+
+def _said(one: Statement) -> frozenset[str]:
+    return frozenset(word for _, words in one.slots for word in words)
+
+
+def _bounds(one: Statement) -> frozenset[str]:
+    """What narrows a statement."""
+    return frozenset(
+        word for name, words in one.slots for word in words if name in SCOPE_PREPOSITIONS or (word in SCOPES and name)
+    )
+
+
+def _contradiction(new: Statement, old: Statement, cosine: float) -> str | None:
+    shared = new.strong & old.strong
+    if _clash(new, old) and (new.verb == old.verb or shared) and cosine >= FAR_SUBJECT:
+        return OTHER_VALUE
+    if not shared and not (new.subject and new.subject == old.subject):
+        return _of_the_speaker(new, old) if cosine >= FAR_SUBJECT else None
+    if cosine < FAR_SUBJECT and not (new.subject and new.subject == old.subject):
+        return None
+    if not _same_subject(new, old, cosine):
+        return _other_holder(new, old)
+    if new.negated != old.negated:
+        denied = new if new.negated else old
+        if denied.verb and denied.verb not in new.words & old.words:
+            return None
+        if not (denied.words - denied.subject) & new.words & old.words:
+            return None
+        near = len(shared) >= 0.6 * min(len(new.strong), len(old.strong))
+        return NEGATED if near else None
+    return _other_value(new, old)
+
+
+def _of_the_speaker(new: Statement, old: Statement) -> str | None:
+    """'User lives in Oslo' and 'User moved to Bergen' have no word in common."""
+    if (
+        not new.subject
+        and not old.subject
+        and len(new.strong) == len(old.strong) == 1
+        and _opposed(new.strong, old.strong)
+    ):
+        return OTHER_VALUE
+    if new.subject or old.subject or not new.change or new.verb or old.verb:
+        return None
+    return CHANGED if len(new.values) == len(old.values) == len(new.strong) == len(old.strong) == 1 else None
+
+
+def _same_subject(new: Statement, old: Statement, cosine: float) -> bool:
+    ours, theirs = new.subject - old.subject, old.subject - new.subject
+    if not new.subject or not old.subject:
+        # 'We write comments in English' and 'Comments are written in German'.
+        return (new.subject | old.subject) - WEAK <= new.words & old.words
+    ours, theirs = (ours, theirs) if ours - WEAK and theirs - WEAK else (ours - WEAK, theirs - WEAK)
+    if ours and theirs:
+        return False
+    extra = ours | theirs
+    if not extra:
         return True
-    return word[0].isupper() and not (opens_sentence and lowered in _OPENERS)
+    return cosine >= NEAR_SUBJECT and not any((new.kinds.get(word) or old.kinds[word]).is_value for word in extra)
 
 
-@lru_cache(maxsize=20_000)
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
+def _other_holder(new: Statement, old: Statement) -> str | None:
+    """'Ann is the lead' and 'Bo is the lead' cannot both be; 'Ann likes tea' and 'Bo likes tea' can."""
+    if new.negated or old.negated:
+        return None
+    said, told = _said(new) & new.strong, _said(old) & old.strong
+    if said and said == told and new.verb == old.verb:
+        if new.change and not old.change:
+            return CHANGED
+        exclusive = (new.definite and old.definite) or new.verb in EXCLUSIVE_ROLES
+        return OTHER_VALUE if exclusive else None
+    if not new.verb and not old.verb and new.definite and old.definite and new.values != old.values:
+        turned = (new.subject & new.strong == told and bool(told)) or (old.subject & old.strong == said and bool(said))
+        return OTHER_VALUE if turned else None
+    return None
 
 
-@cache
-def _stemmer() -> Any:
-    # Imported at the first word that is compared: it brings the stemmers of thirty languages.
-    import snowballstemmer
+def _other_value(new: Statement, old: Statement) -> str | None:
+    entered, left = new.strong - old.words - new.subject, old.strong - new.words - old.subject
+    if not entered and left:
+        entered = (new.words - old.words - new.subject) & WEAK_NOUNS
+    if not entered or not left:
+        return CHANGED if new.change and not old.change and entered and any(map(new.is_value, entered)) else None
+    if _opposed(entered, left) and not new.negated:
+        return OTHER_VALUE
+    if new.verb and old.verb and new.verb != old.verb:
+        return None
+    places, before = _places(new, entered), _places(old, left)
+    if len(places) > 1 and len(before) > 1:
+        # Two things differ: two events alike, not one thing that changed.
+        return None
+    if _typed(new, old, entered, left):
+        return OTHER_VALUE
+    if new.negated or (_counted(new, entered) and _counted(old, left)):
+        return None
+    if new.trait or old.trait or new.additive != old.additive or (new.additive and "" in places & before):
+        return None
+    if new.verb != old.verb and not (places & before) - {""} and not new.change:
+        return None
+    if len(entered) > 2 or len(left) > 2:
+        return None
+    if (places | before) & SCOPE_PREPOSITIONS or _bounds(new) & entered or _bounds(old) & left:
+        return None
+    if new.change and not old.change:
+        return CHANGED
+    if _measured(new, entered) != _measured(old, left):
+        return OTHER_VALUE if places & before and "" not in places & before else None
+    return OTHER_VALUE if places & before or ("" in places | before and not new.verb and not old.verb) else None
 
-    return snowballstemmer.stemmer("english")
+
+def _unmeasured(one: Statement, words: frozenset[str]) -> set[str]:
+    return {word for word in words if one.kinds[word].kind in ("word", "name") and word != one.verb}
+
+
+def _counted(one: Statement, words: frozenset[str]) -> bool:
+    """Whether an amount of something else is said: '5 mg of the one, 20 mg of the other'."""
+    return any(one.kinds[word].kind == "amount" for word in words) and bool(_unmeasured(one, words))
+
+
+def _measured(one: Statement, words: frozenset[str]) -> bool:
+    return any(one.kinds[word].kind not in ("word", "name") for word in words)
+
+
+def _places(one: Statement, words: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name, said in one.slots if said & words)
+
+
+def _typed(new: Statement, old: Statement, entered: frozenset[str], left: frozenset[str]) -> bool:
+    """Whether an amount, a time, a day or a frequency stands in the place of another of its kind."""
+    for word in entered:
+        term = new.kinds[word]
+        if term.kind == "word" or (term.kind == "name" and not word[0].isdigit()):
+            continue
+        for other in left:
+            before = old.kinds[other]
+            if (before.kind, before.group) != (term.kind, term.group) or (
+                term.kind == "name" and not other[0].isdigit()
+            ):
+                continue
+            # Of what is counted, the same must be counted.
+            others = _unmeasured(new, entered), _unmeasured(old, left)
+            if term.kind != "amount" or not all(others):
+                return True
+    return False

@@ -14,6 +14,7 @@ from holdfast.features.memory.model import (
     MAX_TITLE,
     MAX_WORDS,
 )
+from holdfast.features.memory.writing.vocabulary import CHATTER, FILLERS
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CATEGORY = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -34,19 +35,14 @@ _INSTRUCTION = re.compile(
     re.IGNORECASE,
 )
 _BOILERPLATE = re.compile(
-    r"^(?:(?:ok(?:ay)?|thanks?|thank you|sure|yes|no|hi|hello|hey|done|test(?:ing)?|todo|tbd|tba|n/?a|none|null|nil"
-    r"|undefined|foo|bar|baz|asdf|qwerty|placeholder|content|memory|note|example|world|sounds good|got it"
-    r"|you(?:'re| are) welcome|no results(?: found)?|nothing(?: to (?:save|remember))?|string|text)[\s.!?,]*)+$"
-    r"|lorem ipsum dolor|\bas an ai (?:language )?model\b"
+    r"lorem ipsum dolor|\bas an ai (?:language )?model\b"
     r"|^i(?:['’]ve| have) (?:saved|remembered|noted) (?:this|that|it)\b"
     r"|^(?:sure|certainly|of course)[,!]? (?:here|i can|i['’]d be)\b|^how can i (?:help|assist) you\b"
     r"|^(?:we use|this (?:web)?site uses) cookies\b|^all rights reserved\.?$|^(?:404 )?page not found\.?$"
-    r"|^please enable javascript|^subscribe to our newsletter",
+    r"|^please enable javascript|^subscribe to our newsletter|^no results(?: found)?[.!]?$",
     re.IGNORECASE,
 )
-_KEYBOARD = re.compile(
-    r"asdf|sdfg|dfgh|fghj|ghjk|hjkl|qwer|wert|erty|tyui|uiop|zxcv|xcvb|cvbn|vbnm|jkl;", re.IGNORECASE
-)
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "1234567890")
 
 
 def clean(text: str) -> str:
@@ -148,11 +144,26 @@ def junk_refusal(content: str) -> str | None:
     letters = sum(map(str.isalnum, content))
     if letters == 0:
         return "It is empty: there is nothing to remember."
-    if _BOILERPLATE.search(content):
+    if _BOILERPLATE.search(content) or _chatter(content):
         return "It is boilerplate: it says nothing about the project or its people."
     if _gibberish(content, letters):
         return "It is gibberish: it does not read as words."
     return None
+
+
+def _chatter(content: str) -> bool:
+    words = [_short(word.strip(".,!?:;()~*\"'")) for word in content.lower().replace("’", "'").split()]
+    said = [word for word in words if word]
+    if len(said) > 12 or CHATTER.isdisjoint(said):
+        return False
+    return CHATTER.union(FILLERS).issuperset(said)
+
+
+def _short(word: str) -> str:
+    """A drawn-out word as it is written: 'heyyy' is 'hey', 'hahahaha' is 'haha'."""
+    drawn = re.sub(r"([a-z])\1{2,}", r"\1", word)
+    laughed = re.fullmatch(r"(?:a?(?:ha){2,}h?|(?:he){2,}h?)", drawn)
+    return "haha" if laughed else drawn
 
 
 def _gibberish(content: str, letters: int) -> bool:
@@ -160,21 +171,50 @@ def _gibberish(content: str, letters: int) -> bool:
     if letters < 3 or (visible >= 12 and letters / visible < 0.3):
         return True
     words = re.findall(r"[^\W\d_]+", content)
+    runs = re.findall(r"\w+", content)
+    if len(runs) <= 6 and all(map(_stuttered, runs)):
+        return True
     if re.search(r"(\w)\1{9,}", content) and len(words) <= 3:
         return True
     if len(words) >= 8 and len({word.casefold() for word in words}) <= 2:
         return True
     # Names and code are odd one by one; a short text most of whose words are odd is noise.
-    return len(words) <= 12 and sum(_odd(word) for word in words if word.isascii() and len(word) >= 5) > len(words) / 2
+    return len(words) <= 12 and sum(_odd(word) for word in words if word.isascii() and len(word) >= 4) > len(words) / 2
+
+
+def _stuttered(run: str) -> bool:
+    """One sign again and again, or two of them: 'aaaaaa', 'jkjkjkjk'; not 'Anna' or 'mama'."""
+    return (len(run) >= 4 and len(set(run.casefold())) == 1) or (len(run) >= 6 and len(set(run.casefold())) == 2)
 
 
 def _odd(word: str) -> bool:
     if re.search(r"[a-z][A-Z]", word) or word.isupper():
         return False
     lowered = word.lower()
-    vowels = sum(letter in "aeiouy" for letter in lowered)
+    if len(lowered) >= 6 and not any(letter in "aeiouy" for letter in lowered):
+        return True
     return (
-        vowels == 0
-        or re.search(r"[bcdfghjklmnpqrstvwxz]{8,}", lowered) is not None
-        or len(_KEYBOARD.findall(lowered)) * 4 >= len(lowered) / 2
+        re.search(r"[bcdfghjklmnpqrstvwxz]{7,}", lowered) is not None or _run_of_keys(lowered) * 4 >= len(lowered) * 3
     )
+
+
+def _run_of_keys(word: str) -> int:
+    """How many letters of a word lie in runs of at least four neighbours on the keyboard, one after another."""
+    found, run, way = 0, 1, 0
+    for one, other in zip(word, word[1:] + " ", strict=True):
+        step = _step(one, other)
+        if step and step in (way, way or step):
+            run, way = run + 1, step
+            continue
+        found += run if run >= 4 else 0
+        run, way = (2, step) if step else (1, 0)
+    return found
+
+
+def _step(one: str, other: str) -> int:
+    """1 to the right-hand neighbour on the keyboard, -1 to the left-hand one, 0 elsewhere."""
+    for row in _ROWS:
+        place = row.find(one)
+        if place >= 0:
+            return next((step for step in (1, -1) if 0 <= place + step < len(row) and row[place + step] == other), 0)
+    return 0
