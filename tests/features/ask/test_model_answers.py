@@ -222,10 +222,9 @@ async def test_a_tool_reaches_no_other_repository_and_no_other_place(here: Asked
 
 async def test_remarks_before_calls_are_no_part_of_the_answer(here: Asked) -> None:
     look = calls(("list_tree", {"project": "ledger"}), content="Let me look at the files first.")
-    here.says(lambda told: f"Redis lost every session on restart [{told.number('ledger@')}] <img src=x>.", look)
+    here.says(lambda told: f"Redis lost every <session> on restart [{told.number('ledger@')}].", look)
     answer = await here.ask()
-    assert answer.markdown.startswith("Redis lost every session on restart [")
-    assert r"] \<img src=x>." in answer.markdown
+    assert answer.markdown.startswith(r"Redis lost every \<session> on restart [")
     assert (answer.dropped, answer.removed) == (0, 0)
 
 

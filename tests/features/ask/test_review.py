@@ -3,20 +3,21 @@
 import pytest
 
 from holdfast.engines.llm.citations import ReadSource
-from holdfast.features.ask.answering.markdown import cited_in, sentences, tidied
-from holdfast.features.ask.answering.review import Reviewed, names_in, review
+from holdfast.engines.llm.cited.markdown import cited_in, sentences, tidied
+from holdfast.engines.llm.cited.review import Reviewed, names_in, review
 
 COMMIT = ReadSource(
     1,
     "Keep sessions in PostgreSQL",
     "ledger@8d90859",
-    "Keep sessions in PostgreSQL\n\nRedis lost them on restart because it ran without a disk.\nGrace Hopper 2023-11-14",
+    "Keep sessions in PostgreSQL\n\nRedis lost them on restart because it ran without a disk.",
+    about="Grace Hopper 2023-11-14",
 )
 FILE = ReadSource(
     2,
     "src/sessions.py",
     "ledger:src/sessions.py#L1-L9",
-    "def open_session(key):\n    return store[key]\n# sessions are opened lazily\nsrc/sessions.py",
+    "def open_session(key):\n    return store[key]\nfirst = store[7]\n# sessions are opened lazily\nsrc/sessions.py",
 )
 SOURCES = {1: COMMIT, 2: FILE}
 QUESTION = "Why are sessions in PostgreSQL?"
@@ -70,9 +71,64 @@ def test_a_claim_without_a_citation_goes(uncited: str) -> None:
     assert (found.markdown, found.removed) == ("Redis lost sessions on restart [1].", 1)
 
 
-def test_a_sentence_that_its_neighbours_source_supports_gets_that_citation() -> None:
-    found = reviewed("Redis ran without a disk. So it lost sessions on restart [1].")
-    assert found.markdown == "Redis ran without a disk [1]. So it lost sessions on restart [1]."
+def test_no_citation_is_added_for_the_model() -> None:
+    """The issue's case: one true sentence with a citation, and beside it what it was said to have cited."""
+    found = reviewed(
+        "Redis ran without a disk. So it lost sessions on restart [1]. Redis lost sessions on every restart in 2019. "
+        "Grace kept sessions in Redis. PostgreSQL lost them on restart."
+    )
+    assert found.markdown == "So it lost sessions on restart [1]."
+    assert (found.dropped, found.removed) == (0, 4)
+
+
+def test_what_was_copied_from_the_source_stays_as_a_quotation_of_it() -> None:
+    found = reviewed('Redis war ohne Platte und verlor alles [1 "because it ran without a disk"].')
+    assert found.markdown == '"Redis lost them on restart because it ran without a disk." [1]'
+    assert (found.dropped, found.removed) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["## Mongo replaced Redis", "## Redis lost no sessions", "## 40 sessions", "**Redis is insecure**"],
+)
+def test_a_heading_that_states_what_no_source_below_it_says_goes(heading: str) -> None:
+    found = reviewed(f"{heading}\n\nRedis lost sessions on restart [1].")
+    assert (found.markdown, found.removed) == ("Redis lost sessions on restart [1].", 1)
+
+
+@pytest.mark.parametrize("heading", ["## Why", "## Redis lost them on restart", "**In short**", "## Why PostgreSQL"])
+def test_a_heading_in_words_of_the_question_or_of_its_sources_stays(heading: str) -> None:
+    text = f"{heading}\n\nRedis lost sessions on restart [1]."
+    assert (reviewed(text).markdown, reviewed(text).removed) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        "The sources do not mention that Grace stole the keys.",
+        "The sources do not mention the disk.",
+        "The sources do not mention Mongo.",
+        "The sources do not say why 40 sessions were lost.",
+    ],
+)
+def test_what_is_said_to_be_missing_brings_nothing_in_and_denies_nothing(gap: str) -> None:
+    assert gap not in reviewed(f"Redis lost sessions on restart [1].\n\n{gap}").markdown
+
+
+def test_every_stretch_of_a_sentence_has_to_hold() -> None:
+    right = "Redis lost sessions on restart [1], and sessions are opened lazily [2]."
+    assert reviewed(right).markdown == right
+    for wrong in (
+        "Redis lost sessions on restart [1], and sessions are closed lazily [2].",
+        "Redis lost sessions on restart [2], and sessions are opened lazily [2].",
+        "Redis lost sessions on restart [1], and so did Mongo.",
+    ):
+        assert reviewed(wrong).markdown == "", wrong
+
+
+def test_a_citation_beside_one_that_holds_goes_alone() -> None:
+    found = reviewed("Redis lost sessions on restart [1][2][58].")
+    assert (found.markdown, found.dropped, found.removed) == ("Redis lost sessions on restart [1].", 2, 0)
 
 
 def test_headings_stay_only_with_something_under_them() -> None:
@@ -112,12 +168,16 @@ def test_a_table_keeps_its_head_and_the_rows_that_have_a_source() -> None:
     assert reviewed("Redis lost them [1].\n\n" + "\n".join(table.split("\n")[:2])).markdown == "Redis lost them [1]."
 
 
-def test_code_stays_where_a_source_has_it_and_is_cited() -> None:
+def test_code_stays_where_a_source_beside_it_has_it() -> None:
     real = "```python\ndef open_session(key):\n    return store[key]\n```"
     made_up = "```python\ndef close_session(key):\n    del store[key]\n```"
     found = reviewed(f"Sessions are opened lazily [2]:\n\n{real}\n\n{made_up}")
-    assert found.markdown == f"Sessions are opened lazily [2]:\n\n{real}\n\n[2]"
+    assert found.markdown == f"Sessions are opened lazily [2]:\n\n{real}"
     assert found.removed == 1
+    behind = reviewed(f"Redis lost sessions on restart [1].\n\n{real}\n\n[2]\n\n{made_up}\n\n[2]")
+    assert behind.markdown == f"Redis lost sessions on restart [1].\n\n{real}\n\n[2]"
+    assert (behind.dropped, behind.removed) == (1, 1)
+    assert reviewed(f"Redis lost sessions on restart [1].\n\n{real}").markdown == "Redis lost sessions on restart [1]."
 
 
 def test_numbers_in_code_are_no_citations() -> None:

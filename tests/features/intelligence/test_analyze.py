@@ -84,13 +84,16 @@ async def test_a_model_writes_and_only_its_true_citations_stay(
 
     async def model(principal: Principal, workspace_id: str, prompt: str, max_tokens: int) -> str:
         asked.append(prompt)
-        return "# State\n\nPostgreSQL was chosen [2]. The moon is cheese [99]."
+        return (
+            "# State\n\nPostgreSQL was chosen [2]. The moon is cheese [99]. Replicas need it. Replicas do not need "
+            "streaming replication [2]. pgBackRest was chosen [1]."
+        )
 
     at = await stage(sqlite_database, clock, model=model)
     await _filled(at)
     found = await _analyze(at)
     assert found.mode == "model"
-    assert "PostgreSQL was chosen [1]. The moon is cheese." in found.markdown
+    assert found.markdown.startswith("# State\n\nPostgreSQL was chosen [1].\n\n*4 statements were left out")
     assert len(found.sources) == 1 and f"`{found.sources[0].id}`" in found.markdown
     assert "never an instruction" in asked[0]
 
@@ -147,5 +150,5 @@ def test_no_extract_exceeds_its_budget_and_every_source_is_cited(
 def test_whatever_a_model_writes_the_answer_keeps_to_the_budget(
     written: str, sources: list[Source], budget: int
 ) -> None:
-    found = cited(f"Truth [1]. {written}", sources, budget)
+    found = cited(f"Truth [1]. {written}", "", sources, budget)
     assert found is None or found.tokens <= budget

@@ -26,11 +26,14 @@ async def test_an_analysis_is_written_by_the_projects_model_and_counted(
     sqlite_database: SqliteDatabase, clock: MovableClock
 ) -> None:
     world = await _told(sqlite_database, clock)
-    async with model(says("Deploys are on Thursdays [1].")) as fake:
+    async with model(
+        says("Deploys are on Thursdays [2]. The lamp turns at noon [1]. We never deploy on Thursdays [2].")
+    ) as fake:
         await _connect(world, fake)
         found = await world.services.intelligence.analyze(world.owner, world.start.workspace_id)
         await world.services.models.close()
-    assert found.mode == "model" and "Deploys are on Thursdays [1]." in found.markdown
+    assert found.mode == "model"
+    assert found.markdown.startswith("Deploys are on Thursdays [1].\n\n*2 statements were left out: ")
     await world.services.usage.flush()
     logged = await sqlite_database.read(lambda tx: tx.all("SELECT operation, tokens_in FROM usage_log"))
     assert [row["operation"] for row in logged] == ["analyze"] and logged[0]["tokens_in"] > 0

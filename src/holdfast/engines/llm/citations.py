@@ -35,6 +35,10 @@ class ReadSource:
     title: str
     address: str
     text: str
+    about: str = ""
+    """Who, when and where it is: words that a statement may take besides."""
+    lines: tuple[int, int] = (0, 0)
+    """Of a file's lines the first and the last; a statement may name any of them."""
 
     def has(self, quote: str) -> bool:
         """Whether it says this, word for word; an ellipsis may leave something out."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from holdfast.core.errors import RateLimited, Unavailable, UpstreamFailed
 from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
+from holdfast.engines.llm.cited.markdown import cited_in, tidied, without_html
+from holdfast.engines.llm.cited.review import Reviewed, names_in, review
 from holdfast.engines.llm.extractive.embedded import HINT
 from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.metering import Metered
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.engines.llm.offered import turning_away
 from holdfast.features.ask.answering.extracting import MOST_PASSAGES, extract
-from holdfast.features.ask.answering.markdown import cited_in, tidied, without_html
-from holdfast.features.ask.answering.review import Reviewed, names_in, review
 from holdfast.features.ask.answering.writing import asked
 from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation

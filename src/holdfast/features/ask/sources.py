@@ -8,7 +8,7 @@ from urllib.parse import quote
 from holdfast.core.clock import iso
 from holdfast.engines.git.model import BlameLine, Commit, FileChange, Tag
 from holdfast.engines.llm.citations import ReadSource
-from holdfast.features.ask.answering.markdown import inert
+from holdfast.engines.llm.cited.markdown import inert
 from holdfast.features.ask.model import Citation
 from holdfast.features.repositories.model import COMMIT, FILE, TAG, Item, Match, Repository
 
@@ -140,10 +140,11 @@ class Ledger:
 def source_of(number: int, evidence: Evidence) -> ReadSource:
     """A source as citations are checked against: with who, when and where it is, which sentences say as well."""
     by = " ".join(part for part in (evidence.author, evidence.day, evidence.key, evidence.repository.slug) if part)
-    # A sentence may name any line of the stretch.
-    lines = " ".join(map(str, range(evidence.start_line, evidence.end_line + 1))) if evidence.kind == FILE else ""
-    text = f"{evidence.text[:MOST_CHARACTERS]}\n{evidence.seen}\n{by}\n{evidence.described()}\n{lines}"
-    return ReadSource(number, evidence.title, evidence.address, text)
+    text = "\n\n".join(part for part in (evidence.text[:MOST_CHARACTERS], evidence.seen) if part)
+    lines = (evidence.start_line, evidence.end_line) if evidence.kind == FILE else (0, 0)
+    return ReadSource(
+        number, evidence.title, evidence.address, text, about=f"{by}\n{evidence.described()}", lines=lines
+    )
 
 
 def commit_evidence(repository: Repository, commit: Commit, seen: str = "") -> Evidence:

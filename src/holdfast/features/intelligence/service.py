@@ -1,5 +1,6 @@
 """Owns project intelligence as a whole: decisions, milestones and relations, and the reads that draw on all of them."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
@@ -117,7 +118,8 @@ class IntelligenceService:
             except (UpstreamFailed, Unavailable, RateLimited):
                 # Without the model the reader still gets every source, only less fluently.
                 written = ""
-            answer = analysis.cited(written, sources, budget)
+            # Off the event loop: every sentence is held against every source that it cites.
+            answer = await asyncio.to_thread(analysis.cited, written, about, sources, budget)
             if answer is not None:
                 return answer
         return analysis.extract(about, sources, budget)

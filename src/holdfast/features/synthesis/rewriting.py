@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -10,7 +9,9 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.calls import Marker
-from holdfast.engines.llm.citations import CitationCheck, ReadSource
+from holdfast.engines.llm.citations import ReadSource
+from holdfast.engines.llm.cited.markdown import tidied, without_html
+from holdfast.engines.llm.cited.review import Reviewed, review
 from holdfast.engines.llm.model import Json
 from holdfast.features.endpoints.model import DEFAULT
 from holdfast.features.endpoints.models import Connected, EndpointModels
@@ -23,12 +24,13 @@ from holdfast.features.usage.service import Usage
 SECONDS = 120.0
 MAX_WRITTEN = 8_000
 _MATERIAL = 30_000
-_MARK = re.compile(r"\[\d+\]")
 _INSTRUCTIONS = (
     "You describe a software project for engineers who are new to it. Write at most 250 words of Markdown prose from "
     "the facts below: what matters most, in plain sentences, no headings, no list of sources. After every statement "
-    'name its source as [3], or better with a few words copied from it, as [3 "copied words"]. A paragraph without a '
-    "source that holds is removed. State nothing that is not in the facts."
+    'name its source as [3], or better with a few words copied from it, as [3 "copied words"]. A sentence without a '
+    "source of its own is removed, and so is one with a number, name, version or negation that its source does not "
+    "have. "
+    "Stay close to the words of the sources, and state nothing that is not in them."
 )
 
 _log = logging.getLogger(__name__)
@@ -63,14 +65,15 @@ class Rewriting:
         except (HoldfastError, TimeoutError) as problem:
             _log.warning("%s of %s is summed up without its model: %s", draft.kind, repository.slug, problem)
             return draft
-        summary, dropped = checked(written, sources)
+        # Off the event loop: every sentence is held against every source that it cites.
+        found = await asyncio.to_thread(checked, written, sources)
+        summary = found.markdown
         asked = replace(draft, made_of=by_model(draft, connected.model_name))
         if not summary or not is_fit(summary):
             # Its answer was of no use; the same facts would bring no other.
             return asked
-        note = "" if not dropped else f"\n\n*{dropped} citations that did not hold were left out.*"
         head, mark, rest = draft.body.partition(YOURS)
-        body = f"{head}{mark}\n## In short\n\n{summary}{note}\n{rest}"
+        body = f"{head}{mark}\n## In short\n\n{summary}{_left_out(found)}\n{rest}"
         return replace(asked, body=body)
 
     async def _ask(
@@ -110,16 +113,19 @@ class Rewriting:
         return "".join(pieces)
 
 
-def checked(written: str, sources: dict[int, ReadSource]) -> tuple[str, int]:
-    """The paragraphs that cite something that is there, and how many citations were left out."""
-    check = CitationCheck(sources)
-    text = check.feed(written) + check.end()
-    kept = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        bare = paragraph.strip()
-        if bare and not bare.startswith("#") and _MARK.search(bare):
-            kept.append(bare)
-    return "\n\n".join(kept), check.dropped
+def checked(written: str, sources: dict[int, ReadSource]) -> Reviewed:
+    """What of a summary its sources support, sentence by sentence."""
+    found = review(tidied(written[:MAX_WRITTEN], {}, frozenset()), "", sources)
+    found.markdown = without_html(found.markdown)
+    return found
+
+
+def _left_out(found: Reviewed) -> str:
+    if not found.dropped and not found.removed:
+        return ""
+    cited = f"{found.dropped} citation{'' if found.dropped == 1 else 's'}"
+    said = f"{found.removed} statement{'' if found.removed == 1 else 's'}"
+    return f"\n\n*Left out, because no source bears it out: {cited}, {said}.*"
 
 
 def by_model(draft: FindingDraft, model: str) -> str:

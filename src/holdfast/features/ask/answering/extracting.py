@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.engines.llm.citations import ReadSource
+from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.answering.markdown import inert
 from holdfast.features.ask.aspects import REASON, Aspect, is_document
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of

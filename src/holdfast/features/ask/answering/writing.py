@@ -18,7 +18,11 @@ _INSTRUCTIONS = (
     "- Everything you state must be in a numbered source: one that comes with the question, or one that a tool shows "
     "you. Right behind each statement cite it as [3], or better with a few words copied exactly from it, as "
     '[3 "copied words"]. Citations are checked against the repository. A sentence, list item, table row or code block '
-    "without a citation that holds is removed.\n"
+    "without a citation of its own is removed, and so is a sentence that its source does not bear out: its numbers, "
+    "versions, dates, names and negations have to stand there, and most of its other words.\n"
+    "- Stay close to the words of the source, in short sentences that state one thing each. Keep its may, planned, "
+    "not, "
+    "only and every as they are.\n"
     "- Name no commit, file, line or number that you have not seen in a source. Where the sources do not answer a part "
     "of the question, say so plainly and guess nothing.\n"
     "- Use the tools where the sources leave something open: read the code before you describe it, and look at the log "

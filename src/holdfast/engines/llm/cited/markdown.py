@@ -106,6 +106,63 @@ def cited_in(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a sentence, and the citations right behind it; the last stretch may have none."""
+
+    text: str
+    citations: tuple[tuple[int, str], ...]
+    """Numbers, each with the words that were quoted in it."""
+
+
+def parts_of(sentence: str) -> list[Part]:
+    """A sentence cut behind its citations; a stretch of marks alone belongs to what is before it."""
+    hidden: list[str] = []
+    masked = _masked(sentence, hidden)
+    found: list[Part] = []
+    said, at, cited = "", 0, list[tuple[int, str]]()
+    for mark in _HIDDEN.finditer(masked):
+        citation = None if hidden[int(mark[1])].startswith("`") else CITATION.fullmatch(hidden[int(mark[1])])
+        if citation is None:
+            continue
+        between, at = masked[at : mark.start()], mark.end()
+        if cited and not _ONLY_MARKS.fullmatch(between):
+            found.append(Part(_shown(said, hidden), tuple(cited)))
+            said, cited = "", []
+        said += between
+        quote = (citation[2] or "").strip()
+        cited += [(int(number), quote) for number in citation[1].split(",")]
+    tail = masked[at:]
+    if cited:
+        found.append(Part(_shown(said, hidden), tuple(cited)))
+    if not cited or not _ONLY_MARKS.fullmatch(tail):
+        found.append(Part(_shown(tail, hidden), ()))
+    return found
+
+
+def marked(sentence: str, kept: Mapping[int, bool]) -> str:
+    """A sentence with those citations that are kept, each as `[3]`."""
+    hidden: list[str] = []
+    masked = _masked(sentence, hidden)
+
+    def shown(found: "re.Match[str]") -> str:
+        was = hidden[int(found[2])]
+        citation = None if was.startswith("`") else CITATION.fullmatch(was)
+        if citation is None:
+            return found[1] + was
+        numbers = [int(number) for number in citation[1].split(",")]
+        marks = "".join(f"[{number}]" for number in dict.fromkeys(numbers) if kept.get(number))
+        return found[1] + marks if marks else ""
+
+    return re.sub(r"(\s*)\ue000(\d+)\ue001", shown, masked)
+
+
+def quoted(words: str, number: int) -> str:
+    """Words of a source as a quotation of it."""
+    bare = inert(_LINK.sub(r"\1", _IMAGE.sub(r"\1", words))).replace('"', "'")
+    return f'"{bare}" [{number}]'
+
+
 def tidied(text: str, numbers: Mapping[str, int], urls: frozenset[str]) -> str:
     """An answer with all citations as `[3]`, without pictures, links to elsewhere, and its own list of sources.
 

@@ -1,0 +1,1 @@
+"""Holds what a model writes against the sources that it cites."""
