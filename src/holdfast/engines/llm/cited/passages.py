@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from holdfast.engines.llm.cited.reading import Reading
+from holdfast.engines.llm.cited.reading import ReadText
 
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)#*\s*$")
 _UNDERLINE = re.compile(r"^\s{0,3}(?:(=)=*|(-)-{2,}|(~)~{2,}|(\^)\^{2,})\s*$")
@@ -35,13 +35,13 @@ class Passage:
     paragraph: int
 
     @cached_property
-    def reading(self) -> Reading:
-        return Reading(self.text)
+    def reading(self) -> ReadText:
+        return ReadText(self.text)
 
     @cached_property
-    def context(self) -> Reading:
+    def context(self) -> ReadText:
         """The headings that it stands under."""
-        return Reading(self.heading)
+        return ReadText(self.heading)
 
 
 def passages(text: str) -> list[Passage]:

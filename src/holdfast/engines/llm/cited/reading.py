@@ -28,7 +28,7 @@ _CONTRACTED = re.compile(r"n[’']t$")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SaidWord:
     """A word, figure or mark of a text."""
 
     raw: str
@@ -68,7 +68,7 @@ class Sides:
     other: set[str] = field(default_factory=set)
 
 
-class Reading:
+class ReadText:
     """A text, read once."""
 
     def __init__(self, text: str) -> None:
@@ -287,7 +287,7 @@ class Reading:
         """The figure before, over a comma: "now 5, up from 3"."""
         return [token.key for token in reversed(self.tokens[max(0, at - 6) : at]) if token.figure is not None][:1]
 
-    def _back(self, at: int) -> Iterator[Token]:
+    def _back(self, at: int) -> Iterator[SaidWord]:
         for number in range(at - 1, -1, -1):
             token = self.tokens[number]
             if token.raw in _BREAKS:
@@ -304,12 +304,12 @@ class Reading:
         return 0
 
 
-def is_negation(token: Token) -> bool:
+def is_negation(token: SaidWord) -> bool:
     """Whether a word says no."""
     return token.low in NEGATORS or bool(_CONTRACTED.search(token.low))
 
 
-def _tokens(text: str, found: Sequence[Figure]) -> Iterator[Token]:
+def _tokens(text: str, found: Sequence[Figure]) -> Iterator[SaidWord]:
     left = list(reversed(found))
     taken = bytearray(len(text))
     for figure in found:
@@ -317,8 +317,8 @@ def _tokens(text: str, found: Sequence[Figure]) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         while left and left[-1].start <= match.start():
             figure = left.pop()
-            yield Token(text[figure.start : figure.end], figure.start, figure)
+            yield SaidWord(text[figure.start : figure.end], figure.start, figure)
         if not any(taken[match.start() : match.end()]):
-            yield Token(match[0], match.start(), None, tuple(words(match[0].strip("`"))))
+            yield SaidWord(match[0], match.start(), None, tuple(words(match[0].strip("`"))))
     for figure in reversed(left):
-        yield Token(text[figure.start : figure.end], figure.start, figure)
+        yield SaidWord(text[figure.start : figure.end], figure.start, figure)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engines.llm.citations import CITATION, ReadSource
 from holdfast.engines.llm.cited.markdown import Block, Part, blocks, cited_in, marked, parts_of, quoted, sentences
-from holdfast.engines.llm.cited.reading import Reading
+from holdfast.engines.llm.cited.reading import ReadText
 from holdfast.engines.llm.cited.support import Support
 from holdfast.engines.llm.cited.vocabulary import PLAIN
 from holdfast.engines.search.text.analyser import query_words, words
@@ -190,7 +190,7 @@ class _Review:
         text = _MARKS.sub("", CITATION.sub("", said)).strip()
         bare = text.strip("#*|: ").replace("|", ", ")
         plain = set(words(bare)) <= _NEUTRAL | PLAIN | self._asked
-        if plain and not Reading(bare).negated and not re.search(r"\d", bare):
+        if plain and not ReadText(bare).negated and not re.search(r"\d", bare):
             return text
         below = _below(kept, number)
         if below and not self._support.missing(bare, below):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.figures import Figure
 from holdfast.engines.llm.cited.passages import Passage, passages
-from holdfast.engines.llm.cited.reading import Reading, Sides, Token, is_negation
+from holdfast.engines.llm.cited.reading import ReadText, SaidWord, Sides, is_negation
 from holdfast.engines.llm.cited.vocabulary import (
     BOUNDS,
     CAUSES,
@@ -49,7 +49,7 @@ class _Window:
     """A passage with what may be told together with it."""
 
     anchor: Passage
-    readings: tuple[Reading, ...]
+    readings: tuple[ReadText, ...]
     """The anchor, its neighbours, its headings, and what is known about the source."""
     naming: frozenset[str]
     """The words that names may be taken from: not from the next paragraph, which may be about something else."""
@@ -73,7 +73,7 @@ class Support:
     def __init__(self, sources: Mapping[int, ReadSource]) -> None:
         self._sources = sources
         self._passages: dict[int, list[Passage]] = {}
-        self._about: dict[int, Reading] = {}
+        self._about: dict[int, ReadText] = {}
 
     def missing(self, claim: str, numbers: Sequence[int]) -> str:
         """Why the sources of those numbers do not support a statement; empty where they do."""
@@ -81,7 +81,7 @@ class Support:
         if not known:
             return "no such source"
         plain = self._without_lines(_DECORATION.sub(" ", claim), known)
-        said = Reading(plain)
+        said = ReadText(plain)
         if not any(token.is_content for token in said.tokens):
             return ""
         why = ""
@@ -101,7 +101,7 @@ class Support:
 
     def denied(self, claim: str) -> bool:
         """Whether some source has all the words of what is said not to be there."""
-        wanted = Reading(claim).stems
+        wanted = ReadText(claim).stems
         return bool(wanted) and any(
             wanted <= passage.reading.stems for number in self._sources for passage in self._of(number)
         )
@@ -119,7 +119,7 @@ class Support:
 
         return _LINES.sub(shown, claim)
 
-    def _windows(self, said: Reading, numbers: Sequence[int]) -> Iterator[_Window]:
+    def _windows(self, said: ReadText, numbers: Sequence[int]) -> Iterator[_Window]:
         """The places that have most of the statement's words, the best first."""
         wanted = said.stems
         scored = []
@@ -164,14 +164,14 @@ class Support:
             self._passages[number] = passages(f"{title}{source.text}")[:_MOST_PASSAGES]
         return self._passages[number]
 
-    def _known(self, number: int) -> Reading:
+    def _known(self, number: int) -> ReadText:
         if number not in self._about:
             source = self._sources[number]
-            self._about[number] = Reading(f"{source.title}\n{source.about}")
+            self._about[number] = ReadText(f"{source.title}\n{source.about}")
         return self._about[number]
 
 
-def _problem(said: Reading, window: _Window) -> str:
+def _problem(said: ReadText, window: _Window) -> str:
     """What of the statement is not in a place of its source."""
     keys, stems = window.keys, window.stems
     return (
@@ -185,7 +185,7 @@ def _problem(said: Reading, window: _Window) -> str:
     )
 
 
-def _figures(said: Reading, window: _Window) -> str:
+def _figures(said: ReadText, window: _Window) -> str:
     for figure in said.figures:
         if not any(figure.within(other) for other in window.figures):
             return f"{figure.value} is not there"
@@ -201,12 +201,12 @@ def _figures(said: Reading, window: _Window) -> str:
     return ""
 
 
-def _is_version_of(name: str, same: Sequence[tuple[Reading, Figure]], window: _Window) -> bool:
+def _is_version_of(name: str, same: Sequence[tuple[ReadText, Figure]], window: _Window) -> bool:
     """Whether the version is that of the name: it stands behind it there, or the source itself is called so."""
     return name in window.readings[-1].keys or any(name == reading.neighbours(figure)[0] for reading, figure in same)
 
 
-def _belongs_elsewhere(said: Reading, figure: Figure, there: Reading) -> bool:
+def _belongs_elsewhere(said: ReadText, figure: Figure, there: ReadText) -> bool:
     """Whether the source says it of something else: "a lease of 60 seconds, renewed every 20"."""
     mine = [other for other in there.figures if figure.within(other)]
     others = [other for other in there.figures if other.kind == figure.kind and not figure.within(other)]
@@ -222,7 +222,7 @@ def _belongs_elsewhere(said: Reading, figure: Figure, there: Reading) -> bool:
     return False
 
 
-def _reversed(said: Reading, window: _Window) -> str:
+def _reversed(said: ReadText, window: _Window) -> str:
     there = window.anchor.reading
     for reading in window.readings:
         before, after = reading.changed.one, reading.changed.other
@@ -254,7 +254,7 @@ def _crossed(mine: Sides, theirs: Sides) -> bool:
     return bool((mine.one & theirs.other) - theirs.one and (mine.other & theirs.one) - theirs.other)
 
 
-def _negation(said: Reading, window: _Window) -> str:
+def _negation(said: ReadText, window: _Window) -> str:
     dismissed = [scope for reading in window.readings for scope in reading.dismissed]
     gone = frozenset[str]().union(*dismissed)
     pointing = frozenset[str]().union(*(reading.pointing for reading in window.readings))
@@ -287,11 +287,11 @@ def _with_mates(found: set[str]) -> set[str]:
     return found.union(*(_MATES.get(word, frozenset()) for word in found))
 
 
-def _heads(there: Reading) -> set[str]:
+def _heads(there: ReadText) -> set[str]:
     return {_first(there, scope) for scope in there.dismissed}
 
 
-def _unscoped(there: Reading) -> set[str]:
+def _unscoped(there: ReadText) -> set[str]:
     """The words that are also said without a negation."""
     counts: dict[str, int] = {}
     for token in there.tokens:
@@ -300,11 +300,11 @@ def _unscoped(there: Reading) -> set[str]:
     return {word for word, count in counts.items() if count > sum(word in scope for scope in there.dismissed)}
 
 
-def _first(there: Reading, scope: frozenset[str]) -> str:
+def _first(there: ReadText, scope: frozenset[str]) -> str:
     return next((token.key for token in there.tokens if token.key in scope), "")
 
 
-def _openness(said: Reading, window: _Window) -> str:
+def _openness(said: ReadText, window: _Window) -> str:
     there = window.anchor.reading.open
     used = {token.key for token in said.tokens if token.is_content}
     for reading in window.readings[1:]:
@@ -315,7 +315,7 @@ def _openness(said: Reading, window: _Window) -> str:
     return ""
 
 
-def _bounds(said: Reading, keys: frozenset[str]) -> str:
+def _bounds(said: ReadText, keys: frozenset[str]) -> str:
     for token in said.tokens:
         if token.figure is not None or token.is_code:
             continue
@@ -325,7 +325,7 @@ def _bounds(said: Reading, keys: frozenset[str]) -> str:
     return ""
 
 
-def _opposites(said: Reading, window: _Window, keys: frozenset[str]) -> str:
+def _opposites(said: ReadText, window: _Window, keys: frozenset[str]) -> str:
     gone = frozenset[str]().union(*said.dismissed)
     for token in said.tokens:
         if token.key in keys or token.low in _UNJUDGED or token.is_code or token.key in gone:
@@ -346,7 +346,7 @@ def _says_no(window: _Window, word: str) -> bool:
     return any(word in scope for reading in window.readings for scope in reading.dismissed)
 
 
-def _words(said: Reading, window: _Window, keys: frozenset[str], stems: frozenset[str]) -> str:
+def _words(said: ReadText, window: _Window, keys: frozenset[str], stems: frozenset[str]) -> str:
     """Whether names are there, and enough of the other words; of a reason all of them."""
     says_no = any(reading.dismissed for reading in window.readings)
     missing, counted, in_reason, is_first = 0, 0, False, True
@@ -372,17 +372,17 @@ def _words(said: Reading, window: _Window, keys: frozenset[str], stems: frozense
     return ""
 
 
-def _before_figure(tokens: Sequence[Token], at: int) -> bool:
+def _before_figure(tokens: Sequence[SaidWord], at: int) -> bool:
     return any(token.figure is not None for token in tokens[at + 1 : at + 3])
 
 
-def _is_judged(token: Token, says_no: bool) -> bool:
+def _is_judged(token: SaidWord, says_no: bool) -> bool:
     """Whether a word has been looked at for what it does to the others."""
     dismisses = is_negation(token) or (says_no and token.low in WEAK_NEGATORS)
     return dismisses or token.low in CAUSES or token.low in POSSIBLE
 
 
-def _has(token: Token, keys: frozenset[str], stems: frozenset[str]) -> bool:
+def _has(token: SaidWord, keys: frozenset[str], stems: frozenset[str]) -> bool:
     if token.is_code:
         return all(stem in stems or stem in keys for stem in token.stems)
     plain = token.raw[:1].islower() or token.raw.istitle()
