@@ -300,7 +300,6 @@ async def test_a_client_that_hangs_up_ends_the_turn(client: AsyncOpenAI, upstrea
         ({"input": "x", "conversation": 7}, "conversation"),
         ({"input": "x", "conversation": "c", "previous_response_id": "r"}, "previous_response_id"),
         ({"input": "x", "prompt": {"id": "p"}}, "prompt"),
-        ({"input": "x", "background": True, "stream": True}, "stream"),
         ({"input": "x", "background": True, "store": False}, "store"),
         ({"input": "x", "previous_response_id": 7}, "previous_response_id"),
         ({"input": "x", "store": "yes"}, "store"),

@@ -8,6 +8,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import new_id
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.features.responses.calls import ClientCalls
+from holdfast.features.responses.event_log import Told
 from holdfast.features.responses.items import Called
 
 # Tools that Responses has an item for; every other one is told by its `x_…` events.
@@ -18,12 +19,15 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 class ResponseEvents:
     """One response while it is made. Every event is numbered; `response` is what it came to so far."""
 
-    def __init__(self, response: Json, functions: dict[str, Called], now: Callable[[], int]) -> None:
+    def __init__(
+        self, response: Json, functions: dict[str, Called], now: Callable[[], int], told: Told | None = None
+    ) -> None:
         self.response = {**response, "status": "in_progress"}
         self.told: list[Json] = []
         """The `x_…` events, for answers that are not streamed."""
         self._now = now
-        self._number = 0
+        # An attempt before this one may have told something; numbers and places go on behind it.
+        self._number, self._first_index = (told.number, told.index) if told else (0, 0)
         self._output: list[Json] = self.response["output"]
         self._output.clear()
         self._open: _Growing | None = None
@@ -33,6 +37,10 @@ class ResponseEvents:
     def begin(self) -> Iterator[Json]:
         """What every response begins with."""
         yield self._event("response.created", response=self._snapshot())
+        yield from self.go_on()
+
+    def go_on(self) -> Iterator[Json]:
+        """What is told when the work begins, of a response that was queued."""
         yield self._event("response.in_progress", response=self._snapshot())
 
     def hear(self, event: LoopEvent) -> Iterator[Json]:
@@ -178,6 +186,8 @@ class ResponseEvents:
         return self._event(f"response.output_item.{what}", output_index=index, item=dict(self._output[index]))
 
     def _event(self, type: str, **fields: Any) -> Json:
+        if "output_index" in fields:
+            fields["output_index"] += self._first_index
         return {"type": type, "sequence_number": self._next(), **fields}
 
     def _snapshot(self) -> Json:

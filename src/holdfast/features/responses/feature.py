@@ -6,5 +6,5 @@ FEATURE = Feature(
     name="responses",
     services=("ResponseService", "ConversationService"),
     jobs=("response",),
-    migrations=("0015_responses", "0027_conversations"),
+    migrations=("0015_responses", "0027_conversations", "0028_response_events"),
 )

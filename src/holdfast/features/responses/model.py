@@ -74,6 +74,10 @@ class ResponseRequest:
         return bool(self.request.get("background"))
 
     @property
+    def streamed(self) -> bool:
+        return bool(self.request.get("stream"))
+
+    @property
     def previous_id(self) -> str | None:
         return self.request.get("previous_response_id")
 
@@ -124,6 +128,16 @@ class Stored:
         """The same, over for this reason."""
         return replace(self, status=status, response={**self.response, "status": status, "error": error})
 
+    def first_events(self) -> list[Json]:
+        """What is told of a response that waits for its turn."""
+        types = ("response.created", "response.queued")
+        return [{"type": type, "sequence_number": n, "response": self.response} for n, type in enumerate(types)]
+
+    def last_event(self, number: int) -> Json:
+        """What is told of one that is over without an answer."""
+        type = "response.failed" if self.status == "failed" else "response.incomplete"
+        return {"type": type, "sequence_number": number, "response": self.response}
+
 
 def check(request: Json) -> None:
     """Invalid for what makes no sense, or would be silently ignored."""
@@ -139,8 +153,6 @@ def check(request: Json) -> None:
             raise wrong(name, "use true or false")
     if request.get("background") and request.get("store") is False:
         raise wrong("store", "a background response has to be stored")
-    if request.get("background") and request.get("stream"):
-        raise wrong("stream", "a background response is not streamed: ask for it by its id until it is completed")
 
 
 def fresh_id() -> str:

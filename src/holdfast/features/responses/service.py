@@ -1,12 +1,12 @@
 """Owns responses: reading a request with what came before it, keeping answers, and answering in the background."""
 
-from collections import deque
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict, Forbidden, Unauthenticated
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.model import JobFailed, JobNotFound
@@ -19,6 +19,7 @@ from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.conversations import store as conversation_store
 from holdfast.features.responses.conversations.service import ConversationPlace, ConversationService
+from holdfast.features.responses.event_log import ENDS, POLL_SECONDS, EventLog, LogWriter, told
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.items import input_items
 from holdfast.features.responses.model import (
@@ -62,6 +63,7 @@ class ResponseService:
         self._conversations = conversations
         self._jobs = jobs
         self._clock = clock
+        self._log = EventLog()
 
     def now(self) -> int:
         """The time by which responses are stamped."""
@@ -115,6 +117,8 @@ class ResponseService:
             payload = {"id": asked.id, "project_id": asked.project_id}
             job_id = self._jobs.enqueue(tx, KIND, payload, workspace_id=asked.workspace_id, max_attempts=MAX_ATTEMPTS)
             self._insert(tx, replace(queued, job_id=job_id))
+            if asked.streamed:
+                store.add_events(tx, asked.id, queued.first_events())
 
         await self._database.write(work)
         return queued.response
@@ -123,6 +127,41 @@ class ResponseService:
         """One response, as far as it is; of the workspace that is named, or of any in the project."""
         principal.require_any("read", "inference")
         return await self._database.read(lambda tx: self._found(tx, principal, project_id, workspace_id, response_id))
+
+    async def follow(
+        self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str, after: int = -1
+    ) -> AsyncGenerator[Json, None]:
+        """The events of a background response behind one of them, those to come included, until it is over."""
+        place = (principal, project_id, workspace_id, response_id)
+        first = await self.get(*place)
+        if first.job_id is None or not first.asked.streamed:
+            problem = "leave it out: only a response made with background and stream can be followed"
+            raise Invalid("The response can't be streamed.", fields=[FieldError("stream", problem)])
+
+        def work(tx: Tx) -> tuple[Stored, list[Json], list[Json]]:
+            # The status first: whoever is over has told everything.
+            found = self._found(tx, *place)
+            events = store.events_after(tx, response_id, after)
+            return found, events, events or store.last_events(tx, response_id)
+
+        with self._log.followed(response_id) as news:
+            while True:
+                news.clear()
+                found, events, last = await self._database.read(work)
+                for event in events:
+                    yield event
+                    after = event["sequence_number"]
+                if last[-1]["type"] in ENDS:
+                    return
+                if events:
+                    continue
+                if found.status not in OPEN:
+                    # Cancelled, or its job gave up: nobody was there to tell the end.
+                    yield found.last_event(last[-1]["sequence_number"] + 1)
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await news.wait()
 
     async def cancel(self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str) -> Json:
         """Stop a background response; one that is over stays as it is."""
@@ -147,7 +186,9 @@ class ResponseService:
             )
             return over.response
 
-        return await self._database.write(work)
+        response = await self._database.write(work)
+        self._log.wake(response_id)
+        return response
 
     async def delete(self, principal: Principal, project_id: str, workspace_id: str | None, response_id: str) -> None:
         """Forget a response, and stop it where it still runs."""
@@ -188,11 +229,35 @@ class ResponseService:
             return
         principal = await self._still_allowed(found.principal)
         asked = await self._with_history(principal, found.asked)
-        made = self.events(asked)
+        async with self._log.writing(run, response_id) as writer:
+            made = await self._made(asked, writer, turn(principal, asked, asked.translated().body))
+        response = made.response
+        over = replace(found, asked=asked, status=response["status"], response=response)
+
+        def end(tx: Tx) -> None:
+            if asked.streamed and (last := writer.take()):
+                store.add_events(tx, asked.id, last)
+            if store.end(tx, asked.id, over.status, response, self._clock.now()):
+                store.index_items(tx, over)
+                self._add(tx, over)
+
+        await run.commit("answer", end)
+        self._log.wake(response_id)
+
+    async def _made(
+        self, asked: ResponseRequest, writer: LogWriter, turn: AsyncGenerator[LoopEvent, None]
+    ) -> ResponseEvents:
+        """Take a background turn to its end, telling its events to the log where they are wanted."""
+        before = await self._database.read(lambda tx: told(store.all_events(tx, asked.id))) if asked.streamed else None
+        made = ResponseEvents(asked.object("in_progress"), asked.translated().functions, self._clock.now, before)
+        if asked.streamed:
+            writer.add(made.go_on())
         try:
-            async with aclosing(turn(principal, asked, asked.translated().body)) as events:
+            async with aclosing(turn) as events:
                 async for event in events:
-                    deque(made.hear(event), maxlen=0)
+                    heard = list(made.hear(event))
+                    if asked.streamed:
+                        writer.add(heard)
         except Forbidden as problem:
             # The key was narrowed since; asking again gives the same.
             raise JobFailed(problem.message) from problem
@@ -200,15 +265,7 @@ class ResponseService:
             if problem.retryable:
                 raise
             raise JobFailed(problem.message) from problem
-        response = made.response
-        over = replace(found, asked=asked, status=response["status"], response=response)
-
-        def end(tx: Tx) -> None:
-            if store.end(tx, asked.id, over.status, response, self._clock.now()):
-                store.index_items(tx, over)
-                self._add(tx, over)
-
-        await run.commit("answer", end)
+        return made
 
     async def _still_allowed(self, principal: Principal) -> Principal:
         """Who asked, with what they may do now: time passed since, keys are revoked and narrowed, people removed."""

@@ -1,7 +1,7 @@
 """Owns the SQL of responses."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +18,7 @@ _COLUMNS = (
 
 
 _AT_ONCE = 500
+_BATCHES = 50
 
 
 def insert(tx: Tx, stored: Stored) -> None:
@@ -101,6 +102,39 @@ def end(tx: Tx, response_id: str, status: Status, response: Mapping[str, Any], n
             {"id": response_id, "status": status, "response": _text(response), "now": now},
         )
     )
+
+
+def add_events(tx: Tx, response_id: str, events: Sequence[Json]) -> None:
+    """Write down what an open response told; nothing, where it is over or gone."""
+    tx.execute(
+        "INSERT INTO response_event (response_id, first, events) SELECT id, :first, :events FROM response "
+        "WHERE id = :id AND status IN ('queued', 'in_progress')",
+        {"id": response_id, "first": events[0]["sequence_number"], "events": _text(events)},
+    )
+
+
+def all_events(tx: Tx, response_id: str) -> Iterator[Json]:
+    """Everything that a response told so far."""
+    for row in tx.all("SELECT events FROM response_event WHERE response_id = :id", {"id": response_id}):
+        yield from json.loads(row["events"])
+
+
+def events_after(tx: Tx, response_id: str, number: int) -> list[Json]:
+    """What a response told after an event, as much as was written down in the next few transactions."""
+    rows = tx.all(
+        "SELECT events FROM response_event WHERE response_id = :id AND first >= COALESCE((SELECT MAX(first) "
+        "FROM response_event WHERE response_id = :id AND first <= :next), 0) ORDER BY first LIMIT :limit",
+        {"id": response_id, "next": number + 1, "limit": _BATCHES},
+    )
+    return [event for row in rows for event in json.loads(row["events"]) if event["sequence_number"] > number]
+
+
+def last_events(tx: Tx, response_id: str) -> list[Json]:
+    """What a response told last."""
+    row = tx.one(
+        "SELECT events FROM response_event WHERE response_id = :id ORDER BY first DESC LIMIT 1", {"id": response_id}
+    )
+    return list(json.loads(row["events"])) if row else []
 
 
 def delete(tx: Tx, response_id: str) -> None:

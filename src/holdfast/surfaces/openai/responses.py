@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import deque
+from urllib.parse import parse_qs
 
+from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
@@ -11,10 +13,10 @@ from holdfast.features.responses.service import ResponseService
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import PING_SECONDS
 from holdfast.surfaces.openai.chat import chat_of
-from holdfast.surfaces.openai.errors import as_told
+from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 from holdfast.surfaces.openai.responses_stream import ResponseStream
-from holdfast.surfaces.openai.turns import End, TurnTaker, pumped
+from holdfast.surfaces.openai.turns import End, T, TurnTaker, pumped
 
 Queue = asyncio.Queue[LoopEvent | End]
 
@@ -36,7 +38,8 @@ class Responses:
         endpoint = request.connected.endpoint.name
         asked = await self._service.ask(request.principal, request.project_id, request.workspace_id, endpoint, body)
         if asked.background:
-            await request.answer(await self._service.begin(request.principal, asked))
+            begun = await self._service.begin(request.principal, asked)
+            await (self._follow(request, asked.id, -1) if asked.streamed else request.answer(begun))
             return
         made = self._service.events(asked)
         turn = self._turns.turn(
@@ -55,7 +58,16 @@ class Responses:
                 await self._whole(request, asked, made, queue)
 
     async def get(self, request: OpenAiRequest) -> None:
-        """A stored response."""
+        """A stored response, or its events where it is made in the background."""
+        asked = parse_qs(request.scope.get("query_string", b"").decode("latin-1"))
+        stream, after = asked.get("stream", ["false"])[-1].lower(), asked.get("starting_after", [None])[-1]
+        if stream not in ("true", "false"):
+            raise _wrong("stream", "use true or false")
+        if after is not None and (stream == "false" or not after.isdigit()):
+            raise _wrong("starting_after", "write the number of an event, with stream=true")
+        if stream == "true":
+            await self._follow(request, request.path["response_id"], -1 if after is None else int(after))
+            return
         found = await self._service.get(*_at(request))
         await request.answer(found.response)
 
@@ -72,6 +84,24 @@ class Responses:
         """Forget a response."""
         await self._service.delete(*_at(request))
         await request.answer({"id": request.path["response_id"], "object": "response", "deleted": True})
+
+    async def _follow(self, request: OpenAiRequest, response_id: str, after: int) -> None:
+        request.unhurried()
+        stream = ResponseStream(request)
+        place = (request.principal, request.project_id, request.workspace_id, response_id)
+        async with (
+            while_connected(request.scope, request.receive),
+            pumped(self._service.follow(*place, after)) as queue,
+        ):
+            while not isinstance(event := await _next(queue, stream), End):
+                await stream.tell([event])
+            if event.problem is not None:
+                problem = as_told(event.problem, request.scope)
+                if not stream.is_started:
+                    raise problem
+                error = error_object(problem)
+                await stream.tell([{**error, "type": "error", "sequence_number": after + 1}])
+            await stream.end()
 
     async def _stream(self, request: OpenAiRequest, asked: ResponseRequest, made: ResponseEvents, queue: Queue) -> None:
         stream = ResponseStream(request)
@@ -110,7 +140,11 @@ def _at(request: OpenAiRequest) -> tuple[Principal, str, str | None, str]:
     return request.principal, request.project_id, request.workspace_id, request.path["response_id"]
 
 
-async def _next(queue: Queue, stream: ResponseStream) -> LoopEvent | End:
+def _wrong(field: str, problem: str) -> Invalid:
+    return Invalid("The response can't be shown.", fields=[FieldError(field, problem)])
+
+
+async def _next(queue: asyncio.Queue[T], stream: ResponseStream) -> T:
     while True:
         try:
             async with asyncio.timeout(PING_SECONDS):

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import orjson
 
@@ -22,6 +22,8 @@ from holdfast.surfaces.openai.request import OpenAiRequest
 
 DONE = framed(b"[DONE]")
 _AHEAD = 64
+
+T = TypeVar("T")
 
 
 class TurnTaker(Protocol):
@@ -95,9 +97,9 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
 
 
 @asynccontextmanager
-async def pumped(events: AsyncIterator[LoopEvent]) -> AsyncIterator["asyncio.Queue[LoopEvent | End]"]:
+async def pumped(events: AsyncIterator[T]) -> AsyncIterator["asyncio.Queue[T | End]"]:
     """The events from a task of their own, so that waiting for the next one can be given up and taken up again."""
-    queue: asyncio.Queue[LoopEvent | End] = asyncio.Queue(_AHEAD)
+    queue: asyncio.Queue[T | End] = asyncio.Queue(_AHEAD)
 
     async def pump() -> None:
         try:
