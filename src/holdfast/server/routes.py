@@ -14,6 +14,7 @@ from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.client_bundles.service import ClientBundles
 from holdfast.features.identity.idempotency import IdempotentRequests
@@ -145,6 +146,9 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         proxies=Proxies(settings.trusted_proxies),
     )
     gate.on_ready += [openai.load, mcp.load, keystone.load]
+    if settings.embedder == "embedded":
+        parts[SearchEngine].is_loading = True
+        gate.on_ready.append(parts[SearchEngine].load)
     gate.on_stop += [streams.stop, mcp.stop]
     if traced is not None:
         gate.on_stop.append(traced.stop)

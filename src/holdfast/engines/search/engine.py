@@ -61,6 +61,8 @@ class SearchEngine:
         self._authors = Authors(self._store)
         self._keeper = IndexUpkeep(database, self._store, embedder, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self.is_loading = False
+        """Whether a server that has started still loads the model; elsewhere the first text does."""
 
     def put(self, tx: Tx, entries: Sequence[Entry], vectors: NDArray[np.float32] | None = None) -> None:
         """Write entries with their index in the caller's transaction; without vectors they are embedded soon after.
@@ -140,6 +142,15 @@ class SearchEngine:
         while len(self._remembered) > REMEMBERED_TEXTS:
             self._remembered.popitem(last=False)
         return np.array(vectors, np.float32).reshape(len(texts), self._embedder.dimensions)
+
+    async def load(self) -> None:
+        """Load the model, so that nobody waits for it; a server does this once it listens."""
+        try:
+            await self.embed(["ready"])
+        except (UpstreamFailed, Unavailable) as problem:
+            log.warning("The embedder could not be loaded; words alone must do meanwhile: %s", problem.message)
+        finally:
+            self.is_loading = False
 
     async def search(self, query: Query) -> list[Hit]:
         """The best entries of a workspace for the query, best first."""

@@ -44,6 +44,7 @@ from holdfast.features.memory.writing.draft import (
     revision_of,
     slugs_for,
 )
+from holdfast.features.memory.writing.early import EarlySaves
 from holdfast.features.memory.writing.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
@@ -87,6 +88,7 @@ class MemoryService:
         self._clock = clock
         self._entities = entities
         self._finding = MemoryFinding(workspaces, search, entities)
+        self._early = EarlySaves(database, search)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
@@ -97,8 +99,9 @@ class MemoryService:
         known = await self._database.glance(lambda tx: self._said(tx, principal, workspace_id, new, checked))
         if known is not None and new.supersedes is None:
             return Saved("duplicate", known, reason=KNOWN)
-        vector = await self._vector(checked.title, checked.content)
         where = (await self._workspaces.get(principal, workspace_id)).id
+        goes_ahead = await self._early.need_no_model(where)
+        vector = None if goes_ahead else await self._vector(checked.title, checked.content)
         near = await chats.near(self._database, self._search, where, vector, new.chat_id) if vector is not None else []
         repeated, contradicts = _compared(checked.content, near)
 
@@ -122,7 +125,7 @@ class MemoryService:
                 self._replace(tx, principal, superseded, known, known.true_from)
             return Saved("duplicate", known, reason=KNOWN)
 
-        return await self._database.write(work)
+        return self._early.follow(await self._database.write(work), goes_ahead)
 
     async def supersede(self, principal: Principal, workspace_id: str, key: str, new: NewMemory) -> Saved:
         """Save a memory that takes the place of another; the other stays findable as of its time."""
@@ -344,6 +347,7 @@ class MemoryService:
         """The text's vector; None while the embedder is away, when the index makes it later."""
         try:
             vectors = await self._search.embed([embedded_text(title, content)])
+            await self._early.settled()
         except (UpstreamFailed, Unavailable):
             return None
         return np.asarray(vectors[0], dtype=np.float32)
