@@ -47,7 +47,7 @@ from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 from holdfast.surfaces.rest import events
 from holdfast.surfaces.rest.api import Api
-from holdfast.surfaces.rest.docs_page import docs_page, docs_script
+from holdfast.surfaces.rest.docs_page import docs_asset, docs_page
 from holdfast.surfaces.rest.openapi import document
 from holdfast.surfaces.rest.webhooks import WebhookEndpoint
 
@@ -130,7 +130,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),
             "/api/mcp": keystone,
             "/api/docs": docs_page,
-            "/api/docs.js": docs_script,
+            **dict.fromkeys(("/api/docs.js", "/api/docs.css"), docs_asset),
         },
         prefixes=[(WEBHOOKS, WebhookEndpoint(parts[Webhooks])), ("/api/", api)],
         projects=[("/v1/mcp", mcp)],

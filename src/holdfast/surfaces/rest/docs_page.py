@@ -1,42 +1,40 @@
-"""Owns `/api/docs`: the OpenAPI document as a page, without scripts from elsewhere."""
+"""Owns `/api/docs`: the OpenAPI document as a page where calls can be tried; nothing in it is from elsewhere."""
+
+from functools import cache
+from importlib import resources
 
 from starlette.types import Receive, Scope, Send
 
 from holdfast.surfaces.http.asgi import send_bytes
+from holdfast.surfaces.http.authentication import session_cookie
 
-_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Holdfast API</title>
-<style>body{font:15px/1.5 system-ui;margin:2rem auto;max-width:60rem;padding:0 1rem}h2{margin-top:2rem}
-details{border-top:1px solid #8884;padding:.4rem 0}summary{cursor:pointer}code,pre{font:13px ui-monospace,monospace}
-pre{overflow:auto;background:#8881;padding:.7rem;border-radius:.4rem}b{display:inline-block;min-width:4.5rem}</style>
-<h1>Holdfast API</h1><p>Generated from <a href="/api/openapi.json">/api/openapi.json</a>. Send
-<code>Authorization: Bearer KEY</code>.</p><main id="operations">Loading...</main>
-<script src="/api/docs.js"></script></html>"""
-
-_SCRIPT = b"""fetch('/api/openapi.json').then(r=>r.json()).then(spec=>{
-const main=document.getElementById('operations');main.textContent='';const tags={};
-const make=(name,text)=>{const e=document.createElement(name);if(text)e.textContent=text;return e};
-const follow=s=>s&&s.$ref?spec.components.schemas[s.$ref.split('/').pop()]:s;
-for(const [path,methods] of Object.entries(spec.paths))for(const [method,op] of Object.entries(methods)){
-if(!tags[op.tags[0]]){tags[op.tags[0]]=make('section');tags[op.tags[0]].append(make('h2',op.tags[0]));main.append(tags[op.tags[0]])}
-const d=make('details'),s=make('summary');s.append(make('b',method.toUpperCase()),make('code',path),' '+op.summary);
-d.append(s,make('p',op.description));const shown={parameters:op.parameters};
-if(op.requestBody)shown.body=Object.values(op.requestBody.content).map(c=>follow(c.schema));
-shown.answers=Object.fromEntries(Object.entries(op.responses).filter(([c])=>c<300).map(([c,r])=>[c,r.content?Object.values(r.content).map(x=>follow(x.schema)):r.description]));
-d.append(make('pre',JSON.stringify(shown,null,1)));tags[op.tags[0]].append(d)}});"""
+# No inline script or style, no other origin: what a page in this origin may do, an owner's session may do.
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_TYPES = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+}
 
 
 async def docs_page(scope: Scope, receive: Receive, send: Send) -> None:
-    """The page; it reads the document itself."""
-    await send_bytes(
-        send,
-        200,
-        _PAGE,
-        content_type=b"text/html; charset=utf-8",
-        headers={"Content-Security-Policy": "default-src 'self'; style-src 'unsafe-inline'"},
-    )
+    """The page; it reads the document itself, and is told whether there is a session to ask for."""
+    signed_in = b' data-session="yes"' if session_cookie(scope) is not None else b""
+    page = _asset("html").replace(b'<html lang="en">', b'<html lang="en"' + signed_in + b">", 1)
+    headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+    await send_bytes(send, 200, page, content_type=_TYPES["html"], headers=headers)
 
 
-async def docs_script(scope: Scope, receive: Receive, send: Send) -> None:
-    """The page's script."""
-    await send_bytes(send, 200, _SCRIPT, content_type=b"text/javascript; charset=utf-8")
+async def docs_asset(scope: Scope, receive: Receive, send: Send) -> None:
+    """The page's script or style, by the end of the path."""
+    kind = scope["path"].rpartition(".")[2]
+    headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+    await send_bytes(send, 200, _asset(kind), content_type=_TYPES[kind], headers=headers)
+
+
+@cache
+def _asset(kind: str) -> bytes:
+    return (resources.files("holdfast.surfaces.rest") / f"docs_page.{kind}").read_bytes()
