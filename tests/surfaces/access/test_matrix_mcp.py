@@ -289,7 +289,7 @@ async def test_another_tenants_ids_are_not_found_in_the_arguments_of_tools(datab
                     arguments |= {end: filled(REFERENCES[end], here.ids) for end in ("from", "to")}
                 if (tool.name, field) == ("xerotier.intelligence.track_decision", "supersedes"):
                     arguments[field] = here.ids["decision_id"]
-                if (tool.name, field) == ("xerotier.artifact.update", "chat_id"):
+                if field == "chat_id" and tool.name in ("xerotier.artifact.update", "xerotier.artifact.read"):
                     arguments["identifier"] = "a"
                 before = await database_now.read(counts)
                 answer = await caller.send("tools/call", {"name": tool.name, "arguments": arguments})

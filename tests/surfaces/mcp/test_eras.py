@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 
-from holdfast.features.artifacts.model import NewArtifact
+from holdfast.features.artifacts.model import READ_BYTES, NewArtifact
 from holdfast.features.intelligence.model import NewDecision
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.database import Database
@@ -236,6 +236,36 @@ async def test_every_resource_is_listed_and_read(database: Database, era: str) -
                 texts[uri] = contents.text  # type: ignore[union-attr]
             assert "Use SQLite first" in texts[BRIEF] and "Use SQLite first" in texts[DECISIONS + "?since=7d&limit=1"]
             assert "Tuesdays" in texts[memory] and "Ship it." in texts[artifact]
+
+
+@both_eras
+@pytest.mark.contract("XM-17")
+async def test_artifacts_are_listed_and_read_with_their_own_types(sqlite_database: SqliteDatabase, era: str) -> None:
+    types_of = {
+        "page.html": "text/html",
+        "a.json": "application/json",
+        "a.py": "text/x-python",
+        "a.svg": "image/svg+xml",
+    }
+    async with serve_site(sqlite_database) as site:
+        ids = {}
+        for identifier, type in types_of.items():
+            new = NewArtifact(identifier, identifier, type, "{}")
+            ids[(await site.services.artifacts.create(site.owner, site.workspace, new)).id] = type
+        long = NewArtifact("long.json", "Long", "application/json", "x" * (READ_BYTES + 1))
+        long_id = (await site.services.artifacts.create(site.owner, site.workspace, long)).id
+        async with site.client(await site.key(), era) as client:
+            listed = {each.name: each.mime_type for each in (await client.list_resources()).resources}
+            assert {id: listed[id] for id in ids} == ids and listed[long_id] == "application/json"
+            for id, type in ids.items():
+                contents = (await client.read_resource(f"xerotier://artifact/{id}")).contents[0]
+                assert (contents.mime_type, contents.text) == (type, "{}")  # type: ignore[union-attr]
+            # What stands in for a content that is too long is text about it, and says how to read it.
+            instead = (await client.read_resource(f"xerotier://artifact/{long_id}")).contents[0]
+            assert instead.mime_type == "text/markdown"
+            assert "xerotier.artifact.read" in instead.text  # type: ignore[union-attr]
+            templates = (await client.list_resource_templates()).resource_templates
+            assert {each.name: each.mime_type for each in templates}["artifact"] is None
 
 
 @both_eras

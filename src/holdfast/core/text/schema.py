@@ -9,6 +9,7 @@ _NULL = {"type": "null"}
 _DATA_KEYS = frozenset({"enum", "const", "examples", "required", "default"})
 # Bounds that no agent comes near; the server checks and explains them.
 _UNTOLD = frozenset({"maxLength", "maxItems"})
+_FAR = 2**53
 # What a reader of results gains nothing from.
 _UNTOLD_IN_RESULTS = _UNTOLD | {"description", "default", "minLength", "minimum", "maximum", "pattern", "format"}
 
@@ -68,6 +69,8 @@ def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, wi
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in (_UNTOLD if describe else _UNTOLD_IN_RESULTS) or (key == "title" and isinstance(value, str)):
+            continue
+        if key == "maximum" and value >= _FAR:
             continue
         if (key == "default" and value in (None, "")) or (key == "additionalProperties" and value is False):
             continue

@@ -11,6 +11,10 @@ CHAT_BYTES = 1024 * 1024
 """The most a chat's artifact may hold."""
 WORKSPACE_BYTES = 2 * 1024 * 1024
 """The most a workspace's artifact may hold."""
+PART_CHARACTERS = 40_000
+"""How much of a content is read where nobody says how much: about ten thousand tokens."""
+MAX_PART_CHARACTERS = READ_BYTES // 4
+"""The most that one part holds: in bytes never more than is read as a whole."""
 MAX_TITLE = 300
 TYPES = ("text/markdown", "text/html", "text/plain", "image/svg+xml", "text/x-mermaid", "application/json")
 
@@ -64,12 +68,22 @@ class ArtifactVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentPart:
+    """Which characters of a content are wanted: from `offset` on, at most `length` of them."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArtifactReading:
     """An artifact with one version of it; `content` is None when it is too long to hand over in one answer."""
 
     artifact: Artifact
     version: ArtifactVersion
     content: str | None
+    next_offset: int | None = None
+    """The first character that was left out after what is here; None where nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +119,15 @@ class VersionNotFound(NotFound):
 
     def __init__(self, version: int) -> None:
         super().__init__("artifact version", str(version))
+
+
+class NoSuchPart(Invalid):
+    """The content ends before the part begins."""
+
+    def __init__(self, offset: int, version: int, characters: int) -> None:
+        rule = f"begin below {characters:,}" if characters else "leave it out: there is nothing to read"
+        problem = f"{offset:,} is past the end: version {version} has {characters:,} characters; {rule}"
+        super().__init__("The artifact has no such part.", fields=[FieldError("offset", problem)])
 
 
 class IdentifierTaken(Conflict):

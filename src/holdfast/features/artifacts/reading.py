@@ -31,6 +31,8 @@ def resources(artifacts: ArtifactService) -> list[ResourceTemplate]:
             uri_template=ARTIFACT + "{id}",
             name="artifact",
             title="An artifact",
+            # Each has its own type.
+            mime_type=None,
             # Read here by any key, though the tools are not: a large result of a core tool is handed over as one.
             access=READ,
             read=read,
@@ -43,10 +45,11 @@ def resources(artifacts: ArtifactService) -> list[ResourceTemplate]:
 def _content(found: ArtifactReading) -> Content:
     """The newest version; its facts alone where it is too long to hand over."""
     if found.content is not None:
-        return Content(found.content)
+        return Content(found.content, found.artifact.type)
     return Content(
         f"# {found.artifact.title}\n\nType {found.artifact.type}, version {found.version.version}, "
-        f"{found.version.size_bytes} bytes: too long to read here."
+        f"{found.version.size_bytes} bytes: too long to read here. "
+        "xerotier.artifact.read reads it in parts, from offset 0 on."
     )
 
 
@@ -56,5 +59,6 @@ def _listed(found: Artifact) -> ListedResource:
         name=found.id,
         title=found.title,
         description=found.type,
+        mime_type=found.type,
         size_bytes=found.size_bytes,
     )

@@ -24,8 +24,10 @@ from holdfast.features.artifacts.model import (
     ArtifactReading,
     ArtifactReference,
     ArtifactVersion,
+    ContentPart,
     IdentifierTaken,
     NewArtifact,
+    NoSuchPart,
     VersionConflict,
     VersionNotFound,
     checked,
@@ -159,7 +161,28 @@ class ArtifactService:
         self, principal: Principal, workspace_id: str, artifact_id: str, *, version: int | None = None
     ) -> ArtifactReading:
         """One version (the newest by default); its content unless that is over 1 MiB."""
-        return await self._reading(principal, workspace_id, artifact_id, version, READ_BYTES)
+        reading = await self._reading(principal, workspace_id, artifact_id, version, READ_BYTES)
+        return reading if reading.content is not None else replace(reading, next_offset=0)
+
+    async def read_part(
+        self, principal: Principal, workspace_id: str, artifact_id: str, part: ContentPart, *, version: int | None
+    ) -> ArtifactReading:
+        """Some characters of one version, however long it is; NoSuchPart where it ends before."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> ArtifactReading:
+            found = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
+            wanted = version if version is not None else found.version
+            kept = store.find_part(tx, found.id, wanted, part)
+            if kept is None:
+                raise VersionNotFound(wanted)
+            facts, text, characters = kept
+            if part.offset >= max(characters, 1):
+                raise NoSuchPart(part.offset, wanted, characters)
+            end = part.offset + len(text)
+            return ArtifactReading(found, facts, text, end if end < characters else None)
+
+        return await self._database.read(work)
 
     async def download(
         self, principal: Principal, workspace_id: str, artifact_id: str, *, version: int | None = None

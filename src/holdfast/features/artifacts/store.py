@@ -1,6 +1,6 @@
 """Owns the SQL of artifacts and their versions."""
 
-from holdfast.features.artifacts.model import Artifact, ArtifactReference, ArtifactVersion
+from holdfast.features.artifacts.model import WORKSPACE_BYTES, Artifact, ArtifactReference, ArtifactVersion, ContentPart
 from holdfast.storage.database import Params, Row, Tx
 
 _COLUMNS = (
@@ -129,6 +129,17 @@ def find_version(
         {"id": artifact_id, "version": version, "most": content_up_to},
     )
     return (artifact_version(row), row["content"]) if row else None
+
+
+def find_part(tx: Tx, artifact_id: str, version: int, part: ContentPart) -> tuple[ArtifactVersion, str, int] | None:
+    """A version, some characters of its content, and how many it has."""
+    row = tx.one(
+        f"SELECT {_VERSION_COLUMNS}, substr(content, :begin, :length) AS part, length(content) AS characters "
+        "FROM artifact_version WHERE artifact_id = :id AND version = :version",
+        # PostgreSQL counts characters in 32 bits; no content is longer than this.
+        {"id": artifact_id, "version": version, "begin": min(part.offset, WORKSPACE_BYTES) + 1, "length": part.length},
+    )
+    return (artifact_version(row), row["part"], int(row["characters"])) if row else None
 
 
 def versions(tx: Tx, artifact_id: str, *, before: int, limit: int) -> list[ArtifactVersion]:

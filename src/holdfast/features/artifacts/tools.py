@@ -7,7 +7,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.clock import iso
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
-from holdfast.features.artifacts.model import TYPES, Artifact, ArtifactReading, ArtifactReference, NewArtifact
+from holdfast.features.artifacts.model import (
+    MAX_PART_CHARACTERS,
+    PART_CHARACTERS,
+    TYPES,
+    Artifact,
+    ArtifactReading,
+    ArtifactReference,
+    ContentPart,
+    NewArtifact,
+)
 from holdfast.features.artifacts.service import ArtifactService
 
 _Version = Annotated[int, Field(ge=1, le=2**53)]
@@ -19,7 +28,7 @@ class _Input(BaseModel):
 
 class CreateInput(_Input):
     identifier: str = Field(
-        description="Stable name for later updates: ASCII letters, digits, hyphens, underscores and dots.",
+        description="Stable name for later updates.",
         min_length=1,
         max_length=128,
         pattern=r"^[A-Za-z0-9._-]+$",
@@ -27,32 +36,49 @@ class CreateInput(_Input):
     title: str = Field(description="What people see.", min_length=1, max_length=300)
     type: str = Field(description=f"MIME type: {', '.join(TYPES)}, or text/x-LANGUAGE for code, such as text/x-python.")
     content: str = Field(description="The whole content, at most 1 MB in a chat.")
-    language: str | None = Field(None, description="Programming language for highlighting; leave out for prose.")
-    chat_id: str | None = Field(None, description="Keep it with this chat; left out, it belongs to the workspace.")
+    language: str | None = Field(None, description="Of code, for highlighting.")
+    chat_id: str | None = Field(None, description="The chat to keep it with, if not the workspace.")
 
 
-class UpdateInput(_Input):
-    artifact_id: str | None = Field(None, description="Which artifact, by its id.")
-    identifier: str | None = Field(None, description="Which artifact, by the identifier it was created with.")
-    chat_id: str | None = Field(
-        None, description="The chat that the identifier belongs to, if it is not the workspace."
-    )
-    content: str = Field(description="The whole new content; it replaces the previous version.")
-    title: str | None = Field(None, description="A new title, if it changes.", min_length=1, max_length=300)
-    expected_version: _Version | None = Field(
-        None, description="Refuse the update unless this is still the newest version."
-    )
+class _Named(_Input):
+    artifact_id: str | None = Field(None, description="Its id.")
+    identifier: str | None = Field(None, description="Or its identifier.")
+    chat_id: str | None = Field(None, description="The chat of that identifier, if it has one.")
 
     @model_validator(mode="after")
-    def _names_one(self) -> "UpdateInput":
+    def _names_one(self) -> "_Named":
         if (self.artifact_id is None) == (self.identifier is None):
             raise ValueError("give either artifact_id or identifier")
         return self
 
+    def reference(self, call: ToolCall) -> ArtifactReference:
+        """Which one is meant; an identifier is looked for in the chat that calls."""
+        chat = (self.chat_id or call.chat_id) if self.identifier is not None else None
+        return ArtifactReference(self.artifact_id, self.identifier, chat)
 
-class ReadInput(_Input):
-    artifact_id: str = Field(description="Which artifact.")
-    version: _Version | None = Field(None, description="Which version; the newest when left out.")
+
+class UpdateInput(_Named):
+    content: str = Field(description="The whole new content.")
+    title: str | None = Field(None, description="A new title, if it changes.", min_length=1, max_length=300)
+    expected_version: _Version | None = Field(None, description="Refuse unless this is still the newest version.")
+
+
+class ReadInput(_Named):
+    version: _Version | None = Field(None, description="The newest when left out.")
+    offset: int | None = Field(None, ge=0, le=2**53, description="Read a part, from this character on.")
+    length: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_PART_CHARACTERS,
+        description=f"Its characters at most; {PART_CHARACTERS} when left out.",
+    )
+
+    @property
+    def part(self) -> ContentPart | None:
+        """Which part is wanted; None for the whole."""
+        if self.offset is None and self.length is None:
+            return None
+        return ContentPart(self.offset or 0, self.length or PART_CHARACTERS)
 
 
 class ListInput(_Input):
@@ -90,6 +116,7 @@ class ReadOutput(ArtifactOutput):
     author: str
     content: str | None = None
     content_truncated: bool
+    next_offset: int | None = None
 
 
 class ListOutput(BaseModel):
@@ -128,7 +155,9 @@ def read_output(reading: ArtifactReading) -> ReadOutput:
         sha256=reading.version.sha256,
         author=reading.version.author,
         content=reading.content,
-        content_truncated=reading.content is None,
+        # A part that begins later is no whole either, though nothing follows it.
+        content_truncated=len((reading.content or "").encode()) < reading.version.size_bytes,
+        next_offset=reading.next_offset,
     )
 
 
@@ -141,11 +170,10 @@ def tools(service: ArtifactService) -> list[AnyTool]:
         return _written(await service.create(call.principal, call.workspace(), new), "created")
 
     async def update(call: ToolCall, given: UpdateInput) -> WrittenOutput:
-        chat = (given.chat_id or call.chat_id) if given.identifier is not None else None
         made = await service.update(
             call.principal,
             call.workspace(),
-            ArtifactReference(given.artifact_id, given.identifier, chat),
+            given.reference(call),
             given.content,
             title=given.title,
             expected_version=given.expected_version,
@@ -153,9 +181,11 @@ def tools(service: ArtifactService) -> list[AnyTool]:
         return _written(made, "updated")
 
     async def read(call: ToolCall, given: ReadInput) -> ReadOutput:
-        return read_output(
-            await service.read(call.principal, call.workspace(), given.artifact_id, version=given.version)
-        )
+        who, where, part = call.principal, call.workspace(), given.part
+        id = (await service.find(who, where, given.reference(call))).id
+        if part is None:
+            return read_output(await service.read(who, where, id, version=given.version))
+        return read_output(await service.read_part(who, where, id, part, version=given.version))
 
     async def list_all(call: ToolCall, given: ListInput) -> ListOutput:
         found, total = await service.list(
@@ -197,7 +227,8 @@ def tools(service: ArtifactService) -> list[AnyTool]:
             name="xerotier.artifact.read",
             title="Read an artifact",
             description="One artifact with its content, the newest version or an earlier one. "
-            "Content over 1 MiB is left out and content_truncated is true. Example: artifact_id art_…, version 2",
+            "Content over 1 MiB is left out (content_truncated): read parts from offset 0, then from each next_offset. "
+            "Example: identifier plan.md, version 2",
             input=ReadInput,
             output=ReadOutput,
             handler=read,
