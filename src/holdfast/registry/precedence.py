@@ -1,7 +1,7 @@
 """Owns which kind of knowledge comes first where several are mixed: what was told, what was written, code, tests."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
@@ -13,6 +13,10 @@ RELATED = 0.3
 """From this score on a passage is about the query."""
 NEAR = 0.5
 """What was only read, and has less than this share of the best score, does not come before it."""
+
+LEAST = 0.15
+LEAST_SHARE = 0.3
+"""What scores less than this, or than this share of the best, is not shown: `limit` is how many at most."""
 
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testdata|fixtures?|conftest\.py)(?:/|$)|(?:^|/)test_|_test\.|\.(?:spec|test)\.",
@@ -85,6 +89,12 @@ def in_order(
         return stands == KnowledgeKind.TEST, not first, stands if first else 0, -scored
 
     return sorted(listed, key=order)
+
+
+def worth_showing(found: Sequence[Hit]) -> list[Hit]:
+    """What was found without what only fills the list."""
+    least = max(LEAST, LEAST_SHARE * max((hit.score for hit in found), default=0.0))
+    return [hit for hit in found if hit.score >= least]
 
 
 def hits_in_order(query: str, found: Iterable[Hit]) -> list[Hit]:

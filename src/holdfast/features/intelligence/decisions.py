@@ -25,6 +25,7 @@ from holdfast.features.intelligence.model import (
     Ref,
     Relation,
 )
+from holdfast.registry.precedence import worth_showing
 from holdfast.storage.database import Tx
 
 _MAX_ALTERNATIVE = 2_000
@@ -161,7 +162,7 @@ class Decisions:
         found = await self._base.database.read(lambda tx: store.get_decisions(tx, workspace, [hit.id for hit in hits]))
         answers = {
             hit.id: FoundDecision(found[hit.id], hit.score, hit.snippet)
-            for hit in reversed(hits)
+            for hit in reversed(worth_showing(hits))
             if hit.id in found and _fits(found[hit.id], wanted)
         }
         return sorted(answers.values(), key=lambda answer: -(answer.score or 0.0))[:limit]

@@ -11,7 +11,7 @@ from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory.writing.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
-from holdfast.registry.precedence import RELATED, hits_in_order
+from holdfast.registry.precedence import RELATED, hits_in_order, worth_showing
 
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
@@ -38,7 +38,7 @@ class MemoryFinding:
         limit: int = 10,
         as_of: int | None = None,
     ) -> list[Hit]:
-        """The best passages for the query, at most one of each entity, best first."""
+        """The best passages for the query, at most one of each entity, best first; none that only fill the list."""
         principal.require_any("read", "inference")
         text = clean(query)
         if not text or len(text) > MAX_QUERY:
@@ -48,7 +48,7 @@ class MemoryFinding:
         workspace = await self._workspaces.get(principal, workspace_id)
         most = min(limit, MAX_RESULTS)
         passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of)
-        found = await best(self._search, self._entities, passages, most)
+        found = worth_showing(await best(self._search, self._entities, passages, most))
         if as_of is not None or not _families(self._entities, wanted)[1]:
             return found
         # What the query names outright (a symbol, path, commit or number) comes first.

@@ -48,6 +48,7 @@ from holdfast.features.memory.writing.early import EarlySaves
 from holdfast.features.memory.writing.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
+from holdfast.registry.precedence import worth_showing
 from holdfast.storage.database import Database, Tx
 
 MAX_CONTRADICTIONS = 5
@@ -300,7 +301,7 @@ class MemoryService:
         meta = {"category": category} if category else {}
         wanted_here = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
         hits = await chats.search(self._search, wanted_here, chat_id)
-        wanted = [hit for hit in hits if hit.score >= minimum_relevance]
+        wanted = [hit for hit in worth_showing(hits) if hit.score >= minimum_relevance]
         rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [hit.id for hit in wanted]))
         found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
         return await self._worded(found, as_of)
