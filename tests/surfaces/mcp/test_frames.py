@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.surfaces.mcp.transport.wire import RpcMessage, WireError, parse
+from holdfast.surfaces.mcp.transport.wire import MAX_BATCH, RpcBatch, RpcMessage, WireError, parse
 from tests.support.properties import examples
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
@@ -37,7 +37,7 @@ frames = st.fixed_dictionaries(
 @examples(150)
 def test_any_bytes_are_a_message_or_a_wire_error(raw: bytes) -> None:
     try:
-        assert isinstance(parse(raw), RpcMessage)
+        assert isinstance(parse(raw), RpcMessage | RpcBatch)
     except WireError as error:
         assert error.code in (-32700, -32600, -32602)
 
@@ -49,7 +49,7 @@ def test_any_frame_is_a_message_with_sound_parts_or_a_wire_error(frame: dict[str
         message = parse(json.dumps(frame).encode())
     except WireError:
         return
-    assert frame["jsonrpc"] == "2.0"
+    assert frame["jsonrpc"] == "2.0" and isinstance(message, RpcMessage)
     if message.kind == "reply":
         assert isinstance(message.id, str | int)
         assert "method" not in frame
@@ -57,6 +57,20 @@ def test_any_frame_is_a_message_with_sound_parts_or_a_wire_error(frame: dict[str
         assert isinstance(message.method, str)
         assert message.params is None or isinstance(message.params, dict)
         assert (message.id is None) is (message.kind == "notification")
+
+
+@given(st.lists(frames | values, min_size=1, max_size=5))
+@examples(100)
+def test_any_batch_has_a_message_or_what_is_wrong_with_it_for_each_item(batch: list[Any]) -> None:
+    found = parse(json.dumps(batch).encode())
+    assert isinstance(found, RpcBatch) and len(found.messages) == len(batch)
+    assert all(isinstance(each, RpcMessage | WireError) for each in found.messages)
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"[" + b",".join([b"{}"] * (MAX_BATCH + 1)) + b"]"])
+def test_an_empty_or_endless_batch_is_refused(raw: bytes) -> None:
+    with pytest.raises(WireError, match=r"(?i)batch"):
+        parse(raw)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,10 @@ class ProjectAdmission:
         workspace = await self._workspaces.get(principal, wanted[:80], project_id=project_id)
         return AdmittedProject(principal, project_id, workspace.id, headers)
 
+    async def count(self, principal: Principal) -> Mapping[str, str]:
+        """Count one more request of somebody who is in; RateLimited beyond their share."""
+        return await self._gate.limit(principal)
+
     async def again(self, scope: Scope, workspace_id: str | None) -> Principal:
         """The principal as the store knows them now: a revoked key raises, a changed tier shows."""
         principal = await self._gate.authenticate(scope)

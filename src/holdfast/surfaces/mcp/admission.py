@@ -53,6 +53,10 @@ class McpAdmission:
         is_pinned = entry.workspace_id is not None
         return Admitted(scope, entry.principal, project_id, entry.workspace_id, is_pinned, entry.headers)
 
+    async def count(self, admitted: Admitted) -> Mapping[str, str]:
+        """Count one more request; RateLimited beyond the key's share."""
+        return await self._admission.count(admitted.principal)
+
     async def place(self, admitted: Admitted) -> None:
         """Put a request that names no workspace into the only one that its key sees in the project."""
         if admitted.workspace_id is None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from mcp_types import INVALID_REQUEST
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, NotFound
@@ -24,13 +25,27 @@ from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
 from holdfast.surfaces.mcp.server import Completing, Handlers, build_server
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
-from holdfast.surfaces.mcp.transport.intake import is_handshake, read_message, refusing, serves_handshake
+from holdfast.surfaces.mcp.transport.intake import (
+    is_handshake,
+    read_message,
+    read_messages,
+    refusing,
+    serves_handshake,
+    unsupported_version,
+)
 from holdfast.surfaces.mcp.transport.listening import Listening
 from holdfast.surfaces.mcp.transport.live import Changes, Live
 from holdfast.surfaces.mcp.transport.sse import EventTransport
 from holdfast.surfaces.mcp.transport.stateless import StatelessEra
 from holdfast.surfaces.mcp.transport.streams import RECHECK_SECONDS, Streams
-from holdfast.surfaces.mcp.transport.wire import send_refusal
+from holdfast.surfaces.mcp.transport.wire import (
+    ONE_BY_ONE,
+    RpcBatch,
+    WireError,
+    error_message,
+    send_message,
+    send_refusal,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -146,19 +161,42 @@ class McpSurface:
         if self._settings.transport == "legacy":
             await self._serve_events(admitted, events, method, receive, send)
         elif method == "POST":
-            message = await read_message(admitted.scope, receive)
+            read = await read_messages(admitted.scope, receive)
+            if isinstance(read, RpcBatch):
+                await self._serve_batch(admitted, handshake, read, receive, send)
+                return
+            message = read
             if is_handshake(admitted.scope, message):
                 await handshake.post(admitted, message, receive, send)
                 return
             if message.method not in _ABOUT_NO_WORKSPACE:
                 await self._doorkeeper.place(admitted)
             await stateless.post(admitted, message, receive, send)
-        elif method in ("GET", "DELETE") and serves_handshake(header(admitted.scope, b"mcp-protocol-version")):
+        else:
+            await self._serve_other(admitted, handshake, method, receive, send)
+
+    async def _serve_batch(
+        self, admitted: Admitted, handshake: HandshakeEra, batch: RpcBatch, receive: Receive, send: Send
+    ) -> None:
+        if not serves_handshake(header(admitted.scope, b"mcp-protocol-version")):
+            raise WireError(INVALID_REQUEST, ONE_BY_ONE)
+        # Each of its messages counts, as if it had come alone.
+        for _ in batch.messages[1:]:
+            admitted.headers = await self._doorkeeper.count(admitted)
+        await handshake.post_batch(admitted, batch, receive, send)
+
+    async def _serve_other(
+        self, admitted: Admitted, handshake: HandshakeEra, method: str, receive: Receive, send: Send
+    ) -> None:
+        version = header(admitted.scope, b"mcp-protocol-version")
+        unknown = unsupported_version(version)
+        if unknown is not None:
+            raw = error_message(None, unknown.code, unknown.message, unknown.data)
+            await send_message(send, raw, status=400, headers=admitted.headers)
+        elif method in ("GET", "DELETE") and serves_handshake(version):
             await self._serve_session(admitted, handshake, method, receive, send)
         else:
-            allowed = (
-                "GET, POST, DELETE" if serves_handshake(header(admitted.scope, b"mcp-protocol-version")) else "POST"
-            )
+            allowed = "GET, POST, DELETE" if serves_handshake(version) else "POST"
             await send_bytes(send, 405, b"", headers={**admitted.headers, "Allow": allowed})
 
     async def _serve_session(

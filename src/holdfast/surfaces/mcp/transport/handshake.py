@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -31,8 +31,12 @@ from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
 from holdfast.surfaces.mcp.transport.introduction import Unreachable, introduce
 from holdfast.surfaces.mcp.transport.reply import Answering, RpcReply, cancellable
 from holdfast.surfaces.mcp.transport.wire import (
+    BATCHED_VERSION,
+    ONE_BY_ONE,
     REQUEST_CANCELLED,
+    RpcBatch,
     RpcMessage,
+    WireError,
     error_message,
     form_of,
     notification_message,
@@ -78,9 +82,7 @@ class HandshakeEra:
     async def post(self, admitted: Admitted, message: RpcMessage, receive: Receive, send: Send) -> None:
         """Answer a request, or take note of a notification or of an answer to something we asked."""
         if form_of(admitted.scope) is None:
-            text = "Not Acceptable: Client must accept both application/json and text/event-stream"
-            raw = error_message(None, INVALID_REQUEST, text)
-            await send_message(send, raw, status=406, headers=admitted.headers)
+            await self._not_acceptable(admitted, send)
             return
         if message.kind == "request" and message.method == "initialize":
             raw, headers = await self.initialize(admitted, message)
@@ -92,6 +94,44 @@ class HandshakeEra:
         else:
             await self.note(session, message)
             await send_bytes(send, 202, b"", headers=admitted.headers)
+
+    async def post_batch(self, admitted: Admitted, batch: RpcBatch, receive: Receive, send: Send) -> None:
+        """Answer the requests of a batch together, in their order; take note of what else is in it."""
+        if form_of(admitted.scope) is None:
+            await self._not_acceptable(admitted, send)
+            return
+        session = await self.session(admitted)
+        if session.protocol_version != BATCHED_VERSION:
+            raise WireError(INVALID_REQUEST, f"{ONE_BY_ONE} This session speaks {session.protocol_version}.")
+        for message in batch.messages:
+            if isinstance(message, RpcMessage) and message.kind != "request":
+                await self.note(session, message)
+        asked = [each for each in batch.messages if not isinstance(each, RpcMessage) or each.kind == "request"]
+        if not asked:
+            await send_bytes(send, 202, b"", headers=admitted.headers)
+            return
+        requests = [each for each in asked if isinstance(each, RpcMessage)]
+        reply = self.reply_for(admitted, session, requests, receive, send)
+        with reply:
+            answers = [await self._answer_in_batch(admitted, session, each, reply) for each in asked]
+            await reply.finish(b"[" + b",".join(answers) + b"]")
+
+    async def _answer_in_batch(
+        self, admitted: Admitted, session: McpSession, asked: RpcMessage | WireError, reply: RpcReply
+    ) -> bytes:
+        if isinstance(asked, WireError):
+            return error_message(None, asked.code, asked.message)
+        if asked.method == "initialize":
+            return error_message(asked.id, INVALID_REQUEST, "initialize cannot be part of a batch.")
+        part = _PartOfBatch(reply)
+        await self.respond(admitted, session, asked, part)
+        return part.answer
+
+    @staticmethod
+    async def _not_acceptable(admitted: Admitted, send: Send) -> None:
+        text = "Not Acceptable: Client must accept both application/json and text/event-stream"
+        raw = error_message(None, INVALID_REQUEST, text)
+        await send_message(send, raw, status=406, headers=admitted.headers)
 
     async def initialize(self, admitted: Admitted, message: RpcMessage) -> tuple[bytes, dict[str, str]]:
         """Open a session; the response, and the header that names the session."""
@@ -136,21 +176,23 @@ class HandshakeEra:
             await reply.finish(done[0])
 
     def reply_for(
-        self, admitted: Admitted, session: McpSession, message: RpcMessage, receive: Receive, send: Send
+        self, admitted: Admitted, session: McpSession, messages: Sequence[RpcMessage], receive: Receive, send: Send
     ) -> RpcReply:
         """A reply whose stream is kept in the store, so that a dropped one can be resumed on any replica."""
         stream = new_id("str")
-        key = (session.id, str(message.id))
 
         async def record(raw: bytes, is_final: bool) -> int | None:
             return await self._clients.append(session.id, stream, raw.decode(), is_final=is_final)
 
         async def look_for_cancel() -> None:
-            if (
-                await self._clients.mail(session.id, f"cancel {message.id}"[:200]) is not None
-                and key in self._in_flight
-            ):
-                self._in_flight[key].cancel()
+            for message in messages:
+                key = (session.id, str(message.id))
+                if (
+                    key in self._in_flight
+                    and await self._clients.mail(session.id, f"cancel {message.id}"[:200]) is not None
+                    and key in self._in_flight
+                ):
+                    self._in_flight[key].cancel()
 
         return RpcReply(
             receive,
@@ -165,7 +207,7 @@ class HandshakeEra:
     async def _serve(
         self, admitted: Admitted, session: McpSession, message: RpcMessage, receive: Receive, send: Send
     ) -> None:
-        reply = self.reply_for(admitted, session, message, receive, send)
+        reply = self.reply_for(admitted, session, [message], receive, send)
         with reply:
             await self.respond(admitted, session, message, reply)
 
@@ -232,6 +274,26 @@ class HandshakeEra:
         )
         connection.client_params = introduced
         return connection
+
+
+class _PartOfBatch:
+    """One request's share of the reply to a batch: what it says meanwhile goes out, its result waits for others."""
+
+    def __init__(self, reply: RpcReply) -> None:
+        self._reply = reply
+        self.answer = b""
+
+    async def tell(self, raw: bytes) -> None:
+        """Say something before the result."""
+        await self._reply.tell(raw)
+
+    async def finish(self, raw: bytes, *, status: int = 200) -> None:
+        """The result."""
+        self.answer = raw
+
+    async def close_stream(self) -> None:
+        """Let the client come back for the rest."""
+        await self._reply.close_stream()
 
 
 class _Ask:

@@ -14,7 +14,7 @@ from mcp.shared.inbound import (
     unsupported_protocol_version_rejection,
     validate_mcp_param_headers,
 )
-from mcp_types import HEADER_MISMATCH, INVALID_REQUEST
+from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
 from starlette.types import Receive, Send
 
 from holdfast.core.principal import Principal
@@ -23,6 +23,7 @@ from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.asgi import header, send_bytes
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.exchange import AnyServer, Exchange, answer
+from holdfast.surfaces.mcp.transport.intake import unsupported_version
 from holdfast.surfaces.mcp.transport.reply import RpcReply, cancellable
 from holdfast.surfaces.mcp.transport.wire import Form, RpcMessage, error_message, form_of, http_status, send_message
 
@@ -94,6 +95,9 @@ class StatelessEra:
             return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{duplicated} header appears more than once")
         headers = dict(pairs)
         route = classify_inbound_request(message.body, headers=headers)
+        if isinstance(route, InboundLadderRejection) and route.code == INVALID_PARAMS:
+            # Without an envelope to compare with, the version is what is wrong if nobody knows it.
+            return unsupported_version(headers.get("mcp-protocol-version")) or route
         if isinstance(route, InboundLadderRejection) or message.method != "tools/call":
             return route
         return self._param_mismatch(admitted, message, pairs) or route

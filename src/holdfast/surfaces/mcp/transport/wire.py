@@ -1,7 +1,7 @@
 """Owns JSON-RPC on HTTP: one message read from a body, one message written as JSON or as a server-sent event."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,10 @@ RequestId = str | int
 Kind = Literal["request", "notification", "reply"]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_BATCH = 100
+BATCHED_VERSION = "2025-03-26"
+"""The one revision that has batches: 2025-06-18 took them away."""
+ONE_BY_ONE = f"Batches are served in sessions of {BATCHED_VERSION} only; send one message at a time."
 
 NOT_FOUND = -32002
 """What the handshake revisions answer for a resource that is not there."""
@@ -53,14 +57,38 @@ class RpcMessage:
     body: dict[str, Any]
 
 
-def parse(raw: bytes) -> RpcMessage:
-    """The one message of a body; WireError says what is wrong with it."""
+@dataclass(frozen=True, slots=True)
+class RpcBatch:
+    """Several messages in one body, as 2025-03-26 has them; one that cannot be read is what is wrong with it."""
+
+    messages: Sequence[RpcMessage | WireError]
+
+
+def parse(raw: bytes) -> RpcMessage | RpcBatch:
+    """The message or the batch in a body; WireError says what is wrong with it."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as problem:
         raise WireError(PARSE_ERROR, f"Parse error: {problem}") from None
+    if not isinstance(body, list):
+        return _message(body)
+    if not body:
+        raise WireError(INVALID_REQUEST, "The batch is empty.")
+    if len(body) > MAX_BATCH:
+        raise WireError(INVALID_REQUEST, f"A batch has at most {MAX_BATCH} messages; this one has {len(body)}.")
+    return RpcBatch([_message_or_problem(item) for item in body])
+
+
+def _message_or_problem(body: Any) -> RpcMessage | WireError:
+    try:
+        return _message(body)
+    except WireError as problem:
+        return problem
+
+
+def _message(body: Any) -> RpcMessage:
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
-        raise WireError(INVALID_REQUEST, "Send one JSON-RPC 2.0 object; batches are not served.")
+        raise WireError(INVALID_REQUEST, "A message is a JSON-RPC 2.0 object.")
     if "method" not in body:
         return _reply(body)
     method, params = body["method"], body.get("params")
