@@ -248,3 +248,24 @@ async def test_a_reader_that_is_dropped_finishes_what_it_was_asked(git: GitEngin
         await asyncio.sleep(0)
         await git._readers.drop(location.path)
         assert await asyncio.gather(*looks) == ["x"] * 6
+
+
+async def test_a_name_was_introduced_by_the_oldest_commit_that_has_it(git: GitEngine, repo: GitRepo) -> None:
+    first = repo.commit("Begin", {"a.py": "def serve(): ...\n", "b.bin": b"\0 serve_all \0"})
+    repo.checkout("side", create=True)
+    brought = repo.commit("Serve all", {"b.py": "def serve_all(): ...\n"}, author="Grace Hopper")
+    repo.checkout("main")
+    repo.commit("Something else", {"c.py": "pass\n"})
+    repo.merge("side")
+    head = repo.commit("Rewrite", {"b.py": "def serve_all() -> None: ...\n", "d.py": "serve_all()\n"})
+    location = parse_location(str(repo.path))
+
+    async def introduced(name: str) -> str | None:
+        found = await git.introduced("repo_1", location, head, name)
+        return None if found is None else found.sha
+
+    assert await introduced("serve_all") == brought
+    assert await introduced("serve") == first
+    assert await introduced("serve_") is None
+    assert await introduced("a.*b(") is None
+    assert await git.introduced("repo_1", location, head, "serve_all", seconds=-1.0) is None

@@ -60,7 +60,9 @@ class Told:
 
     def number(self, address: str) -> int:
         """The number that a source has been given."""
-        found = re.search(rf"\[(\d+)\] {re.escape(address)}", self.text)
+        # A directory's address begins those of its files.
+        end = r"(?!\w)" if address.endswith("/") else ""
+        found = re.search(rf"\[(\d+)\] {re.escape(address)}{end}", self.text)
         assert found is not None, f"{address} is no source of {self.text}"
         return int(found[1])
 

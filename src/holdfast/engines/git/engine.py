@@ -148,6 +148,14 @@ class GitEngine:
         found = await self._look(repository_id, location, "blame", **asked)
         return [rows.understood(rows.blame_line, row) for row in found]
 
+    async def introduced(
+        self, repository_id: str, location: Location, commit: str, name: str, *, seconds: float = 10.0
+    ) -> Commit | None:
+        """The first commit that has a name in one of its files; None where none has, or finding it takes longer."""
+        asked = {"commit": commit, "name": name, "seconds": seconds}
+        found = await self._look(repository_id, location, "introduced", **asked)
+        return None if found is None else rows.understood(rows.commit, found)
+
     async def show(self, repository_id: str, location: Location, sha_prefix: str) -> ShownCommit:
         """A commit with its patch; NotFound unless the hash begins exactly one commit's."""
         found = await self._look(repository_id, location, "show", sha_prefix=sha_prefix)

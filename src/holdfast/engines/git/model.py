@@ -134,6 +134,7 @@ class BlameLine:
     author: str
     committed_at: int
     subject: str
+    authored_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,21 @@ class SearchEngine:
         """The entities nearest to a vector with their cosine, nearest first: for near-duplicates."""
         return await self._database.read(lambda tx: self._nearest(tx, workspace_id, types, vector, limit))
 
+    async def telling(self, query: Query) -> dict[str, float]:
+        """How much each word of a query tells among what it may find; words that nothing has tell most."""
+
+        def look(tx: Tx) -> dict[str, float]:
+            shelf = self._store.shelf(tx, query.workspace_id)
+            if shelf is None:
+                return {}
+            now = self._clock.now()
+            view = self._view(tx, Filter(shelf, now, query.types, None, query.meta, query.ids, query.collections))
+            words, statistics = _words(view, query.text[:LONGEST_QUERY])
+            entries = max(statistics.entries, 1)
+            return {word: ranking.weight(statistics.frequencies.get(word, 0), entries) for word in words}
+
+        return await self._database.read(look)
+
     async def tend(self) -> int:
         """Embed every entry that has no vector of the present embedder; how many got one."""
         return await self._keeper.tend()

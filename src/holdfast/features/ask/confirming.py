@@ -60,7 +60,13 @@ class Confirmation:
         if excerpt.total_lines < end or excerpt.start_line != start:
             return None
         there = file_evidence(evidence.repository, evidence.key, excerpt.text, start, end, is_read=True)
-        return replace(there, similarity=evidence.similarity, exact=evidence.exact, line=evidence.line)
+        return replace(
+            there,
+            similarity=evidence.similarity,
+            exact=evidence.exact,
+            line=evidence.line,
+            heading=evidence.heading,
+        )
 
 
 def _looked_up(tx: Tx, wanted: Mapping[int, Evidence]) -> dict[int, Evidence]:

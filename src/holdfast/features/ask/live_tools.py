@@ -231,7 +231,7 @@ class _Looks:
         numbers, lines = list[int](), list[str]()
         for run in found:
             numbers.append(looking.ledger.add(blame_evidence(repository, path, run)))
-            said = f"{run.sha[:7]} {iso(run.committed_at)[:10]} {run.author}: {run.subject}"
+            said = f"{run.sha[:7]} {iso(run.authored_at)[:10]} {run.author}: {run.subject}"
             lines.append(f"L{run.start_line}-L{run.end_line} {_mark(numbers[-1])}{said}")
         return _told(numbers, f"{path}\n" + "\n".join(lines))
 
@@ -275,7 +275,7 @@ def _told(numbers: Sequence[int], text: str) -> LookOutput:
 
 
 def _summary(commit: Commit, characters: int = BODY_CHARACTERS) -> str:
-    head = f"{commit.sha[:7]} {iso(commit.committed_at)[:10]} {commit.author}: {commit.subject}"
+    head = f"{commit.sha[:7]} {iso(commit.authored_at)[:10]} {commit.author}: {commit.subject}"
     body = commit.body.strip()[:characters]
     return f"{head}\n{body}" if body else head
 

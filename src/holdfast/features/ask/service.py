@@ -19,11 +19,10 @@ from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.engines.llm.offered import turning_away
 from holdfast.features.ask.answering.extracting import MOST_PASSAGES, extract
 from holdfast.features.ask.answering.writing import asked
-from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
 from holdfast.features.ask.confirming import Confirmation
+from holdfast.features.ask.finding import FoundFor, SourceFinding
 from holdfast.features.ask.live_tools import live_call, live_tools
 from holdfast.features.ask.model import OPERATION, CitedAnswer, checked_question
-from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.sources import Evidence, Ledger, evidence_of, source_list, source_of
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL
 from holdfast.features.endpoints.models import Connected, EndpointModels
@@ -40,12 +39,13 @@ SECONDS = 90.0
 MODEL_SECONDS = 70.0
 """How long a model may take over all its rounds; what is left is enough to quote."""
 MAX_ROUNDS = 6
-FOUND_EACH = 12
-PREFERRED_EACH = 6
 SHOWN_SOURCES = 20
 HINTED_FILES = 8
 MOST_WRITTEN = 40_000
 """Characters of an answer; no question needs more."""
+
+NOTHING_ALIKE = "Nothing that was found is similar enough to this question to answer it."
+NOTHING_FOUND = "Nothing that was found answers this question."
 
 _AWAY = "The model could not be asked, so this answer is quoted by plain rules."
 _SLOW = "The model took too long, so this answer is quoted by plain rules."
@@ -60,7 +60,7 @@ class _Inquiry:
     principal: Principal
     repositories: Sequence[Repository]
     question: str
-    found: Sequence[tuple[Aspect, Sequence[Evidence]]]
+    found: Sequence[FoundFor]
 
     @property
     def slugs(self) -> list[str]:
@@ -87,7 +87,7 @@ class Ask:
     ) -> None:
         self._repositories = repositories
         self._finding = finding
-        self._files = files
+        self._sources = SourceFinding(finding, files)
         self._models = models
         self._usage = usage
         self._loop = loop
@@ -114,7 +114,7 @@ class Ask:
         connected, note = await self._connected(repositories[0])
         if connected is not None:
             await self._usage.check_budget(principal, self._weekly_tokens)
-        inquiry = _Inquiry(principal, repositories, tidy, await self._find(principal, repositories, tidy))
+        inquiry = _Inquiry(principal, repositories, tidy, await self._sources.find(principal, repositories, tidy))
         if connected is None:
             self._count(inquiry, source, EMBEDDED_MODEL, Tally())
             return await self._extracted(inquiry, note)
@@ -128,27 +128,6 @@ class Ask:
             _log.warning("A question is answered without a model: %s", problem.message)
             return None, _AWAY
         return (connected if connected.upstreams is not None else None), ""
-
-    # Finding.
-
-    async def _find(
-        self, principal: Principal, repositories: Sequence[Repository], question: str
-    ) -> list[tuple[Aspect, list[Evidence]]]:
-        slugs = [repository.slug for repository in repositories]
-        aspects = aspects_of(question)
-        found = await asyncio.gather(*(self._about(principal, slugs, aspect) for aspect in aspects))
-        return list(zip(aspects, found, strict=True))
-
-    async def _about(self, principal: Principal, slugs: Sequence[str], aspect: Aspect) -> list[Evidence]:
-        """What is similar enough, with enough of the kinds of source that answer such a question."""
-        matches = await self._finding.search(principal, slugs, aspect.query, limit=FOUND_EACH)
-        if aspect.types is not None:
-            matches += await self._finding.search(
-                principal, slugs, aspect.query, limit=PREFERRED_EACH, types=aspect.types
-            )
-        distinct = {(each.repository.id, each.source_id): evidence_of(each) for each in reversed(matches)}
-        best = ranked(aspect.kind, list(reversed(distinct.values())))
-        return [*await people_behind(principal, best, self._files), *best] if aspect.kind == "who" else best
 
     # With a model.
 
@@ -217,15 +196,15 @@ class Ask:
         """The answer in quotations, from sources that are really there; `before` is what was left of a model's."""
         wanted = {
             (part, place): evidence
-            for part, (_, found) in enumerate(inquiry.found)
-            for place, evidence in enumerate(found[: MOST_PASSAGES + 3])
+            for part, found in enumerate(inquiry.found)
+            for place, evidence in enumerate(found.best[: MOST_PASSAGES + 3])
         }
         numbered = dict(enumerate(wanted.values()))
         confirmed = await self._confirmation.confirmed(inquiry.principal, numbered)
         there = {key: confirmed[number] for number, key in enumerate(wanted) if number in confirmed}
         chosen = [
-            (aspect, [evidence for (of, _), evidence in there.items() if of == part])
-            for part, (aspect, _) in enumerate(inquiry.found)
+            (found.aspect, [evidence for (of, _), evidence in there.items() if of == part])
+            for part, found in enumerate(inquiry.found)
         ]
         made = await asyncio.to_thread(extract, chosen)
         notes = [note] if note else [HINT]
@@ -242,13 +221,15 @@ class Ask:
     async def _nothing(self, inquiry: _Inquiry, reviewed: Reviewed, notes: Sequence[str]) -> CitedAnswer:
         """A plain word that nothing was found, what was searched, and what comes nearest."""
         searched = ", ".join(_searched(repository) for repository in inquiry.repositories)
-        said = [f"Nothing that was found is similar enough to this question to answer it. Searched: {searched}."]
         nearest = await self._finding.search(inquiry.principal, inquiry.slugs, inquiry.question, limit=1, least=0.0)
         confirmed = await self._confirmation.confirmed(inquiry.principal, dict(enumerate(map(evidence_of, nearest), 1)))
+        # Rounded down: 0.299 is below 0.3 and has to look so.
+        similarity = math.floor(confirmed[1].similarity * 100) / 100 if confirmed else 0.0
+        is_alike = similarity >= LEAST_SIMILARITY
+        said = [f"{NOTHING_FOUND if is_alike else NOTHING_ALIKE} Searched: {searched}."]
         if confirmed:
-            # Rounded down: 0.299 is below 0.3 and has to look so.
-            similarity = math.floor(confirmed[1].similarity * 100) / 100
-            said.append(f"The nearest has a similarity of {similarity:.2f}, below {LEAST_SIMILARITY:g}: [1].")
+            but = "but does not tell this" if is_alike else f"below {LEAST_SIMILARITY:g}"
+            said.append(f"The nearest has a similarity of {similarity:.2f}, {but}: [1].")
         reviewed.markdown, reviewed.cited = " ".join(said), list(confirmed)
         return _finished(inquiry, reviewed, confirmed, EMBEDDED_MODEL, notes)
 
@@ -282,9 +263,9 @@ def _last_words(done: Done) -> str:
 def _numbered(inquiry: _Inquiry) -> Ledger:
     """The sources for the model: the best of every aspect first, then the next of every aspect."""
     ledger = Ledger()
-    longest = max((len(found) for _, found in inquiry.found), default=0)
-    for place in range(longest):
-        for _, found in inquiry.found:
+    listed = [found.all for found in inquiry.found]
+    for place in range(max(map(len, listed), default=0)):
+        for found in listed:
             if place < len(found) and len(ledger) < SHOWN_SOURCES:
                 ledger.add(found[place])
     return ledger

@@ -20,6 +20,7 @@ MOST_CHARACTERS = 24_000
 _NAMED = {"pull_request": "pull request", "issue": "issue", "discussion": "discussion", "release": "release"}
 _WEB = re.compile(r"(?:https?://|ssh://|git://)(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+)|(?:[^@/]+@)?([^/:]+):(.+)")
 _MOST_CHANGES = 60
+_VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,21 @@ class Evidence:
     """Whether the text was read where it is kept, for this question."""
     seen: str = ""
     """What git told besides: a patch, the lines that it was the last to change."""
+    heading: str = ""
+    """What stands above lines of a file: the section that they are in."""
 
     @property
     def prose(self) -> str:
         """What people wrote in it."""
         return self.words or self.text
+
+    @property
+    def version(self) -> str:
+        """The version that it belongs to, as its heading or its own name tells; empty where it tells none."""
+        if self.kind in (TAG, "release"):
+            return self.key
+        named = next((part.strip() for part in self.heading.split("›") if _VERSION.search(part)), "")
+        return named.strip("[]")
 
     @property
     def address(self) -> str:
@@ -139,7 +150,8 @@ class Ledger:
 
 def source_of(number: int, evidence: Evidence) -> ReadSource:
     """A source as citations are checked against: with who, when and where it is, which sentences say as well."""
-    by = " ".join(part for part in (evidence.author, evidence.day, evidence.key, evidence.repository.slug) if part)
+    known = (evidence.author, evidence.day, evidence.key, evidence.repository.slug, evidence.heading)
+    by = " ".join(part for part in known if part)
     text = "\n\n".join(part for part in (evidence.text[:MOST_CHARACTERS], evidence.seen) if part)
     lines = (evidence.start_line, evidence.end_line) if evidence.kind == FILE else (0, 0)
     return ReadSource(
@@ -158,7 +170,7 @@ def commit_evidence(repository: Repository, commit: Commit, seen: str = "") -> E
         commit.subject,
         "\n\n".join(part for part in parts if part)[:MOST_CHARACTERS],
         author=commit.author,
-        at=commit.committed_at,
+        at=commit.authored_at,
         url=_commit_url(repository, commit.sha),
         words=commit.message,
         is_read=True,
@@ -175,7 +187,7 @@ def blame_evidence(repository: Repository, path: str, run: BlameLine) -> Evidenc
         run.subject,
         run.subject,
         author=run.author,
-        at=run.committed_at,
+        at=run.authored_at,
         url=_commit_url(repository, run.sha),
         seen=f"Last changed {path} lines {run.start_line}-{run.end_line}",
     )
@@ -239,6 +251,7 @@ def evidence_of(match: Match) -> Evidence:
         url = match.url or (_commit_url(repository, match.commit) if match.type == COMMIT else "")
         found = Evidence(repository, match.type, key, match.title, match.content[:MOST_CHARACTERS], url=url)
     line = match.facts.get("line")
+    heading = match.title.removeprefix(match.path).removeprefix(": ") if match.type == FILE else ""
     return replace(
         found,
         author=match.author,
@@ -246,6 +259,7 @@ def evidence_of(match: Match) -> Evidence:
         similarity=match.similarity,
         exact=match.exact,
         line=line if isinstance(line, int) else 0,
+        heading=heading,
     )
 
 

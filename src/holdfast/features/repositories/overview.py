@@ -21,7 +21,7 @@ def overview(tx: Tx, repository: Repository) -> str:
         said.append(f"Synced {_day(repository.last_synced_at)}, {many(repository.commits, 'commit')}.")
     newest = history_store.page_commits(tx, repository.id, limit=_NEWEST)
     if newest:
-        commits = [f"{it.subject or it.sha[:10]} ({it.author}, {_day(it.committed_at)})" for it in newest]
+        commits = [f"{it.subject or it.sha[:10]} ({it.author}, {_day(it.authored_at)})" for it in newest]
         said.append(f"Newest: {'; '.join(commits)}.")
     return " ".join(said)
 

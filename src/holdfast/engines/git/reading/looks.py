@@ -9,6 +9,7 @@ from pygit2.enums import FileMode, SortMode
 from holdfast.engines.extract.model import ExtractionFailed
 from holdfast.engines.extract.text import clean, decode
 from holdfast.engines.git.reading.commits import CommitReader, millis
+from holdfast.engines.git.reading.origins import introduced
 from holdfast.engines.git.reading.repository import ReadingProblem, declared_encoding, find_commit, spell, words
 from holdfast.engines.git.reading.sorts import is_binary
 
@@ -224,7 +225,8 @@ def _who(repo: pygit2.Repository, sha: str) -> list[Any]:
     commit = find_commit(repo, sha)
     encoding = declared_encoding(commit)
     subject = " ".join(words(commit.raw_message, encoding).strip().partition("\n\n")[0].split())
-    return [sha, words(commit.author.raw_name, encoding), millis(commit.commit_time), subject[:1_000]]
+    name = words(commit.author.raw_name, encoding)
+    return [sha, name, millis(commit.commit_time), subject[:1_000], millis(commit.author.time)]
 
 
 def show(repo: pygit2.Repository, limits: dict[str, Any], sha_prefix: str) -> list[Any]:
@@ -250,4 +252,5 @@ LOOKS: dict[str, Callable[..., object]] = {
     "log": log,
     "blame": blame,
     "show": show,
+    "introduced": introduced,
 }

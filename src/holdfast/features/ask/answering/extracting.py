@@ -1,14 +1,23 @@
 """Owns the answer without a model: the best passages of the sources under what the question asks, word for word."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.aspects import REASON, Aspect, is_document
+from holdfast.features.ask.aspects import (
+    REASON,
+    Aspect,
+    coverage,
+    covering,
+    is_definition,
+    is_document,
+    least_covered,
+    paragraphs,
+)
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
@@ -18,12 +27,16 @@ MOST_PASSAGES = 5
 FEW_PASSAGES = 3
 """Under each aspect, where there are several."""
 MOST_CODE = 3
-NOTHING_MORE = "Nothing that is similar enough was found for this."
+NOTHING_MORE = "Nothing that was found answers this."
+NO_NOTES = "No release notes that were found name a version. The change itself:"
 ONLY_CODE = "No commit, pull request, issue or document that was found tells this. The nearest code:"
 
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]+-by|Change-Id|Co-authored-by|Cc|Closes|Fixes): \S.*$", re.M)
-_NEW_LINE = re.compile(r"\s*(?:[-*+•>#|]|\d{1,3}[.)])\s*\S")
+_IS = re.compile(r"\b(?:is|are|provides?|allows?|lets?)\b")
 _FENCES = re.compile(r"`{3,}")
+_EXAMPLE = re.compile(r"^(`{3,})([\w+-]*)[^\n`]*\n(.*?\n)\1\s*$", re.M | re.S)
+MOST_POINT = 600
+"""Characters of a point that is quoted whole."""
 
 
 @dataclass(slots=True)
@@ -65,7 +78,7 @@ class _Section:
     def of(self, found: Sequence[Evidence]) -> list[str]:
         shown: list[tuple[Evidence, str]] = []
         fitting = self._fitting(found)
-        for evidence in fitting or found:
+        for evidence in fitting or self._code_behind(found):
             part = self._passage(evidence)
             if part:
                 shown.append((evidence, part))
@@ -74,6 +87,8 @@ class _Section:
         if self._aspect.kind == "when":
             shown.sort(key=lambda each: (each[0].at is None, each[0].at or 0))
         parts: list[str] = [] if fitting or not shown else [ONLY_CODE]
+        if shown and self._aspect.kind == "version" and not any(each.version for each, _ in shown):
+            parts.append(NO_NOTES)
         for _, part in shown:
             # Bullets that follow each other are one list.
             if parts and part.startswith("- ") and parts[-1].startswith("- "):
@@ -84,14 +99,20 @@ class _Section:
 
     def _fitting(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
         """Those that can answer: code tells neither who nor when, and seldom why."""
-        kind = self._aspect.kind
-        if kind in ("who", "when"):
-            told = [each for each in found if each.kind != FILE or each.key.endswith(OWNERS)]
-        elif kind in ("why", "broke"):
-            told = [each for each in found if each.kind != FILE or is_document(each.key)]
-        else:
+        if not self._aspect.is_of_change:
             return found
+        told = [each for each in found if each.kind != FILE or is_document(each.key)]
+        if self._aspect.kind == "version":
+            return [each for each in told if each.version] or told
         return told
+
+    def _code_behind(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
+        """Code that may tell why to whoever reads it: of what the question names, and about what it says."""
+        aspect = self._aspect
+        if aspect.kind not in ("why", "broke") or aspect.topic.action is not None:
+            # What was done to something is nowhere in what it is now.
+            return []
+        return [each for each in found if each.exact and coverage(aspect, each) >= least_covered(aspect)]
 
     def _passage(self, evidence: Evidence) -> str:
         if evidence.kind != FILE:
@@ -128,7 +149,7 @@ class _Section:
 
     def _document(self, evidence: Evidence) -> str:
         is_rule = evidence.key.endswith(OWNERS) and evidence.start_line == evidence.end_line
-        said = [evidence.text.strip()] if is_rule else self._sentences(evidence)[:3]
+        said = [evidence.text.strip()] if is_rule else self._told(evidence)
         if not said:
             return ""
         flat = " ".join(evidence.text.split())
@@ -138,9 +159,42 @@ class _Section:
         begin, end = _lines_of(lines, said)
         narrow = _narrowed(evidence, lines, begin, end)
         number = self._cite(narrow, said)
-        return (
-            f"- `{evidence.key}`: " + " ".join(f'"{inert(each)}"' for each in said) + f" [{number}]" if number else ""
-        )
+        if not number:
+            return ""
+        release = f"**{inert(evidence.version)}**, " if evidence.version and self._aspect.is_of_change else ""
+        quoted = " ".join(f'"{inert(each)}"' for each in said)
+        return f"- {release}`{evidence.key}`: {quoted} [{number}]{self._example(evidence)}"
+
+    def _told(self, evidence: Evidence) -> list[str]:
+        """The points of a document that tell of a change as a whole; of another matter its best sentences."""
+        if not self._aspect.is_of_change:
+            return self._sentences(evidence)[:3]
+        points = []
+        chosen = [text for _, text in covering(self._aspect, evidence)[:2]]
+        if self._aspect.kind == "why":
+            # What was done is told first, and the reason for it in the next breath.
+            every = list(paragraphs(evidence.text))
+            following = [every[at + 1] for at, text in enumerate(every[:-1]) if text in chosen]
+            chosen += [text for text in following if REASON.search(text) and text not in chosen]
+        for text in chosen:
+            tidy = text.lstrip("#>*- ")
+            long = len(tidy) > MOST_POINT
+            points += (
+                [each.text for each in quotes(self._aspect.query, [QuotedPassage("", tidy)])[:2]] if long else [tidy]
+            )
+        return points
+
+    def _example(self, evidence: Evidence) -> str:
+        """The first example in a page that tells how something is done."""
+        found = _EXAMPLE.search(evidence.text) if self._aspect.kind == "how" else None
+        if found is None or found[3].count("\n") > WINDOW_LINES or found[3] in self._said:
+            return ""
+        self._said.add(found[3])
+        begin = evidence.text[: found.start(3)].count("\n")
+        narrow = _narrowed(evidence, evidence.text.split("\n"), begin, begin + found[3].count("\n"))
+        number = self._made.ledger.add(narrow)
+        place = f"`{narrow.key}` lines {narrow.start_line}–{narrow.end_line} [{number}]:"
+        return f"\n\n{place}\n\n{found[1]}{found[2]}\n{found[3]}{found[1]}" if number else ""
 
     def _code(self, evidence: Evidence) -> str:
         lines = evidence.text.split("\n")
@@ -160,12 +214,16 @@ class _Section:
 
     def _sentences(self, evidence: Evidence) -> list[str]:
         """The sentences that are about the aspect; for a why, those that give a reason first."""
-        lines = list(unwrapped(_TRAILER.sub("", evidence.prose)))
+        lines = list(paragraphs(_TRAILER.sub("", evidence.prose)))
         if evidence.kind == TAG:
             return _split("\n".join(lines))[:1]
         if evidence.kind != FILE and lines and lines[0] == " ".join(evidence.title.split()):
             lines = lines[1:]
         query = self._aspect.query
+        if is_definition(self._aspect):
+            told = [each for each in _split("\n".join(lines)) if self._defines(each)]
+            if told:
+                return told
         if self._aspect.kind == "why":
             reasons = [
                 each for each in _split("\n".join(lines)) if REASON.search(each) and len(each) <= LONGEST_SENTENCE
@@ -176,6 +234,13 @@ class _Section:
             if chosen:
                 return chosen
         return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(lines))])]
+
+    def _defines(self, sentence: str) -> bool:
+        """Whether a sentence begins with the thing and says what it is."""
+        verb = _IS.search(sentence[:90])
+        if verb is None or len(sentence) > LONGEST_SENTENCE:
+            return False
+        return self._aspect.topic.coverage(sentence[: verb.start()]) >= least_covered(self._aspect)
 
     def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
         """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
@@ -188,22 +253,6 @@ class _Section:
             return 0
         self._said.update(said)
         return self._made.ledger.add(evidence)
-
-
-def unwrapped(text: str) -> Iterator[str]:
-    """Paragraphs and points of a text as one line each: messages are wrapped, and sentences go on in the next line."""
-    held: list[str] = []
-    is_code = False
-    for line in [*text.splitlines(), ""]:
-        if line.lstrip().startswith(("```", "~~~")):
-            is_code = not is_code
-            line = ""
-        if is_code or not line.strip() or _NEW_LINE.match(line):
-            if held:
-                yield " ".join(held)
-            held = [line.strip()] if line.strip() and not is_code else []
-        else:
-            held.append(line.strip())
 
 
 def _split(text: str) -> list[str]:
@@ -267,7 +316,7 @@ def _narrowed(evidence: Evidence, lines: Sequence[str], begin: int, end: int) ->
         begin += 1
     text, first = "\n".join(lines[begin:end]), evidence.start_line
     narrow = file_evidence(evidence.repository, evidence.key, text, first + begin, first + end - 1, is_read=True)
-    return replace(narrow, similarity=evidence.similarity, exact=evidence.exact)
+    return replace(narrow, similarity=evidence.similarity, exact=evidence.exact, heading=evidence.heading)
 
 
 def _language(path: str) -> str:

@@ -61,6 +61,7 @@ def _material(ledger: Ledger, hints: Sequence[str]) -> str:
     left = MATERIAL_CHARACTERS
     for number, evidence in ledger:
         head = f"[{number}] {evidence.address} – {' '.join(evidence.described().split())}"
+        head += f", under {evidence.heading!r}" if evidence.heading else ""
         shown = f"{head}\n{evidence.text[: max(0, min(SOURCE_CHARACTERS, left - len(head)))]}"
         left -= len(shown)
         parts.append(shown)

@@ -77,6 +77,16 @@ class RepositoryFinding:
         whole = [match for match in await self._database.read(work) if match.similarity >= 1]
         return [hit_of(match) for match in whole[:MOST_NAMED]]
 
+    async def telling(self, principal: Principal, slugs: Sequence[str], text: str) -> dict[str, float]:
+        """How much each word of a text tells in these repositories: rare ones much, what nothing has most."""
+        repositories = await self._repositories.named(principal, slugs)
+        queries = queries_for(repositories, text, None, 1)
+        told: dict[str, float] = {}
+        for weights in await asyncio.gather(*map(self._search.telling, queries)):
+            # A word that one of them has is no unknown one.
+            told |= {word: min(weight, told.get(word, weight)) for word, weight in weights.items()}
+        return told
+
     async def files(
         self, principal: Principal, slugs: Sequence[str], query: str, *, limit: int = MOST_FILES
     ) -> list[FileMatch]:

@@ -32,7 +32,8 @@ def commit_entry(repository: Repository, commit: Commit, now: int) -> Entry:
         title=commit.subject or f"Commit {commit.sha[:10]}",
         text="\n\n".join(part for part in (commit.body[:MOST_BODY].strip(), changed) if part),
         learned_at=min(commit.committed_at, now),
-        occurred_at=commit.committed_at,
+        # When it was written: a rebase or a merge queue commits anew, years later at times.
+        occurred_at=commit.authored_at,
         author=commit.author,
         meta={"repository": repository.slug, "sha": commit.sha, "files": named},
         collection=repository.id,

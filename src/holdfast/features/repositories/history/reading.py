@@ -82,6 +82,13 @@ class LiveFiles:
             lambda at: self._git.blame(repository.id, at, repository.head, path.strip("/"), start_line, end_line),
         )
 
+    async def introduced(self, principal: Principal, slug: str, name: str) -> Commit | None:
+        """The first commit that has a name in one of its files."""
+        repository = await self._repositories.get(principal, slug)
+        return await self._look(
+            repository, lambda at: self._git.introduced(repository.id, at, repository.head, name.strip())
+        )
+
     async def show(self, principal: Principal, slug: str, sha_prefix: str) -> ShownCommit:
         """A commit of the branch that is followed, with its patch."""
 

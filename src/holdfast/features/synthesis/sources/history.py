@@ -183,13 +183,13 @@ class History:
             reason = cues.reason_of_revert(commit.body)
             told = cues.Telling(f"Revert: {shortened(what, 180)}", 34.0 + (12.0 if reason else 0.0), (), ())
             self._keep(
-                DecisionCandidate(commit.sha, commit.committed_at, commit.author, told, pull, sha or what, reason)
+                DecisionCandidate(commit.sha, commit.authored_at, commit.author, told, pull, sha or what, reason)
             )
             return
         size = min(len(commit.changes) + commit.more_changes, 30) / 5
         told = cues.tell(commit.subject, commit.body, weight=size)
         if told.quotes and told.score >= cues.LEAST_SCORE:
-            self._keep(DecisionCandidate(commit.sha, commit.committed_at, commit.author, told, pull))
+            self._keep(DecisionCandidate(commit.sha, commit.authored_at, commit.author, told, pull))
 
     def _keep(self, candidate: DecisionCandidate) -> None:
         if candidate.sha in self._kept:

@@ -1,0 +1,153 @@
+"""Owns what a question is about: the words that must be in a source that answers it, and what was done to them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from holdfast.engines.search.text.analyser import words
+
+Action = Literal["add", "remove", "deprecate", "fix", "move", "revert"]
+
+_SAID: dict[Action, str] = {
+    "revert": "revert reverted reverts reverting restore restored undo undone rollback",
+    "deprecate": "deprecate deprecated deprecates deprecating deprecation deprecations",
+    "remove": """remove removed removes removing removal drop dropped drops dropping delete deleted deletes
+        discontinue discontinued""",
+    "fix": """fix fixed fixes fixing bugfix repair repaired resolve resolved solve solved patch patched mend mended""",
+    "move": """move moved moves replace replaced replaces switch switched migrate migrated rename renamed convert
+        converted port ported""",
+    "add": """add added adds adding addition introduce introduced introduces implement implemented implements create
+        created allow allows allowed provide provides include includes initial start started begin begun new expose
+        support supported supports supporting feat feature enable enabled""",
+}
+_GET = frozenset(["get", "got", "gets", "gain", "gained", "wrote", "written", "invent", "invented", "came"])
+_SCAFFOLD_WORDS = """
+    version versions release released releases date day month year time first originally initially wrote written author
+    person people introduced added function class method module parameter argument option feature problem problems issue
+    issues bug bugs reason reasons change changed changes way thing need want use used using get got make made come came
+    happen happened please tell explain show work works working gained invented vulnerability commit file code
+    keep keeps kept hold holds held put store stored set decide decided choose chose chosen break breaks broke broken
+    stop stopped let lets happens prefer preferred there here now
+"""
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem for each in text.split() for stem in words(each))
+
+
+_ACTIONS = {action: _stems(said) for action, said in _SAID.items()}
+_INSTEAD = _ACTIONS["move"] | _ACTIONS["remove"] | _stems("instead rather change changed now use uses longer")
+_SCAFFOLD = _stems(_SCAFFOLD_WORDS)
+_TOKEN = re.compile(r"[^\s,;:?!()\[\]{}\"“”‘’]+")
+_RAW = re.compile(r"\w+(?:[./-]\w+)*")
+_CODE = re.compile(r"\w*(?:_\w|[a-z0-9][A-Z]|[A-Z]{2,}[a-z])\w*")
+NEXT_TO = 4
+"""How many words may stand between what was removed and the word that says so."""
+UNKNOWN = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWord:
+    """One word of the question."""
+
+    whole: str
+    parts: frozenset[str]
+    """Its parts, which all together are as good: `StaticFiles` and "static files"."""
+    weight: float
+    is_number: bool
+    spelled: str = ""
+    """How code spells it; empty for a plain word."""
+
+    def is_in(self, found: frozenset[str]) -> bool:
+        """Whether a text with these words has it."""
+        if self.whole in found:
+            return True
+        return bool(self.parts) and not self.is_number and self.parts <= found
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTopic:
+    """What must be in an answer."""
+
+    terms: tuple[AskedWord, ...]
+    action: Action | None
+
+    def coverage(self, text: str) -> float:
+        """The share of the question's words in a text, rare ones counting more; none where a number is missing."""
+        if not self.terms:
+            return 1.0
+        found = _words_of(text)
+        if any(term.is_number and not term.is_in(found) for term in self.terms):
+            return 0.0
+        total = sum(term.weight for term in self.terms)
+        return sum(term.weight for term in self.terms if term.is_in(found)) / total
+
+    def is_done(self, text: str, heading: str = "") -> bool:
+        """Whether a text says that what was asked about was done to it; a heading ("Removed") says it for all below."""
+        action = self.action
+        if action is None:
+            return True
+        said = _words_of(text) | _words_of(heading)
+        if action == "move":
+            return bool(said & _INSTEAD)
+        if action in ("remove", "deprecate"):
+            return self._is_near(text, heading, action)
+        if said & _ACTIONS[action]:
+            return True
+        # "GZip middleware (#111)": what says nothing else of a thing brings it.
+        others = (_ACTIONS[each] for each in ("remove", "deprecate", "fix", "revert"))
+        return action == "add" and not any(said & other for other in others)
+
+    def _is_near(self, text: str, heading: str, action: Action) -> bool:
+        """Whether the word stands beside what it is about: a list of removals names much that was not removed."""
+        listed = _RAW.findall(text)
+        stems = [frozenset(words(each)) for each in listed]
+        doing = [place for place, each in enumerate(stems) if each & _ACTIONS[action]]
+        under = bool(_words_of(heading) & _ACTIONS[action])
+        if not under and any(each & _ACTIONS["fix"] for each in stems):
+            # "Fix the cache for deleted files" removes nothing.
+            return False
+        about = [
+            place
+            for place, each in enumerate(stems)
+            if any(listed[place] == term.spelled if term.spelled else term.whole in each for term in self.terms)
+        ]
+        return any(abs(place - other) <= NEXT_TO for place in [*doing, *([-1] if under else ())] for other in about)
+
+
+def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozenset[str]) -> AskedTopic:
+    """The topic of `text`, with the action that `asked` says; `names` are the repositories', which all is about."""
+    tokens = list(dict.fromkeys(token.strip("`'*.") for token in _TOKEN.findall(text)))
+    action = _action_of(asked) or (_action_of(text) if asked != text else None)
+    doing = _ACTIONS[action] if action is not None else frozenset[str]()
+    terms = [term for token in tokens if (term := _term(token, weights)) is not None]
+    # "Drop Python 3.7 support": what was dropped is the support.
+    left = _SCAFFOLD | (doing if action == "add" else doing - frozenset(words("support")))
+    telling = [term for term in terms if term.whole not in left]
+    own = [term for term in telling if term.whole not in names] or telling
+    return AskedTopic(tuple(own or terms), action)
+
+
+def _term(token: str, weights: Mapping[str, float]) -> AskedWord | None:
+    found = list(words(token))
+    if not found:
+        return None
+    whole = max(found, key=len)
+    parts = frozenset(found) - {whole}
+    is_number = any(letter.isdigit() for letter in whole)
+    return AskedWord(whole, parts, weights.get(whole, UNKNOWN), is_number, token if _CODE.fullmatch(token) else "")
+
+
+def _action_of(text: str) -> Action | None:
+    found = _words_of(text)
+    for action, said in _ACTIONS.items():
+        if found & said:
+            return action
+    return "add" if _GET & frozenset(text.lower().split()) else None
+
+
+@lru_cache(maxsize=512)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(words(text))
