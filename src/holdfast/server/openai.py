@@ -7,6 +7,7 @@ from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores import batch_operations as file_batches
 from holdfast.features.documents.vector_stores import operations as vector_stores
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.features.identity.service import Identity
@@ -76,6 +77,7 @@ def routes(parts: Parts, embeddings_model: str) -> Sequence[Route]:
         Route("GET", "/files/{file_id}/content", files.content, READ),
         Route("DELETE", "/files/{file_id}", files.delete, WRITE),
         *in_workspace(vector_stores.api.bind(parts), workspace_of(turns)),
+        *in_workspace(file_batches.api.bind(parts), workspace_of(turns)),
     ]
 
 

@@ -10,7 +10,7 @@ from holdfast.core.errors import Invalid, RateLimited, UpstreamFailed
 from holdfast.core.tools.outcome import Outcome, Pause
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.loop import LAST_ROUND, Loop
-from holdfast.engines.llm.model import ChunkEvent, LoopRequest
+from holdfast.engines.llm.model import ChunkEvent, Done, LoopRequest, SideEvent
 from tests.engines.llm.turns import ASK, client_tool, hear, tool, upstream
 from tests.fakes.llm.model import Turn, calls, says
 
@@ -338,11 +338,45 @@ async def test_without_our_tools_everything_passes_on() -> None:
         assert fake.requests[1]["tool_choice"] == "auto"
 
 
-async def test_several_answers_with_tools_are_refused() -> None:
+async def test_several_answers_are_turns_of_their_own() -> None:
+    def choose(body: Json) -> Turn:
+        return says("At noon.") if body["messages"][-1]["role"] == "tool" else calls(("web_search", {"query": "tides"}))
+
+    body = {**ASK, "n": 3, "stream_options": {"include_usage": True}}
     async with upstream() as (fake, asked):
-        with pytest.raises(Invalid):
-            await hear(asked, [tool("web_search")], {**ASK, "n": 2})
-    assert fake.requests == []
+        fake.choose = choose
+        events = [event async for event in Loop().run(asked, LoopRequest(body, [tool("web_search")]))]
+    whole = Assembly()
+    for event in events:
+        if isinstance(event, ChunkEvent):
+            whole.add(event.chunk)
+    choices = whole.completion()["choices"]
+    assert [(each["index"], each["message"]["content"], each["finish_reason"]) for each in choices] == [
+        (number, "At noon.", "stop") for number in range(3)
+    ]
+    done = events[-1]
+    assert isinstance(done, Done) and len(done.answers) == 3
+    assert whole.usage == done.usage == {"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90}
+    told = [event.data for event in events if isinstance(event, SideEvent)]
+    complete = [data["choice_index"] for data in told if data["type"] == "x_research.complete"]
+    assert sorted(complete) == [0, 1, 2]
+    assert len(fake.requests) == 6 and all("n" not in request for request in fake.requests)
+
+
+async def test_where_one_of_several_fails_all_end() -> None:
+    async with upstream(says("One.", stall_after=2), says("Two.", cut_after=2)) as (fake, asked):
+        with pytest.raises(UpstreamFailed):
+            async for _ in Loop().run(asked, LoopRequest({**ASK, "n": 2}, [tool("web_search")])):
+                pass
+        await asyncio.wait_for(fake.hung_up.wait(), 30)
+
+
+@pytest.mark.parametrize("count", [0, 9, "2", True, 1.5])
+async def test_a_number_of_answers_that_makes_no_sense_is_refused(count: Any) -> None:
+    async with upstream() as (fake, asked):
+        with pytest.raises(Invalid) as wrong:
+            await hear(asked, [tool("web_search")], {**ASK, "n": count})
+    assert (wrong.value.fields[0].field, fake.requests) == ("n", [])
 
 
 @pytest.mark.parametrize("tools", [[], [tool("web_search")]])

@@ -37,6 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "VectorStoreChangeBody": {"name": "changed"},
     "VectorStoreSearchBody": {"query": "secret"},
     "VectorStoreFileBody": {"file_id": "{document_id}"},
+    "FileBatchBody": {"file_ids": ["{document_id}"]},
     "VectorStoreFileChangeBody": {"attributes": {"a": "b"}},
     "ChatBody": {"title": "Planted"},
     "ChatChangeBody": {"title": "Changed"},
@@ -111,6 +112,8 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     )
     assert added.is_success, added.text
     ids["file_id"] = ids["document_id"]
+    batches = f"{space}/vector_stores/{ids['vector_store_id']}/file_batches"
+    ids["batch_id"] = await make(batches, {"file_ids": [ids["document_id"]]})
     jobs = (await client.get(f"{space}/jobs")).json()["items"]
     ids["job_id"] = jobs[0].get("job_id") or jobs[0]["id"]
     asked = ChatQuestion(

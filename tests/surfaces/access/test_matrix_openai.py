@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.access import Access
+from holdfast.features.documents.vector_stores import batch_operations as file_batches
 from holdfast.features.documents.vector_stores import operations as vector_stores
 from holdfast.server.openai import routes
 from holdfast.storage.database import Database
@@ -38,7 +39,7 @@ UPLOAD = (
 
 def request_of(here: Ground, route: Route, ids: dict[str, str]) -> tuple[dict[str, str], dict[str, str], bytes]:
     """Query, headers and body of a request for a path."""
-    for operation in vector_stores.api.bind(here.server.services):
+    for operation in (*vector_stores.api.bind(here.server.services), *file_batches.api.bind(here.server.services)):
         if (operation.method, operation.path.endswith("/{workspace_id}" + route.path)) == (route.method, True):
             return request_for(operation, ids)
     if route.method == "POST" and route.path == "/files":

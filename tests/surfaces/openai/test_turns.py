@@ -101,11 +101,37 @@ async def test_a_turn_that_cannot_begin_is_refused_with_its_status(
 ) -> None:
     upstream.script = [says("", status=400, body={"error": {"message": "No.", "type": "invalid_request_error"}})]
     async with sqlite_server.client() as client:
-        wrong = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "n": 2, "stream": True})
+        wrong = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "n": 99, "stream": True})
         refused = await client.post(f"{sqlite_chat}/chat/completions", json={**SUM, "stream": True})
 
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "n")
     assert (refused.status_code, refused.json()["error"]["message"]) == (400, "No.")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_several_answers_use_tools_and_are_branches_of_the_chat(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str, stream: bool
+) -> None:
+    texts = iter(["It is 42.", "42 it is."])
+    summing = calls(("calculator", {"expression": "6*7"}))
+    upstream.choose = lambda body: says(next(texts)) if body["messages"][-1]["role"] == "tool" else summing
+    body = {**SUM, "n": 2, "x_chat_id": "two", "stream": stream}
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{sqlite_chat}/chat/completions", json=body)
+        kept = await client.get(f"/api/workspaces/{sqlite_server.start.workspace_id}/chats/two/messages")
+    told = events(answer.text) if stream else answer.json()["x_events"]
+    said = {0: "", 1: ""}
+    if stream:
+        for choice in (choice for event in told for choice in event["choices"]):
+            said[choice["index"]] += choice["delta"].get("content") or ""
+    else:
+        said = {choice["index"]: choice["message"]["content"] for choice in answer.json()["choices"]}
+    assert sorted(said.values()) == ["42 it is.", "It is 42."]
+    question, *answers = kept.json()["items"]
+    assert {each["parent_id"] for each in answers} == {question["id"]}
+    assert [each["message"]["content"] for each in answers] == [said[0], said[1]]
+    assert told[-1]["message_ids"] == [each["id"] for each in answers]
+    assert upstream.refused == []
 
 
 async def test_a_turn_that_fails_in_the_middle_says_so_in_the_stream(

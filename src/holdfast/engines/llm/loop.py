@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
@@ -22,6 +23,7 @@ from holdfast.engines.llm.model import (
     LoopTool,
     SideEvent,
 )
+from holdfast.engines.llm.several import MAX_ANSWERS, several
 
 # Remarks before a call ("Now I'll read the page.") are shorter, answers longer: until it is clear which of them
 # a round after research is, its text waits, so that `x_research.complete` comes once and before the answer.
@@ -40,11 +42,14 @@ class Loop:
 
     async def run(self, model: LanguageModel, request: LoopRequest) -> AsyncGenerator[LoopEvent, None]:
         """The events of one turn, `Done` last. Closing the iterator hangs up upstream and cancels running tools."""
-        if request.tools and request.body.get("n") not in (None, 1):
-            problem = "must be 1 while server-side tools are in play"
-            raise Invalid("Only one answer can use tools.", fields=[FieldError("n", problem)])
-        turn = _Turn(model, request, self._now)
-        async with aclosing(turn.events()) as events:
+        count = answers_wanted(request.body) if request.tools else 1
+        if count > 1:
+            single = replace(request, body={key: value for key, value in request.body.items() if key != "n"})
+            turns = [_Turn(model, single, self._now).events() for _ in range(count)]
+            running = several(turns, wants_usage=_wants_usage(request.body))
+        else:
+            running = _Turn(model, request, self._now).events()
+        async with aclosing(running) as events:
             async for event in events:
                 yield event
 
@@ -315,6 +320,17 @@ class _Turn:
             raise UpstreamFailed("The upstream answered without any choice.")
         self._usage = self._answer.usage
         yield self._done(self._answer.message, self._answer.finish_reason or "stop")
+
+
+def answers_wanted(body: Json) -> int:
+    """How many answers a request wants, where each takes a turn of its own; Invalid for too many."""
+    count = body.get("n")
+    if count is None:
+        return 1
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_ANSWERS:
+        problem = f"use a whole number from 1 to {MAX_ANSWERS} while server-side tools are in play"
+        raise Invalid("So many answers can't be given.", fields=[FieldError("n", problem)])
+    return count
 
 
 # Set by the loop for each round, or meant for us and not for a model.

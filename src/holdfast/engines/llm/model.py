@@ -110,6 +110,8 @@ class Done:
     send the client's messages, these, and a tool message for each call that waits."""
     usage: Json = field(default_factory=dict)
     """Usage over every round, in the upstream's own fields."""
+    answers: Sequence["Done"] = ()
+    """Where several were asked for, each by itself; the rest of this is the first one's, with the sums of all."""
 
 
 LoopEvent = ChunkEvent | SideEvent | CallEvent | Done

@@ -12,6 +12,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents.ingest import AT_ONCE, KIND, Ingestion
 from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.vector_stores.batches import FileBatches
 from holdfast.features.documents.vector_stores.service import VectorStoreService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
@@ -45,6 +46,11 @@ def ingestion(parts: Parts) -> Ingestion:
 @build
 def vector_stores(parts: Parts) -> VectorStoreService:
     return VectorStoreService(parts[Database], parts[Audit], parts[Workspaces], parts[DocumentService], parts[Clock])
+
+
+@build
+def file_batches(parts: Parts) -> FileBatches:
+    return FileBatches(parts[Database], parts[VectorStoreService], parts[Clock])
 
 
 def handle_jobs(parts: Parts) -> None:

@@ -15,20 +15,20 @@ ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamPosition:
     """How far a response was told: the next event's number, and the next item's place."""
 
     number: int = 0
     index: int = 0
 
 
-def told(events: Iterable[Json]) -> Told:
+def told(events: Iterable[Json]) -> StreamPosition:
     """How far these events go."""
     number, index = 0, 0
     for event in events:
         number = max(number, event["sequence_number"] + 1)
         index = max(index, event.get("output_index", -1) + 1)
-    return Told(number, index)
+    return StreamPosition(number, index)
 
 
 class EventLog:

@@ -8,7 +8,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import new_id
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.features.responses.calls import ClientCalls
-from holdfast.features.responses.event_log import Told
+from holdfast.features.responses.event_log import StreamPosition
 from holdfast.features.responses.items import Called
 
 # Tools that Responses has an item for; every other one is told by its `x_…` events.
@@ -20,7 +20,7 @@ class ResponseEvents:
     """One response while it is made. Every event is numbered; `response` is what it came to so far."""
 
     def __init__(
-        self, response: Json, functions: dict[str, Called], now: Callable[[], int], told: Told | None = None
+        self, response: Json, functions: dict[str, Called], now: Callable[[], int], told: StreamPosition | None = None
     ) -> None:
         self.response = {**response, "status": "in_progress"}
         self.told: list[Json] = []

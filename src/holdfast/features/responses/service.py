@@ -18,6 +18,7 @@ from holdfast.features.chat.turn.selection import DEEP_THINK, tool_options
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.responses import store
 from holdfast.features.responses.conversations import store as conversation_store
+from holdfast.features.responses.conversations.model import MAX_ITEMS, full
 from holdfast.features.responses.conversations.service import ConversationPlace, ConversationService
 from holdfast.features.responses.event_log import ENDS, POLL_SECONDS, EventLog, LogWriter, told
 from holdfast.features.responses.events import ResponseEvents
@@ -292,7 +293,9 @@ class ResponseService:
         """Add what was asked and answered to the conversation."""
         asked = stored.asked
         if asked.conversation_id is not None:
-            conversation_store.append(tx, asked.conversation_id, [*asked.items, *stored.response["output"]])
+            # There was room when it was asked; what came of it is not lost for a few items more.
+            items = [*asked.items, *stored.response["output"]]
+            conversation_store.append(tx, asked.conversation_id, items, most=2 * MAX_ITEMS)
 
     def _found(
         self, tx: Tx, principal: Principal, project_id: str, workspace_id: str | None, response_id: str
@@ -319,7 +322,10 @@ class ResponseService:
         """What came before a request: its conversation, or the responses that it goes on from."""
         if asked.conversation_id is not None:
             place = ConversationPlace(principal, asked.project_id, workspace_id, asked.conversation_id)
-            return conversation_store.items(tx, self._conversations.found(tx, place).id)
+            items = conversation_store.items(tx, self._conversations.found(tx, place).id, limit=2 * MAX_ITEMS)
+            if len(items) + len(asked.items) > MAX_ITEMS:
+                raise full()
+            return items
         return self._history(tx, principal, asked.project_id, asked.previous_id, workspace_id)
 
     def _resolved(

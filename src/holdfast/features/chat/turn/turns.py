@@ -107,6 +107,9 @@ class ChatTurns:
         options = tool_options(body, max_rounds=self._max_rounds)
         if options.deep_think:
             DEEP_THINK.check(principal)
+        if options.deep_think and body.get("n") not in (None, 1):
+            problem = "leave it out: a research has one report"
+            raise Invalid("Only one answer can be researched in depth.", fields=[FieldError("n", problem)])
         if options.deep_think and self._deep_think is None:
             problem = "leave it out; plain research works"
             raise Invalid(
@@ -196,31 +199,40 @@ class ChatTurns:
         cost = endpoint.cost(tally)
         if done is not None:
             self._log(place, endpoint, tally, cost)
-        if done is not None:
-            unseen = () if opened is None else opened.unseen
-            await self._continuations.keep(place, begun.said, done, unseen)
+        answers: Sequence[Done] = () if done is None else done.answers or (done,)
+        for answer in answers:
+            await self._continuations.keep(place, begun.said, answer, () if opened is None else opened.unseen)
         metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
         if opened is None:
             return metadata
-        message = done.message if done else {"role": "assistant", "content": "".join(heard.content)}
-        answered = EndedTurn(
-            message=message,
-            state="interrupted" if done is None else "waiting" if done.pause else "complete",
-            model=endpoint.model.name,
-            finish_reason=done.finish_reason if done else "",
-            calls=heard.calls,
-            memories=memories,
-            tally=tally,
-            cost=cost,
-        )
-        message_id = await self._record.close(place.principal, opened, answered, done, begun.messages)
+        kept = [await self._keep(place, endpoint, opened, begun, heard, answer) for answer in answers or (None,)]
         return {
             **metadata,
             "chat_id": opened.chat.id,
-            "message_id": message_id,
+            "message_id": kept[0],
+            **({"message_ids": kept} if len(kept) > 1 else {}),
             "parent_id": opened.parent_id,
             "memories": list(memories),
         }
+
+    async def _keep(
+        self, place: TurnPlace, endpoint: Served, opened: Opened, begun: "_Begun", heard: _Heard, done: Done | None
+    ) -> str:
+        """Keep an answer below what was asked, or what was said of it until the client hung up. Its id."""
+        tally = done.tally if done else Tally()
+        # Of several answers the first one has the calls: they are told as they end, not by whom they were asked for.
+        is_first = heard.done is None or done is (heard.done.answers or (heard.done,))[0]
+        answered = EndedTurn(
+            message=done.message if done else {"role": "assistant", "content": "".join(heard.content)},
+            state="interrupted" if done is None else "waiting" if done.pause else "complete",
+            model=endpoint.model.name,
+            finish_reason=done.finish_reason if done else "",
+            calls=heard.calls if is_first else (),
+            memories=begun.memories,
+            tally=tally,
+            cost=endpoint.cost(tally),
+        )
+        return await self._record.close(place.principal, opened, answered, done, begun.messages)
 
     def _log(self, place: TurnPlace, endpoint: Served, tally: Tally, cost: float) -> None:
         self._usage.log(

@@ -26,7 +26,7 @@ _ONE = _BASE + "/{vector_store_id}"
 _FILES = _ONE + "/files"
 _FILE = _FILES + "/{file_id}"
 
-_Seconds = Annotated[int, BeforeValidator(lambda millis: millis // 1000)]
+Seconds = Annotated[int, BeforeValidator(lambda millis: millis // 1000)]
 
 api = Operations("vector stores")
 
@@ -113,14 +113,14 @@ class FileCountsAnswer(Answer):
 class VectorStoreAnswer(Answer):
     id: str
     object: Literal["vector_store"] = "vector_store"
-    created_at: _Seconds
+    created_at: Seconds
     name: str
     usage_bytes: int
     file_counts: FileCountsAnswer = Field(validation_alias="counts")
     status: Literal["expired", "in_progress", "completed"]
     expires_after: ExpiresAfter | None
-    expires_at: _Seconds | None
-    last_active_at: _Seconds
+    expires_at: Seconds | None
+    last_active_at: Seconds
     metadata: dict[str, str]
 
 
@@ -132,7 +132,7 @@ class LastErrorAnswer(Answer):
 class VectorStoreFileAnswer(Answer):
     id: str = Field(validation_alias="document_id")
     object: Literal["vector_store.file"] = "vector_store.file"
-    created_at: _Seconds
+    created_at: Seconds
     vector_store_id: str
     usage_bytes: int
     status: FileStatus
@@ -201,7 +201,8 @@ def _store(store: VectorStore, now: int) -> VectorStoreAnswer:
     return VectorStoreAnswer.of(store, status=store.status(now), expires_after=expires_after)
 
 
-def _file(file: VectorStoreFile) -> VectorStoreFileAnswer:
+def file_answer(file: VectorStoreFile) -> VectorStoreFileAnswer:
+    """A file as OpenAI's clients read it."""
     error = None
     if file.status == "failed":
         code: Literal["server_error", "invalid_file"] = (
@@ -299,7 +300,7 @@ async def search(
 async def add_file(
     stores: VectorStoreService, principal: Principal, workspace_id: str, vector_store_id: str, body: VectorStoreFileBody
 ) -> VectorStoreFileAnswer:
-    return _file(await stores.add_file(principal, workspace_id, vector_store_id, body.file_id, body.attributes))
+    return file_answer(await stores.add_file(principal, workspace_id, vector_store_id, body.file_id, body.attributes))
 
 
 @api.get(_FILES, READ, "List the files of a vector store")
@@ -313,14 +314,14 @@ async def files(
     if query.filter == "cancelled":
         return VectorStoreFileListAnswer.listed([], has_more=False)
     found, more = await stores.files(principal, workspace_id, vector_store_id, query.listing(), query.filter)
-    return VectorStoreFileListAnswer.listed([_file(each) for each in found], more)
+    return VectorStoreFileListAnswer.listed([file_answer(each) for each in found], more)
 
 
 @api.get(_FILE, READ, "Get a file of a vector store")
 async def get_file(
     stores: VectorStoreService, principal: Principal, workspace_id: str, vector_store_id: str, file_id: str
 ) -> VectorStoreFileAnswer:
-    return _file(await stores.file(principal, workspace_id, vector_store_id, file_id))
+    return file_answer(await stores.file(principal, workspace_id, vector_store_id, file_id))
 
 
 @api.post(_FILE, WRITE, "Change a file's attributes")
@@ -332,7 +333,7 @@ async def change_file(
     file_id: str,
     body: VectorStoreFileChangeBody,
 ) -> VectorStoreFileAnswer:
-    return _file(await stores.set_attributes(principal, workspace_id, vector_store_id, file_id, body.attributes))
+    return file_answer(await stores.set_attributes(principal, workspace_id, vector_store_id, file_id, body.attributes))
 
 
 @api.delete(_FILE, WRITE, "Remove a file; the document stays")

@@ -1,7 +1,7 @@
 """Owns the SQL of vector stores and of the files in them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.features.documents.vector_stores.model import (
@@ -117,9 +117,19 @@ def find_file(tx: Tx, vector_store_id: str, document_id: str) -> VectorStoreFile
     return _file(row) if row else None
 
 
-def files(tx: Tx, vector_store_id: str, listing: ListPart, status: FileStatus | None) -> list[VectorStoreFile]:
+def files(
+    tx: Tx,
+    vector_store_id: str,
+    listing: ListPart,
+    status: FileStatus | None,
+    document_ids: Sequence[str] | None = None,
+) -> list[VectorStoreFile]:
     """Documents of the store by when they were added, one more than asked for if there are more."""
     where, params = "vector_store_id = :vector_store_id", {"vector_store_id": vector_store_id}
+    if document_ids is not None:
+        names = {f"document_{number}": id for number, id in enumerate(document_ids)}
+        where += f" AND document_id IN ({', '.join(f':{name}' for name in names)})"
+        params |= names
     if status is not None:
         where += f" AND {_STATES[status]}"
     for word, edge in (("after", listing.after), ("before", listing.before)):
@@ -145,6 +155,42 @@ def attributes(tx: Tx, vector_store_id: str) -> dict[str, Mapping[str, Attribute
         "SELECT document_id, attributes FROM vector_store_file WHERE vector_store_id = :id", {"id": vector_store_id}
     )
     return {row["document_id"]: json.loads(row["attributes"]) for row in rows}
+
+
+def statuses(tx: Tx, vector_store_id: str, document_ids: Sequence[str]) -> dict[str, FileStatus]:
+    """How far those of the documents are that the store holds."""
+    names = {f"document_{number}": id for number, id in enumerate(document_ids)}
+    rows = tx.all(
+        f"SELECT document_id, state FROM {_FILES} WHERE vector_store_id = :id AND document_id IN ("
+        + ", ".join(f":{name}" for name in names)
+        + ")",
+        {"id": vector_store_id, **names},
+    )
+    return {row["document_id"]: _STATUS.get(row["state"], "in_progress") for row in rows}
+
+
+def insert_batch(tx: Tx, id: str, vector_store_id: str, document_ids: Sequence[str], now: int) -> None:
+    """Keep which documents were added together."""
+    tx.execute(
+        "INSERT INTO vector_store_batch (id, vector_store_id, document_ids, cancelled, created_at) "
+        "VALUES (:id, :vector_store_id, :document_ids, 0, :now)",
+        {"id": id, "vector_store_id": vector_store_id, "document_ids": json.dumps(list(document_ids)), "now": now},
+    )
+
+
+def find_batch(tx: Tx, vector_store_id: str, batch_id: str) -> tuple[list[str], bool, int] | None:
+    """A batch's documents, whether it was cancelled, and when it was made."""
+    row = tx.one(
+        "SELECT document_ids, cancelled, created_at FROM vector_store_batch "
+        "WHERE id = :id AND vector_store_id = :vector_store_id",
+        {"id": batch_id, "vector_store_id": vector_store_id},
+    )
+    return (json.loads(row["document_ids"]), bool(row["cancelled"]), row["created_at"]) if row else None
+
+
+def cancel_batch(tx: Tx, batch_id: str) -> None:
+    """Say that the rest of a batch was taken out."""
+    tx.execute("UPDATE vector_store_batch SET cancelled = 1 WHERE id = :id", {"id": batch_id})
 
 
 def _counted(tx: Tx, store: VectorStore) -> VectorStore:

@@ -83,17 +83,17 @@ class VectorStoreService:
             new = VectorStore(new_id("vs"), id, title, pairs, days, principal.actor, now, now)
             rows.insert(tx, new)
             for number, document_id in enumerate(file_ids):
-                self._document(tx, id, document_id, f"file_ids[{number}]")
+                self.check_document(tx, id, document_id, f"file_ids[{number}]")
                 rows.add_file(tx, new.id, document_id, {}, now)
-            self._record(tx, principal, "vector_store.create", new)
-            return self._found(tx, principal, workspace_id, new.id)
+            self.record(tx, principal, "vector_store.create", new)
+            return self.found(tx, principal, workspace_id, new.id)
 
         return await self._database.write(work)
 
     async def get(self, principal: Principal, workspace_id: str, vector_store_id: str) -> VectorStore:
         """One store with its counts."""
         principal.require_any("read", "inference")
-        return await self._database.read(lambda tx: self._found(tx, principal, workspace_id, vector_store_id))
+        return await self._database.read(lambda tx: self.found(tx, principal, workspace_id, vector_store_id))
 
     async def list(self, principal: Principal, workspace_id: str, listing: ListPart) -> tuple[list[VectorStore], bool]:
         """Stores by creation, and whether there are more."""
@@ -115,7 +115,7 @@ class VectorStoreService:
         pairs = None if change.metadata is None else checked_pairs(change.metadata, "metadata")
 
         def work(tx: Tx) -> VectorStore:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             kept = None if change.never_expires else found.expires_after_days
             changed = replace(
                 found,
@@ -125,7 +125,7 @@ class VectorStoreService:
                 last_active_at=self._clock.now(),
             )
             rows.update(tx, changed)
-            self._record(tx, principal, "vector_store.update", changed)
+            self.record(tx, principal, "vector_store.update", changed)
             return changed
 
         return await self._database.write(work)
@@ -135,9 +135,9 @@ class VectorStoreService:
         principal.require("inference")
 
         def work(tx: Tx) -> None:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             rows.delete(tx, found.id)
-            self._record(tx, principal, "vector_store.delete", found)
+            self.record(tx, principal, "vector_store.delete", found)
 
         await self._database.write(work)
 
@@ -154,12 +154,12 @@ class VectorStoreService:
         pairs = checked_pairs(attributes, "attributes")
 
         def work(tx: Tx) -> VectorStoreFile:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
-            self._document(tx, found.workspace_id, document_id, "file_id")
+            found = self.found(tx, principal, workspace_id, vector_store_id)
+            self.check_document(tx, found.workspace_id, document_id, "file_id")
             now = self._clock.now()
             rows.add_file(tx, found.id, document_id, pairs, now)
             rows.touch(tx, found.id, now)
-            self._record(tx, principal, "vector_store.file.add", found, document_id=document_id)
+            self.record(tx, principal, "vector_store.file.add", found, document_id=document_id)
             return _present(rows.find_file(tx, found.id, document_id), document_id)
 
         return await self._database.write(work)
@@ -177,7 +177,7 @@ class VectorStoreService:
         pairs = checked_pairs(attributes, "attributes")
 
         def work(tx: Tx) -> VectorStoreFile:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             file = _present(rows.find_file(tx, found.id, document_id), document_id)
             rows.add_file(tx, found.id, document_id, pairs, file.created_at)
             return replace(file, attributes=pairs)
@@ -191,10 +191,10 @@ class VectorStoreService:
         principal.require("inference")
 
         def work(tx: Tx) -> None:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             if not rows.remove_file(tx, found.id, document_id):
                 raise VectorStoreFileNotFound(document_id)
-            self._record(tx, principal, "vector_store.file.remove", found, document_id=document_id)
+            self.record(tx, principal, "vector_store.file.remove", found, document_id=document_id)
 
         await self._database.write(work)
 
@@ -205,7 +205,7 @@ class VectorStoreService:
         principal.require_any("read", "inference")
 
         def work(tx: Tx) -> VectorStoreFile:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             return _present(rows.find_file(tx, found.id, document_id), document_id)
 
         return await self._database.read(work)
@@ -222,7 +222,7 @@ class VectorStoreService:
         principal.require_any("read", "inference")
 
         def work(tx: Tx) -> Sequence[VectorStoreFile]:
-            found = self._found(tx, principal, workspace_id, vector_store_id)
+            found = self.found(tx, principal, workspace_id, vector_store_id)
             return rows.files(tx, found.id, listing, status)
 
         found = await self._database.read(work)
@@ -256,7 +256,7 @@ class VectorStoreService:
     ) -> dict[str, Mapping[str, AttributeValue]]:
         merged: dict[str, Mapping[str, AttributeValue]] = {}
         for id in vector_store_ids:
-            found = self._found(tx, principal, workspace_id, id)
+            found = self.found(tx, principal, workspace_id, id)
             if found.status(self._clock.now()) == "expired":
                 raise VectorStoreExpired(id)
             merged |= rows.attributes(tx, found.id)
@@ -266,7 +266,7 @@ class VectorStoreService:
         now = self._clock.now()
 
         def old(tx: Tx) -> Sequence[str]:
-            found = [self._found(tx, principal, workspace_id, id) for id in vector_store_ids]
+            found = [self.found(tx, principal, workspace_id, id) for id in vector_store_ids]
             return [each.id for each in found if now - each.last_active_at > ACTIVE_MILLIS]
 
         stale = await self._database.read(old)
@@ -278,7 +278,8 @@ class VectorStoreService:
 
             await self._database.write(touch)
 
-    def _found(self, tx: Tx, principal: Principal, workspace_id: str, vector_store_id: str) -> VectorStore:
+    def found(self, tx: Tx, principal: Principal, workspace_id: str, vector_store_id: str) -> VectorStore:
+        """The workspace's store of this id, for whoever works within a transaction."""
         workspace = self._workspaces.check(tx, principal, workspace_id)
         found = rows.find(tx, workspace.id, vector_store_id)
         if found is None:
@@ -286,12 +287,14 @@ class VectorStoreService:
         return found
 
     @staticmethod
-    def _document(tx: Tx, workspace_id: str, document_id: str, field: str) -> None:
+    def check_document(tx: Tx, workspace_id: str, document_id: str, field: str) -> None:
+        """Invalid for a document that the workspace does not have."""
         if document_store.find(tx, workspace_id, document_id) is None:
             problem = f"no document {document_id!r} is here; upload it first"
             raise Invalid("A file is not in this workspace.", fields=[FieldError(field, problem)])
 
-    def _record(self, tx: Tx, principal: Principal, action: str, store: VectorStore, **detail: str) -> None:
+    def record(self, tx: Tx, principal: Principal, action: str, store: VectorStore, **detail: str) -> None:
+        """Write down who did what to a store."""
         self._audit.record(
             tx,
             principal,

@@ -48,7 +48,7 @@ def delete(tx: Tx, conversation_id: str) -> None:
     tx.execute("DELETE FROM conversation WHERE id = :id", {"id": conversation_id})
 
 
-def append(tx: Tx, conversation_id: str, items: Sequence[Json]) -> None:
+def append(tx: Tx, conversation_id: str, items: Sequence[Json], *, most: int = MAX_ITEMS) -> None:
     """Add items at the end; one that is there already stays where it is. Nothing, where the conversation is gone."""
     # Holds its row, so that items are numbered one transaction at a time.
     if not tx.execute("UPDATE conversation SET metadata = metadata WHERE id = :id", {"id": conversation_id}):
@@ -58,7 +58,7 @@ def append(tx: Tx, conversation_id: str, items: Sequence[Json]) -> None:
         {"id": conversation_id},
     )
     assert row is not None
-    if int(row["items"]) + len(items) > MAX_ITEMS:
+    if int(row["items"]) + len(items) > most:
         raise full()
     for number, item in enumerate(items, int(row["last"]) + 1):
         tx.execute(
