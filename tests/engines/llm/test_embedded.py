@@ -212,13 +212,17 @@ async def test_what_was_told_is_quoted_before_what_was_read_and_code_only_in_its
     code = QuotedPassage("src/deploy.py", "def deploy(): return deploy", "file", place=2)
     test = QuotedPassage("tests/test_deploy.py", "def test_deploy(): deploy", "file", place=3)
 
-    async def answer(*known: QuotedPassage) -> list[str]:
+    async def answer(*known: QuotedPassage, question: str = "When do we deploy?") -> list[str]:
         async def look(_: str) -> Sequence[QuotedPassage]:
             return known
 
-        heard = await hear(Extractive(look), [], ask("When do we deploy?"))
+        heard = await hear(Extractive(look), [], ask(question))
         return [line[2:].rpartition(" [")[0] for line in heard.text.splitlines() if line.startswith("- ")]
 
-    assert await answer(test, code, page, told) == [told.text, page.text]
+    more = QuotedPassage("docs/times.md", "When we deploy at night, deploy twice.", "file", place=1)
+    assert await answer(test, code, page, told) == [told.text]
+    assert await answer(test, code, page) == [page.text]
+    night = "When do we deploy at night?"
+    assert await answer(test, told, more, question=night) == [more.text]
     assert await answer(test, code) == [code.text]
     assert await answer(test) == [test.text]

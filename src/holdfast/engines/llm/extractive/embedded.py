@@ -11,6 +11,7 @@ from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.extractive.extracts import Quote, QuotedPassage, opening, parsed, passages, plain, quotes
 from holdfast.engines.llm.extractive.rules import is_small_talk, wanted_calls
 from holdfast.engines.llm.model import Json
+from holdfast.engines.search.text.analyser import query_words, words
 
 NAME = "holdfast-extractive"
 HINT = (
@@ -98,8 +99,17 @@ def _choose(question: str, found: Sequence[QuotedPassage], known: Sequence[Quote
     for level in _LEVELS:
         chosen = quotes(question, [*found, *(passage for passage in known if passage.place <= level)])
         if chosen:
-            return chosen
+            return _told_first(question, chosen)
     return opening(found)
+
+
+def _told_first(question: str, chosen: Sequence[Quote]) -> list[Quote]:
+    """What was read stays beside what was told only where it has more of the question's words."""
+    wanted = set(query_words(question))
+    shared = [len(wanted.intersection(words(quote.text))) for quote in chosen]
+    most = max((count for count, quote in zip(shared, chosen, strict=True) if quote.passage.place == 0), default=0)
+    pairs = zip(shared, chosen, strict=True)
+    return [quote for count, quote in pairs if quote.passage.place == 0 or count > most]
 
 
 def _read(given: _Given) -> tuple[str, list[QuotedPassage]]:

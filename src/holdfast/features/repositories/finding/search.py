@@ -16,6 +16,7 @@ from holdfast.features.repositories.finding.matches import FileMatch, hit_of, ma
 from holdfast.features.repositories.finding.names import QueryNames, names_in
 from holdfast.features.repositories.model import COMMIT, ENTRY_TYPES, FILE, Match, Repository
 from holdfast.features.repositories.service import Repositories
+from holdfast.registry.precedence import KnowledgeKind, is_about_tests, place_of_path
 from holdfast.storage.database import Database, Tx
 
 LEAST_SIMILARITY = 0.3
@@ -61,7 +62,9 @@ class RepositoryFinding:
         # What is named comes first, so nothing below it is shown as more alike.
         first = [replace(match, similarity=max(match.similarity, best)) for match in named]
         rest = (match for match in alike if match.similarity >= least)
-        return _distinct([*first, *rest])[:limit]
+        found = _distinct([*first, *rest])[:limit]
+        # Which are shown is for their similarity to say; of those, tests come last.
+        return sorted(found, key=lambda match: not match.exact and _is_test(text, match))
 
     async def named(self, workspace_id: str, query: str) -> list[Hit]:
         """What a query that is nothing but a name of code names in a workspace, whose reader is known already."""
@@ -155,6 +158,12 @@ def queries_for(repositories: Sequence[Repository], text: str, types: frozenset[
         Query(workspace_id, text, types=wanted, limit=limit, collections=frozenset(ids), snippets=False)
         for workspace_id, ids in sorted(by_workspace.items())
     ]
+
+
+def _is_test(query: str, match: Match) -> bool:
+    if not match.path or is_about_tests(query):
+        return False
+    return place_of_path(match.path) == KnowledgeKind.TEST
 
 
 def _share(repository: Repository, hits: Sequence[Hit]) -> float:
