@@ -17,7 +17,14 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 # Kept by the tools of chats and of MCP together; agents will claim it.
 OF_AGENTS = {"XA-3"}
 # Tables of engines, which belong to no feature.
-ENGINES = {"0004_jobs", "0005_search", "0016_search_collection", "0020_job_turns", "0023_search_turns"}
+ENGINES = {
+    "0004_jobs",
+    "0005_search",
+    "0016_search_collection",
+    "0020_job_turns",
+    "0023_search_turns",
+    "0029_embedding_rate",
+}
 
 
 def test_the_server_is_the_list_of_its_features() -> None:

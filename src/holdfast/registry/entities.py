@@ -20,6 +20,8 @@ class Source:
     text: str
     at: int
     status: str = ""
+    collection: str = ""
+    """What search calls everything that was read of it."""
 
 
 @dataclass(frozen=True, slots=True)

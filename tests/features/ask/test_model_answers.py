@@ -87,7 +87,7 @@ async def here(sqlite_database: Database, clock: MovableClock, tmp_path: Path, s
 @asynccontextmanager
 async def on(database: Database, clock: MovableClock, path: Path, source: GitRepo) -> AsyncIterator[Asked]:
     async with repository_world(database, clock, path / "data") as world, model() as fake:
-        await connect(world, await world.add(source, slug="ledger"), fake)
+        await connect(world, await world.add(source, slug="ledger", embed=True), fake)
         yield Asked(world, fake, source)
 
 

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.contract("KS-5")
 
 
 @pytest.mark.parametrize(
-    ("entries", "points"), [(0, 0), (1, 8), (49, 8), (50, 17), (199, 17), (200, 25), (1_000_000, 25)]
+    ("vectors", "points"), [(0, 0), (1, 8), (49, 8), (50, 17), (199, 17), (200, 25), (1_000_000, 25)]
 )
-def test_coverage_counts_what_there_is_to_find(entries: int, points: int) -> None:
-    assert coverage(entries) == points
+def test_coverage_counts_what_is_found_by_meaning(vectors: int, points: int) -> None:
+    assert coverage(vectors) == points
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,17 @@ class RepositoryWorld:
     workspace_id: str
     clock: MovableClock
 
-    async def add(self, source: GitRepo | Path | str, *, slug: str | None = None, branch: str = "") -> Repository:
-        """Remember a repository and read it; its row once that is over."""
+    async def add(
+        self, source: GitRepo | Path | str, *, slug: str | None = None, branch: str = "", embed: bool = False
+    ) -> Repository:
+        """Remember a repository and read it, with `embed` also its vectors; its row once that is over."""
         location = str(source.path if isinstance(source, GitRepo) else source)
         new = NewRepository(location, slug=slug, branch=branch)
         added = await self.services.repositories.add(self.principal, self.workspace_id, new)
         assert added.job_id is not None
         await self.job(added.job_id)
+        if embed:
+            await self.services.search.tend()
         return await self.get(added.slug)
 
     async def sync(self, slug: str) -> Repository:

@@ -76,7 +76,9 @@ class Keystone:
             created_at=now,
             updated_at=now,
         )
-        made = replace(made, **known)
+        # Passages with a vector, beside those that have words of their own.
+        texts = (*texts, *(f"Passage {number}" for number in range(len(texts), known.pop("vectors", 0))))
+        made = replace(made, **{"entries": len(texts), **known})
         entries = [self._commit(made, number, text) for number, text in enumerate(texts)]
         vectors = await self.services.search.embed([entry.text for entry in entries])
 

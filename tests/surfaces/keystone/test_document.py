@@ -130,7 +130,7 @@ async def test_search_memory_gives_at_most_twelve(sqlite_database: SqliteDatabas
 
 async def test_get_project_status_gives_the_documented_object(database: Database, clock: MovableClock) -> None:
     async with serve_keystone(database, clock=clock) as at, at.http(await at.key()) as http:
-        await at.add("my-api", keystone_files=6, entries=318)
+        await at.add("my-api", keystone_files=6, vectors=318)
         status = json.loads(only_text(await http.result("get_project_status", {"projectSlug": "my-api"})))
         assert status == {
             "slug": "my-api",
@@ -157,8 +157,9 @@ async def test_get_project_status_gives_the_documented_object(database: Database
 async def test_the_score_follows_the_table_at_every_boundary(database: Database, clock: MovableClock) -> None:
     day, now = 86_400_000, clock.now()
     cases: dict[str, tuple[dict[str, Any], dict[str, int]]] = {}
-    for entries, points in ((0, 0), (1, 8), (49, 8), (50, 17), (199, 17), (200, 25)):
-        cases[f"entries-{entries}"] = ({"entries": entries}, {"coverage": points})
+    for vectors, points in ((0, 0), (1, 8), (49, 8), (50, 17), (199, 17), (200, 25)):
+        # Passages that wait for their vector count nothing.
+        cases[f"vectors-{vectors}"] = ({"vectors": vectors, "entries": 5_000}, {"coverage": points})
     for days, points, later in ((7, 15, 10), (30, 10, 5), (90, 5, 0)):
         cases[f"days-{days}"] = ({"last_synced_at": now - days * day}, {"freshness": points})
         cases[f"later-{days}"] = ({"last_synced_at": now - days * day - 1}, {"freshness": later})

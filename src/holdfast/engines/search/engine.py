@@ -15,7 +15,7 @@ from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import ranking
 from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
-from holdfast.engines.search.model import Entry, Hit, Query
+from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
 from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
@@ -59,7 +59,7 @@ class SearchEngine:
         self._clock = clock
         self._store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
-        self._keeper = IndexUpkeep(database, self._store, embedder, index_above=index_above)
+        self._keeper = IndexUpkeep(database, self._store, embedder, clock, index_above=index_above)
         self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self.is_loading = False
         """Whether a server that has started still loads the model; elsewhere the first text does."""
@@ -108,6 +108,11 @@ class SearchEngine:
         """How many entries a collection has."""
         shelf = self._store.shelf(tx, workspace_id)
         return 0 if shelf is None else self._store.count(tx, shelf, collection)
+
+    def vectors(self, tx: Tx, workspace_id: str, collection: str) -> VectorCount:
+        """How many entries of a collection have their vector, how many wait, and for how long."""
+        shelf = self._store.shelf(tx, workspace_id)
+        return VectorCount(0, 0) if shelf is None else self._keeper.count(tx, shelf, collection)
 
     def parts(self, tx: Tx, workspace_id: str, type: str, id: str, *, limit: int = 200) -> list[Hit]:
         """An entity's parts in order, as hits of the highest score without snippets: for callers that know its name."""

@@ -7,15 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.model import VectorCount
 from holdfast.engines.search.stores import hnsw
 from holdfast.engines.search.stores.base import Pending, Store
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Tx
 
 log = logging.getLogger(__name__)
 
 BATCH = 32
+LEAST_MEASURED = 8
+"""A batch of fewer says more about one call than about the rate."""
+RATE_HOLDS_MILLIS = 600_000
+"""A rate that was measured longer ago says nothing about when somebody goes on."""
 IDLE_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 60.0
 INDEX_SECONDS = 300.0
@@ -33,8 +39,10 @@ class EmbeddingProgress:
 class IndexUpkeep:
     """Finds what waits and does it in small steps, so that searches and writes go on meanwhile."""
 
-    def __init__(self, database: Database, store: Store, embedder: Embedder, *, index_above: int) -> None:
+    def __init__(self, database: Database, store: Store, embedder: Embedder, clock: Clock, *, index_above: int) -> None:
         self._database = database
+        self._clock = clock
+        self._rate = 0.0
         self._store = store
         self._embedder = embedder
         self._index_above = index_above
@@ -119,9 +127,30 @@ class IndexUpkeep:
             )
         )
 
+    def count(self, tx: Tx, shelf: int, collection: str) -> VectorCount:
+        """How far a collection's vectors are, and when all that wait in the store will have theirs."""
+        number = self._store.embedder_number(tx, self._embedder.id)
+        have = self._store.embedded_count(tx, shelf, collection, number)
+        waiting = self._store.count(tx, shelf, collection) - have
+        rate, measured_at = self._store.rate(tx, number)
+        if not waiting or rate <= 0 or self._clock.now() - measured_at > RATE_HOLDS_MILLIS:
+            return VectorCount(have, waiting)
+        # Workspaces take turns, so what waits elsewhere comes in between.
+        return VectorCount(have, waiting, self._store.pending_count(tx, number) / rate)
+
     async def _embed(self, waiting: list[Pending], number: int) -> int:
+        began = time.monotonic()
         vectors = await self._embedder.embed([embedded_text(one.title, one.text) for one in waiting])
-        return await self._database.write(lambda tx: self._store.set_vectors(tx, waiting, vectors, number))
+
+        def work(tx: Tx) -> int:
+            done = self._store.set_vectors(tx, waiting, vectors, number)
+            if len(waiting) >= LEAST_MEASURED:
+                now = len(waiting) / max(1e-6, time.monotonic() - began)
+                self._rate = now if not self._rate else 0.8 * self._rate + 0.2 * now
+                self._store.set_rate(tx, number, self._rate, self._clock.now())
+            return done
+
+        return await self._database.write(work)
 
     async def _index_now_and_then(self) -> None:
         if time.monotonic() - self._indexed_at >= INDEX_SECONDS:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.core.text.counting import many
+
 Scalar = str | int | float | bool | None
 
 
@@ -52,6 +54,33 @@ class Query:
     """Only entries of these collections."""
     snippets: bool = True
     """Whether hits show the passage that matched; callers that show the whole text spare the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCount:
+    """How many entries of a collection have a vector of the present embedder, and how many wait for one."""
+
+    vectors: int
+    waiting: int
+    seconds: float | None = None
+    """How long it takes until none waits, at the rate measured last; None where that is not known."""
+
+    @property
+    def said(self) -> str:
+        """What people are told while some wait; empty when none does."""
+        if not self.waiting:
+            return ""
+        waits = f"{many(self.waiting, 'passage')} {'waits' if self.waiting == 1 else 'wait'} for vectors"
+        return f"{waits} and {'is' if self.waiting == 1 else 'are'} found by words only; {self._left}."
+
+    @property
+    def _left(self) -> str:
+        if self.seconds is None:
+            return "how long it takes is not known, since none was embedded in the last ten minutes"
+        if self.seconds < 90:
+            left = max(1, round(self.seconds))
+            return f"about {many(left, 'second')} {'is' if left == 1 else 'are'} left at the present rate"
+        return f"about {many(round(self.seconds / 60), 'minute')} are left at the present rate"
 
 
 @dataclass(frozen=True, slots=True)

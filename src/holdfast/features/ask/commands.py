@@ -44,6 +44,7 @@ async def ask(session: Session, repositories: Repositories, service: Ask, given:
             "note": answer.note,
             "tokens_in": answer.tokens_in,
             "tokens_out": answer.tokens_out,
+            "waiting": answer.waiting,
         },
         [tame(answer.markdown)],
     )

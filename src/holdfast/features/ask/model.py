@@ -40,6 +40,8 @@ class CitedAnswer:
     """Statements that no source supports."""
     note: str = ""
     """Why the model's own answer is not the one given; empty where it is, and where there is no model."""
+    waiting: int = 0
+    """Passages of the repositories that wait for their vector, and were found by their words only."""
 
 
 def checked_question(question: str) -> str:

@@ -45,6 +45,7 @@ class AskAnswer(Answer):
     note: str = Field(description="Why a model's own answer is not the one given")
     tokens_in: int
     tokens_out: int
+    waiting: int = Field(description="Passages of the repositories that were searched by their words only, so far")
 
 
 @api.post(

@@ -17,6 +17,7 @@ from holdfast.engines.llm.loop import Loop
 from holdfast.engines.llm.metering import Metered
 from holdfast.engines.llm.model import Done, LoopRequest, Tally
 from holdfast.engines.llm.offered import turning_away
+from holdfast.engines.search.model import VectorCount
 from holdfast.features.ask.answering.extracting import MOST_PASSAGES, extract
 from holdfast.features.ask.answering.writing import asked
 from holdfast.features.ask.confirming import Confirmation
@@ -61,6 +62,8 @@ class _Inquiry:
     repositories: Sequence[Repository]
     question: str
     found: Sequence[FoundFor]
+    vectors: Sequence[VectorCount]
+    """How far those of each repository are, as its sources were looked for."""
 
     @property
     def slugs(self) -> list[str]:
@@ -114,7 +117,9 @@ class Ask:
         connected, note = await self._connected(repositories[0])
         if connected is not None:
             await self._usage.check_budget(principal, self._weekly_tokens)
-        inquiry = _Inquiry(principal, repositories, tidy, await self._sources.find(principal, repositories, tidy))
+        vectors = await self._repositories.vectors(repositories)
+        found = await self._sources.find(principal, repositories, tidy)
+        inquiry = _Inquiry(principal, repositories, tidy, found, vectors)
         if connected is None:
             self._count(inquiry, source, EMBEDDED_MODEL, Tally())
             return await self._extracted(inquiry, note)
@@ -275,7 +280,7 @@ def _finished(
     inquiry: _Inquiry, reviewed: Reviewed, confirmed: dict[int, Evidence], model: str, notes: Sequence[str]
 ) -> CitedAnswer:
     cited = [(number, confirmed[number]) for number in reviewed.cited if number in confirmed]
-    remarks = [*notes, *_left_out(reviewed), *_unread(inquiry.repositories)]
+    remarks = [*notes, *_left_out(reviewed), *_unread(inquiry.repositories), *_waiting(inquiry)]
     parts = [reviewed.markdown, *(f"*{remark}*" for remark in remarks)]
     if cited:
         parts.append(source_list(cited, several=len(inquiry.repositories) > 1))
@@ -285,6 +290,7 @@ def _finished(
         dropped=reviewed.dropped,
         model=model,
         removed=reviewed.removed,
+        waiting=sum(each.waiting for each in inquiry.vectors),
     )
 
 
@@ -303,6 +309,12 @@ def _unread(repositories: Sequence[Repository]) -> list[str]:
     return [
         f"{each.slug} has not been read yet, so nothing of it is in this." for each in repositories if not each.ingested
     ]
+
+
+def _waiting(inquiry: _Inquiry) -> list[str]:
+    """What a search by meaning could not find yet."""
+    counted = zip(inquiry.repositories, inquiry.vectors, strict=True)
+    return [f"{repository.slug}: {count.said}" for repository, count in counted if count.said]
 
 
 def _searched(repository: Repository) -> str:

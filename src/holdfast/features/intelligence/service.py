@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import RateLimited, Unavailable, UpstreamFailed
@@ -147,7 +148,9 @@ class IntelligenceService:
             titles=self.relations.titles(tx, workspace_id, ends),
             degrees=Counter(end for tie in ties for end in {tie.start.id, tie.end.id}),
             memories=self._memories(tx, workspace_id, hits),
-            repositories=self._newest(tx, workspace_id, "repository"),
+            repositories=[
+                self._how_far(tx, workspace_id, each) for each in self._newest(tx, workspace_id, "repository")
+            ],
             relevance={hit.id: hit.score for hit in hits},
         )
 
@@ -164,6 +167,11 @@ class IntelligenceService:
         found = {hit.id: _source(hit) for hit in hits if hit.type == "memory"}
         newest = self._newest(tx, workspace_id, "memory")
         return list(({source.id: source for source in newest} | found).values())
+
+    def _how_far(self, tx: Tx, workspace_id: str, source: Source) -> Source:
+        """A repository with a word about what of it is not found by meaning yet."""
+        waiting = self._base.search.vectors(tx, workspace_id, source.collection).said if source.collection else ""
+        return replace(source, text=f"{waiting} {source.text}") if waiting else source
 
     def _newest(self, tx: Tx, workspace_id: str, type: str) -> Sequence[Source]:
         recent_of = self._entities.recent.get(type)

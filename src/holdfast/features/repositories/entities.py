@@ -20,7 +20,9 @@ def _title(tx: Tx, workspace_id: str, slug: str) -> str | None:
 def _recent(tx: Tx, workspace_id: str, limit: int) -> Sequence[Source]:
     rows = store.of_workspace(tx, workspace_id, limit)
     return [
-        Source(REPOSITORY, row.slug, row.name, overview(tx, row), row.last_synced_at or row.created_at, row.state)
+        Source(
+            REPOSITORY, row.slug, row.name, overview(tx, row), row.last_synced_at or row.created_at, row.state, row.id
+        )
         for row in rows
     ]
 

@@ -15,6 +15,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import Location, is_path, spellings
 from holdfast.engines.jobs import Job, JobEngine
 from holdfast.engines.search import SearchEngine
+from holdfast.engines.search.model import VectorCount
 from holdfast.features.audit.service import Audit
 from holdfast.features.repositories import store
 from holdfast.features.repositories.hosts.apis import host_of, token_places
@@ -267,10 +268,17 @@ class Repositories:
 
         return await self._database.read(work)
 
-    async def status(self, principal: Principal, slug: str) -> tuple[Repository, Breakdown]:
-        """A repository and the score of its memory."""
+    async def status(self, principal: Principal, slug: str) -> tuple[Repository, Breakdown, VectorCount]:
+        """A repository, the score of its memory, and how far its vectors are."""
         found = await self.get(principal, slug)
-        return found, score(found, self._clock.now())
+        (count,) = await self.vectors([found])
+        return found, score(found, count.vectors, self._clock.now()), count
+
+    async def vectors(self, repositories: Sequence[Repository]) -> Sequence[VectorCount]:
+        """How far the vectors of repositories are, which whoever asks was found to see."""
+        return await self._database.read(
+            lambda tx: [self._search.vectors(tx, each.workspace_id, each.id) for each in repositories]
+        )
 
     def secret_uses(self, tx: Tx) -> Iterable[tuple[str, str, Place]]:
         """Which secrets the repositories of every workspace are read with: the workspace, the name, where they go."""

@@ -13,6 +13,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.text import jsontext
 from holdfast.core.text.slugs import is_slug
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.engines.search.model import VectorCount
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import Breakdown, Match, Repository, RepositoryNotFound
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
@@ -171,10 +172,10 @@ def tools(repositories: Repositories, finding: RepositoryFinding, asking: Answer
     async def get_project_status(call: ToolCall, given: ProjectStatusInput) -> ProjectStatusOut:
         slug = given.project_slug
         try:
-            repository, score = await repositories.status(call.principal, _checked(slug))
+            repository, score, vectors = await repositories.status(call.principal, _checked(slug))
         except RepositoryNotFound:
             raise ProjectNotFound(slug, "projectSlug") from None
-        return status_output(repository, score)
+        return status_output(repository, score, vectors)
 
     return [
         Tool(
@@ -288,7 +289,7 @@ def _match(match: Match) -> MatchOut:
     )
 
 
-def status_output(repository: Repository, score: Breakdown) -> ProjectStatusOut:
+def status_output(repository: Repository, score: Breakdown, vectors: VectorCount) -> ProjectStatusOut:
     """How good a repository's memory is, as agents and scripts read it."""
     return ProjectStatusOut(
         slug=repository.slug,
@@ -306,6 +307,6 @@ def status_output(repository: Repository, score: Breakdown) -> ProjectStatusOut:
         synthesis_progress=repository.synthesis_progress,
         last_synced_at=iso_or_none(repository.last_synced_at),
         ingestion_completed=repository.ingested,
-        embedding_count=repository.entries,
+        embedding_count=vectors.vectors,
         keystone_folder=KeystoneFolderOut(detected=repository.keystone_files > 0, file_count=repository.keystone_files),
     )

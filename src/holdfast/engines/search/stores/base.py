@@ -169,6 +169,19 @@ class Store(ABC):
         row = tx.one("SELECT number FROM search_embedder WHERE name = :name", {"name": name})
         return -1 if row is None else int(row["number"])
 
+    def set_rate(self, tx: Tx, embedder: int, entries_per_second: float, now: int) -> None:
+        """Remember how fast an embedder is."""
+        tx.execute(
+            "UPDATE search_embedder SET entries_per_second = :rate, measured_at = :now WHERE number = :embedder",
+            {"rate": entries_per_second, "now": now, "embedder": embedder},
+        )
+
+    def rate(self, tx: Tx, embedder: int) -> tuple[float, int]:
+        """How many entries a second an embedder made vectors of, and when that was."""
+        sql = "SELECT entries_per_second, measured_at FROM search_embedder WHERE number = :embedder"
+        row = tx.one(sql, {"embedder": embedder})
+        return (float(row["entries_per_second"]), int(row["measured_at"])) if row else (0.0, 0)
+
     def authors(self, tx: Tx, shelf: int) -> list[str]:
         """Everyone whose words are on the shelf."""
         rows = tx.all("SELECT author FROM search_author WHERE shelf = :shelf ORDER BY author", {"shelf": shelf})
@@ -207,6 +220,14 @@ class Store(ABC):
         row = tx.one(
             f"SELECT COUNT(*) AS entries FROM search_entry WHERE {_COLLECTED}",
             {"shelf": shelf, "collection": collection},
+        )
+        return int(row["entries"]) if row else 0
+
+    def embedded_count(self, tx: Tx, shelf: int, collection: str, embedder: int) -> int:
+        """How many entries of a collection have a vector of this embedder."""
+        row = tx.one(
+            f"SELECT COUNT(*) AS entries FROM search_entry WHERE {_COLLECTED} AND embedder = :embedder",
+            {"shelf": shelf, "collection": collection, "embedder": embedder},
         )
         return int(row["entries"]) if row else 0
 

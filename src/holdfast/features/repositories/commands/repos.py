@@ -8,6 +8,7 @@ from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.settings import Settings
 from holdfast.core.text.counting import many
+from holdfast.engines.search.model import VectorCount
 from holdfast.features.repositories.commands.finding import check_within, files, search, tame
 from holdfast.features.repositories.commands.waiting import finish, record
 from holdfast.features.repositories.hosts.webhooks import PATH
@@ -155,10 +156,10 @@ async def remove(session: Session, service: Repositories, given: Remove) -> None
 
 
 async def _status(session: Session, service: Repositories, slug: str) -> dict[str, Any]:
-    found, score = await service.status(session.principal, slug)
+    found, score, vectors = await service.status(session.principal, slug)
     work = await service.work(session.principal, slug)
     return {
-        **status_output(found, score).model_dump(mode="json", by_alias=True),
+        **status_output(found, score, vectors).model_dump(mode="json", by_alias=True),
         "name": found.name,
         "workspaceId": found.workspace_id,
         "location": found.location,
@@ -169,6 +170,9 @@ async def _status(session: Session, service: Repositories, slug: str) -> dict[st
         "commits": found.commits,
         "files": found.files,
         "items": found.items,
+        "entries": found.entries,
+        "waitingForVectors": vectors.waiting,
+        "secondsToVectors": None if vectors.seconds is None else round(vectors.seconds),
         "work": [
             {"kind": job.kind, "state": job.state, "done": job.done, "total": job.total, "message": job.message}
             for job in work
@@ -188,8 +192,12 @@ def _status_lines(value: dict[str, Any]) -> list[str]:
         f"last synced: {value['lastSyncedAt'] or 'never'}",
         f"synthesis: {value['synthesisStatus']} ({value['synthesisProgress']} %)",
         f"kept: {many(value['commits'], 'commit')}, {many(value['files'], 'file')}, "
-        f"{many(value['items'], 'item')} of its host; {many(value['embeddingCount'], 'passage')}",
+        f"{many(value['items'], 'item')} of its host; {many(value['entries'], 'passage')}, "
+        f"{many(value['embeddingCount'], 'vector')}",
     ]
+    waiting = VectorCount(value["embeddingCount"], value["waitingForVectors"], value["secondsToVectors"]).said
+    if waiting:
+        lines.append(f"waiting: {waiting}")
     for job in value["work"]:
         so_far = f", {job['done']:,.0f} of {job['total']:,.0f}" if job["total"] else ""
         lines.append(f"{job['kind']}: {job['state']}{so_far} {job['message']}".rstrip())

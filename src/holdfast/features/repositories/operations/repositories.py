@@ -107,8 +107,17 @@ class WorkAnswer(Answer):
     message: str
 
 
+class VectorsAnswer(Answer):
+    vectors: int = Field(description="Passages that are found by their meaning")
+    waiting: int = Field(description="Passages that are found by their words only, until they have their vector")
+    seconds: float | None = Field(
+        description="Until none waits, at the rate measured last; null where none was embedded in the last ten minutes"
+    )
+
+
 class RepositoryStatusAnswer(RepositoryAnswer):
     score: ScoreAnswer = Field(description="How good its memory is, in a hundred points")
+    vectors: VectorsAnswer = Field(description="How far its vectors are")
     work: list[WorkAnswer] = Field(description="What is queued or running for it, with its progress")
 
 
@@ -151,8 +160,10 @@ def repository_answer(repository: Repository, principal: Principal) -> Repositor
 async def _status(repositories: Repositories, principal: Principal, slug: str) -> RepositoryStatusAnswer:
     # Work first: what ends in between is shown as ready and still at work, never as unready with nobody at work.
     work = await repositories.work(principal, slug)
-    found, score = await repositories.status(principal, slug)
-    return RepositoryStatusAnswer.of(found, **_more(found, principal), score=score, work=work)
+    found, score, vectors = await repositories.status(principal, slug)
+    return RepositoryStatusAnswer.of(
+        found, **_more(found, principal), score=score, vectors=VectorsAnswer.of(vectors), work=work
+    )
 
 
 @api.get(BASE, READ, "List repositories, by slug")
