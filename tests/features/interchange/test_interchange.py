@@ -1,5 +1,6 @@
 """Proves imports of other tools' files, that one bad file stops nothing, and that a second run adds nothing."""
 
+import dataclasses
 import io
 import json
 import zipfile
@@ -94,9 +95,17 @@ async def test_mem0_exports_keep_their_dates_categories_and_owners(world: Interc
         },
         {"id": "5a40", "memory": "Arjun prefers morning meetings", "user_id": "arjun", "created_at": None},
         {"id": "5a41", "metadata": {}},
+        {
+            "id": "5a42",
+            "memory": "The build is green again",
+            "user_id": "dev",
+            "agent_id": "buildbot",
+            "role": "assistant",
+        },
+        {"id": "5a43", "memory": "Lunch is at noon", "user_id": "dev", "actor_id": "maya", "role": "user"},
     ]
     report = await world.bring(world.base.ws, {"mem0.json": json.dumps({"results": records}).encode()})
-    assert report.created == {"memory": 2}
+    assert report.created == {"memory": 4}
     assert [problem.reason for problem in report.problems] == ["record 3 has no text in memory, content or text"]
     found = {each.content: each for each in (await _memories(world)).values()}
     dev = found["Dev works at TechCorp as a senior engineer"]
@@ -107,6 +116,21 @@ async def test_mem0_exports_keep_their_dates_categories_and_owners(world: Interc
         1_717_261_200_000,
     )
     assert found["Arjun prefers morning meetings"].category == "preference"
+    said = {each.content: (each.author_name, each.trust) for each in found.values()}
+    assert said == {
+        "Dev works at TechCorp as a senior engineer": ("dev", "person"),
+        "Arjun prefers morning meetings": ("arjun", "person"),
+        "The build is green again": ("buildbot", "agent"),
+        "Lunch is at noon": ("maya", "person"),
+    }
+
+
+async def test_who_said_it_elsewhere_stays_in_the_source_where_a_member_imports(world: InterchangeWorld) -> None:
+    member = dataclasses.replace(world.person, role="member", name="Bob")
+    record = {"memory": "Dev works at TechCorp", "user_id": "dev"}
+    await world.bring(world.base.ws, {"mem0.json": json.dumps([record]).encode()}, member)
+    (found,) = (await _memories(world)).values()
+    assert (found.author_name, found.source) == ("Bob", "user_id:dev")
 
 
 async def test_server_memory_lines_become_memories_and_relations(world: InterchangeWorld) -> None:

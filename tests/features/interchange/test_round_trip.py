@@ -21,7 +21,7 @@ ODD = st.text(
     st.characters(codec="utf-8", exclude_characters="\x00") | st.sampled_from("\n\t\"'\\#-:é\u2028\x85"),
     max_size=60,
 )
-STEPS = st.lists(st.tuples(st.integers(0, 7), ODD, st.integers(0, 2**31)), min_size=1, max_size=14)
+STEPS = st.lists(st.tuples(st.integers(0, 8), ODD, st.integers(0, 2**31)), min_size=1, max_size=14)
 YEAR = 31_536_000_000
 
 
@@ -63,6 +63,9 @@ async def _live(world: InterchangeWorld, workspace_id: str, steps: list[tuple[in
             kept.append(
                 Ref("milestone", (await world.intelligence.milestones.track(person, workspace_id, milestone)).id)
             )
+        elif kind == 8:
+            data = (f"File {number} has {text}".encode("utf-8", "replace") * choice.choice([1, 1, 40_000]))[:3_000_000]
+            kept.append(Ref("document", (await world.upload(workspace_id, f"File {text} {number}.txt", data)).id))
         else:
             artifact = NewArtifact(f"a{number}.md", f"Artifact {number}", "text/markdown", f"\n\n---\n{text}\r\n")
             made = await world.artifacts.create(person, workspace_id, artifact)

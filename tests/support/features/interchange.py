@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 
 from holdfast.core.principal import Principal
+from holdfast.engines.jobs import JobEngine
 from holdfast.features.artifacts import entities as artifact_entities
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.documents import entities as document_entities
+from holdfast.features.documents.model import Document
+from holdfast.features.documents.service import DocumentService
 from holdfast.features.intelligence import entities as intelligence_entities
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.model import Report, SourceFile
@@ -24,17 +28,24 @@ class InterchangeWorld:
     base: MemoryWorld
     artifacts: ArtifactService
     intelligence: IntelligenceService
+    documents: DocumentService
     interchange: InterchangeService
 
     @property
     def person(self) -> Principal:
         return self.base.person
 
-    async def export(self, workspace_id: str) -> dict[str, bytes]:
+    async def export(self, workspace_id: str, *, derived: bool = False) -> dict[str, bytes]:
         """Every file of the export by path."""
         files: dict[str, bytes] = {}
-        await self.interchange.export(self.person, workspace_id, files.__setitem__)
+        await self.interchange.export(self.person, workspace_id, files.__setitem__, derived=derived)
         return files
+
+    async def upload(self, workspace_id: str, filename: str, data: bytes) -> Document:
+        """A document, not read yet."""
+        taking = await self.documents.upload(self.person, workspace_id)
+        await taking.write(data)
+        return (await taking.finish(filename)).document
 
     async def bring(self, workspace_id: str, files: dict[str, bytes], principal: Principal | None = None) -> Report:
         """Import files, in the order of their paths as folders and archives give them."""
@@ -46,8 +57,14 @@ async def interchange_world(database: Database, clock: MovableClock, *, workspac
     """A fresh organization on the database."""
     base = await memory_world(database, clock, workspaces=workspaces)
     parts = (base.database, base.audit, base.workspaces, base.search, base.events, base.clock)
-    types = entities(*memory_entities.ENTITIES, *artifact_entities.ENTITIES, *intelligence_entities.ENTITIES)
-    intelligence = IntelligenceService(*parts, types, nobody_writes)
-    return InterchangeWorld(
-        base, ArtifactService(*parts, types), intelligence, InterchangeService(*parts, intelligence=intelligence)
+    types = entities(
+        *memory_entities.ENTITIES,
+        *artifact_entities.ENTITIES,
+        *document_entities.ENTITIES,
+        *intelligence_entities.ENTITIES,
     )
+    intelligence = IntelligenceService(*parts, types, nobody_writes)
+    jobs = JobEngine(base.database, base.events)
+    documents = DocumentService(*parts[:5], jobs, base.clock, types)
+    interchange = InterchangeService(*parts, intelligence, documents)
+    return InterchangeWorld(base, ArtifactService(*parts, types), intelligence, documents, interchange)

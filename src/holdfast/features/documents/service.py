@@ -229,6 +229,15 @@ class DocumentService:
 
         await self._database.write(work)
 
+    def adopt(self, tx: Tx, principal: Principal, new: Document) -> bool:
+        """Keep a document whose bytes are in the store, and read it soon; False when the workspace has these bytes."""
+        if not store.insert(tx, new):
+            return False
+        store.complete_blob(tx, new.id)
+        self._read_soon(tx, new)
+        self._note(tx, principal, "document.create", new)
+        return True
+
     async def _finish(
         self, principal: Principal, upload: Upload, filename: str, media_type: str, chat_id: str | None
     ) -> Uploaded:
@@ -266,13 +275,10 @@ class DocumentService:
                 created_at=now,
                 updated_at=now,
             )
-            if not store.insert(tx, new):
+            if not self.adopt(tx, principal, new):
                 return self._known(tx, upload, chat)
-            store.complete_blob(tx, new.id)
-            self._read_soon(tx, new)
             if chat is not None:
                 store.link_chat(tx, new.id, chat)
-            self._note(tx, principal, "document.create", new)
             return Uploaded(self._found(tx, principal, new.workspace_id, new.id), created=True)
 
         return await self._database.write(work)

@@ -60,6 +60,12 @@ def add_part(tx: Tx, id: str, part: int, data: bytes, now: int) -> bool:
     return bool(touched)
 
 
+def blob_workspace(tx: Tx, id: str) -> str | None:
+    """The workspace that has bytes under this id, whole or not."""
+    row = tx.one("SELECT workspace_id FROM document_blob WHERE id = :id", {"id": id})
+    return str(row["workspace_id"]) if row else None
+
+
 def complete_blob(tx: Tx, id: str) -> bool:
     """The upload is whole; False when it was given up meanwhile."""
     return tx.execute("UPDATE document_blob SET complete = 1 WHERE id = :id", {"id": id}) == 1

@@ -43,16 +43,20 @@ class Export(InWorkspace):
 
     directory: Annotated[Path, Argument()]
     replace: bool = Field(False, description="Write over an earlier export in the same folder.")
+    derived: bool = Field(False, description="Also what is derived from repositories, which they give again.")
 
 
 @command(
-    "export", help="Export memories, decisions, milestones, artifacts and relations to Markdown with front matter."
+    "export",
+    help="Export memories, decisions, milestones, artifacts, documents and relations to Markdown with front matter. "
+    "What is derived from repositories is left out unless --derived is given.",
 )
 async def export(session: Session, service: InterchangeService, given: Export) -> None:
     id = await session.workspace(given.workspace)
     directory = given.directory
     try:
-        counts = await service.export(session.principal, id, folder_sink(directory, replace=given.replace))
+        sink = folder_sink(directory, replace=given.replace)
+        counts = await service.export(session.principal, id, sink, derived=given.derived)
     except OSError as problem:
         raise HoldfastError(f"The export could not be written to {directory} ({problem.strerror}).") from None
     wrote = ", ".join(many(number, type) for type, number in counts.items()) or "nothing: the workspace is empty"

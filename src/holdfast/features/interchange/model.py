@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.core.errors import HoldfastError
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
+from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import Decision, Milestone, Relation
 from holdfast.features.memory.model import Memory, Revision
 
@@ -53,6 +54,9 @@ class Note:
     occurred_at: int | None = None
     learned_at: int | None = None
     source: str = ""
+    said_by: str = ""
+    """Who said it there."""
+    said_by_agent: bool = False
     names: tuple[str, ...] = ()
     """What links of the same import call it."""
 
@@ -99,12 +103,39 @@ class KeptVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptDocument:
+    """What is known of a document; its bytes follow."""
+
+    file: str
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """Some bytes of the document that came before."""
+
+    file: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class KeptRelation:
     file: str
     relation: Relation
 
 
-Item = Note | NoteLink | KeptMemory | KeptDecision | KeptMilestone | KeptVersion | KeptRelation | ImportProblem
+Item = (
+    Note
+    | NoteLink
+    | KeptMemory
+    | KeptDecision
+    | KeptMilestone
+    | KeptVersion
+    | KeptDocument
+    | KeptBytes
+    | KeptRelation
+    | ImportProblem
+)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from holdfast.core.access import READ_INTEL, WRITE_INTEL
 from holdfast.core.errors import Invalid
-from holdfast.core.model import Answer
+from holdfast.core.model import Answer, Model
 from holdfast.core.operations import Call, Download, Operations
 from holdfast.core.principal import Principal
 from holdfast.features.interchange.formats.places import archive_files, archive_sink
@@ -38,6 +38,10 @@ class ImportAnswer(Answer):
     ignored_files: int = Field(validation_alias="ignored", description="Files of kinds that hold nothing to import")
     problems: list[ImportProblemAnswer] = Field(description="What was left out, and why")
     more_problems: int = Field(description="How many problems are not listed")
+
+
+class ExportQuery(Model):
+    derived: bool = Field(default=False, description="Also what is derived from repositories, which they give again")
 
 
 async def _receive(call: Call, body: IO[bytes]) -> None:
@@ -92,11 +96,13 @@ async def import_files(
     "Export the workspace as a ZIP archive of Markdown files",
     produces="application/zip",
 )
-async def export(interchange: InterchangeService, principal: Principal, workspace_id: str) -> Download:
+async def export(
+    interchange: InterchangeService, principal: Principal, workspace_id: str, query: ExportQuery
+) -> Download:
     body = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 – closed when it is sent
     try:
         with zipfile.ZipFile(body, "w") as archive:
-            await interchange.export(principal, workspace_id, archive_sink(archive))
+            await interchange.export(principal, workspace_id, archive_sink(archive), derived=query.derived)
         size = body.tell()
         body.seek(0)
     except BaseException:

@@ -5,14 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.core.ids import is_id
 from holdfast.core.principal import Principal
 from holdfast.core.text.secrets_scan import first_secret_kind
+from holdfast.engines.extract.formats import HEAD_BYTES, recognise
 from holdfast.engines.search.model import Entry
 from holdfast.features.artifacts import store as artifacts
 from holdfast.features.artifacts.model import NewArtifact, checked
 from holdfast.features.artifacts.service import entries_of
+from holdfast.features.documents import store as documents
+from holdfast.features.documents.model import FileTooLarge, checked_filename, media_type_of
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.upload import PART_BYTES
 from holdfast.features.intelligence import decisions, milestones
 from holdfast.features.intelligence import store as intelligence
 from holdfast.features.intelligence.graph import relation_store as relations
@@ -23,6 +28,7 @@ from holdfast.features.interchange.export import ORIGIN
 from holdfast.features.interchange.model import (
     ImportProblem,
     KeptDecision,
+    KeptDocument,
     KeptMemory,
     KeptMilestone,
     KeptRelation,
@@ -30,12 +36,19 @@ from holdfast.features.interchange.model import (
     Report,
 )
 from holdfast.features.memory import store as memories
-from holdfast.features.memory.model import Memory, MemoryChange
+from holdfast.features.memory.model import Memory, MemoryChange, Trust
 from holdfast.features.memory.writing import wording
 from holdfast.features.memory.writing.draft import Refusal, changed, entry_of, revision_of, slugs_for, trust_of
 from holdfast.storage.database import Tx
 
-PREFIXES = {"memory": "mem", "decision": "dec", "milestone": "mil", "artifact": "art", "relation": "rel"}
+PREFIXES = {
+    "memory": "mem",
+    "decision": "dec",
+    "milestone": "mil",
+    "artifact": "art",
+    "document": "doc",
+    "relation": "rel",
+}
 
 _CLOCK_ERROR_MILLIS = 86_400_000
 
@@ -48,6 +61,15 @@ class NotImported(Exception):
 
 
 @dataclass(slots=True)
+class Arriving:
+    """A document whose bytes come in one after another, in several transactions."""
+
+    kept: KeptDocument
+    id: str | None = None
+    """Where its bytes go; None while it has no place, or needs none."""
+
+
+@dataclass(slots=True)
 class Restore:
     """One batch of an import, in one transaction."""
 
@@ -56,6 +78,7 @@ class Restore:
     workspace_id: str
     now: int
     exists: Exists
+    documents: DocumentService
     report: Report
     entries: list[Entry]
 
@@ -168,6 +191,72 @@ class Restore:
         self.entries += entries_of(made, newest.content)
         self.report.create("artifact")
 
+    def document(self, arriving: Arriving) -> None:
+        """Make room for a document's bytes, unless they are here."""
+        kept = arriving.kept.document
+        arriving.id = None
+        if kept.size_bytes > self.documents.max_bytes:
+            raise FileTooLarge(self.documents.max_bytes)
+        id, here = self._local("document", kept.id)
+        same = documents.find_by_hash(self.tx, self.workspace_id, kept.sha256)
+        if here or same is not None:
+            self._known("document", kept.id, same.id if same is not None else id)
+            self._compare(same is not None and (not here or same.id == id))
+            return
+        holder = documents.blob_workspace(self.tx, id)
+        if holder not in (None, self.workspace_id):
+            raise NotImported("its id is taken by an upload elsewhere; import it again later")
+        # What an import that was stopped left.
+        documents.abandon_blob(self.tx, id)
+        documents.begin_blob(self.tx, id, self.workspace_id, self.now)
+        arriving.id = id
+
+    def document_bytes(self, arriving: Arriving, first_part: int, data: bytes) -> None:
+        """Keep some of its bytes."""
+        if arriving.id is None:
+            return
+        for number, start in enumerate(range(0, len(data), PART_BYTES), first_part):
+            documents.add_part(self.tx, arriving.id, number, data[start : start + PART_BYTES], self.now)
+
+    def document_whole(self, arriving: Arriving) -> None:
+        """The document, if its bytes are those that were exported; it is read as any upload is."""
+        kept, id = arriving.kept.document, arriving.id
+        if id is None:
+            return
+        digest, size, head, number = hashlib.sha256(), 0, b"", 0
+        while (part := documents.part(self.tx, id, number)) is not None:
+            digest.update(part)
+            size, head, number = size + len(part), head or part[:HEAD_BYTES], number + 1
+        try:
+            if not size or (size, digest.hexdigest()) != (kept.size_bytes, kept.sha256):
+                raise NotImported("its bytes are missing, or are not those that were exported")
+            name, media_type = checked_filename(kept.filename), media_type_of(kept.media_type)
+            kind = recognise(name, media_type, head)
+        except (NotImported, Invalid):
+            documents.abandon_blob(self.tx, id)
+            raise
+        believed = self._is_believed()
+        made = replace(
+            kept,
+            id=id,
+            workspace_id=self.workspace_id,
+            filename=name,
+            title=name,
+            media_type=media_type,
+            format=kind.format,
+            language=kind.language,
+            created_by=self._whose(kept.created_by),
+            created_by_name=kept.created_by_name if believed else self.principal.name,
+            created_at=self._past(kept.created_at),
+            updated_at=self.now,
+        )
+        if not self.documents.adopt(self.tx, self.principal, made):
+            documents.abandon_blob(self.tx, id)
+            self.report.unchanged += 1
+            return
+        self._known("document", kept.id, id)
+        self.report.create("document")
+
     def relation(self, item: KeptRelation) -> None:
         """A tie, when both its ends are here."""
         kept = item.relation
@@ -249,6 +338,15 @@ class Restore:
         if self._is_believed():
             return kept
         return replace(kept, author=self.principal.actor, author_name=self.principal.name)
+
+    def credited(self, memory: Memory, said_by: str, *, agent: bool) -> Memory:
+        """A memory from elsewhere with the name of who said it there, where files may say so."""
+        said_by = " ".join(wording.clean(said_by).split())
+        if not said_by or not self._is_believed():
+            return memory
+        _refuse_secrets(said_by)
+        trust: Trust = "agent" if agent else memory.trust
+        return replace(memory, author=f"imported:{said_by}", author_name=said_by, trust=trust)
 
     def _is_believed(self) -> bool:
         """Whether files may say who wrote what: those of a person who is trusted with the whole workspace."""

@@ -12,6 +12,8 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.documents.service import DocumentService
+from holdfast.features.documents.upload import PART_BYTES
 from holdfast.features.intelligence.graph.vocabulary import checked_relation
 from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
@@ -22,7 +24,9 @@ from holdfast.features.interchange.model import (
     Exported,
     ImportProblem,
     Item,
+    KeptBytes,
     KeptDecision,
+    KeptDocument,
     KeptMemory,
     KeptMilestone,
     KeptRelation,
@@ -32,7 +36,7 @@ from holdfast.features.interchange.model import (
     Report,
     SourceFile,
 )
-from holdfast.features.interchange.restore import NotImported, Restore, attempt
+from holdfast.features.interchange.restore import Arriving, NotImported, Restore, attempt
 from holdfast.features.memory import store as memories
 from holdfast.features.memory.model import ENTITY, NewMemory
 from holdfast.features.memory.writing import wording
@@ -41,6 +45,8 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 BATCH = 100
+BATCH_BYTES = 16 * 1024 * 1024
+"""Of documents in one batch, after which it ends."""
 
 Work = Callable[[Restore], None]
 
@@ -49,6 +55,8 @@ Work = Callable[[Restore], None]
 class _Step:
     file: str
     work: Work
+    size: int = 0
+    """Bytes that it holds in memory."""
 
 
 class InterchangeService:
@@ -63,6 +71,7 @@ class InterchangeService:
         events: EventBus,
         clock: Clock,
         intelligence: IntelligenceService,
+        documents: DocumentService,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -71,14 +80,17 @@ class InterchangeService:
         self._events = events
         self._clock = clock
         self._intelligence = intelligence
+        self._documents = documents
 
-    async def export(self, principal: Principal, workspace_id: str, sink: Sink) -> Exported:
-        """Give every file of the workspace to the sink, from one snapshot; how many of each type there are."""
+    async def export(self, principal: Principal, workspace_id: str, sink: Sink, *, derived: bool = False) -> Exported:
+        """Give every file of the workspace to the sink, from one snapshot; how many of each type there are.
+
+        What was derived from repositories is left out unless asked for: they give it again."""
         principal.require_any("read", "inference")
 
         def work(tx: Tx) -> tuple[str, dict[str, int]]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            return workspace.id, write_workspace(tx, workspace.id, sink)
+            return workspace.id, write_workspace(tx, workspace.id, sink, derived=derived)
 
         id, counts = await self._database.read(work)
         await self._database.write(lambda tx: self._record(tx, principal, id, "workspace.export", counts))
@@ -108,7 +120,7 @@ class InterchangeService:
             self._workspaces.check(tx, principal, workspace_id)
             # A fresh report each time: the store may run this again after a conflict.
             report = Report()
-            restore = Restore(tx, principal, workspace_id, self._clock.now(), self._exists, report, [])
+            restore = Restore(tx, principal, workspace_id, self._clock.now(), self._exists, self._documents, report, [])
             for step in batch:
                 attempt(report, step.file, lambda step=step: step.work(restore))  # type: ignore[misc]
             if restore.entries:
@@ -163,18 +175,53 @@ def _first(items: Iterable[Item], most: int) -> Iterator[Item]:
 
 def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[_Step]:
     """What to do, in order; ties wait until both their ends can be there, and an artifact for all its versions."""
-    for artifact_id, group in groupby(items, lambda item: item.artifact.id if isinstance(item, KeptVersion) else ""):
+    for artifact_id, group in groupby(_with_documents(items), _artifact_of):
         if artifact_id:
             versions = [item for item in group if isinstance(item, KeptVersion)]
             yield _Step(versions[0].file, lambda restore, versions=versions: restore.artifact(versions))  # type: ignore[misc]
             continue
         for item in group:
-            if isinstance(item, ImportProblem):
+            if isinstance(item, _Step):
+                yield item
+            elif isinstance(item, ImportProblem):
                 total.problem(item)
             elif isinstance(item, NoteLink | KeptRelation):
                 later.append(item)
             else:
                 yield _Step(_file(item), _work(item))
+
+
+def _artifact_of(item: "Item | _Step") -> str:
+    return item.artifact.id if isinstance(item, KeptVersion) else ""
+
+
+def _with_documents(items: Iterable[Item]) -> Iterator["Item | _Step"]:
+    """The items, with what is to do for each document and its bytes in their place."""
+    arriving: Arriving | None = None
+    parts = 0
+    for item in items:
+        if isinstance(item, KeptBytes) and arriving is not None:
+            yield _Step(item.file, _bytes_work(arriving, parts, item.data), len(item.data))
+            parts += -(-len(item.data) // PART_BYTES)
+            continue
+        if arriving is not None:
+            yield _whole(arriving)
+            arriving = None
+        if isinstance(item, KeptDocument):
+            arriving, parts = Arriving(item), 0
+            yield _Step(item.file, lambda restore, arriving=arriving: restore.document(arriving))  # type: ignore[misc]
+        else:
+            yield item
+    if arriving is not None:
+        yield _whole(arriving)
+
+
+def _bytes_work(arriving: Arriving, first_part: int, data: bytes) -> Work:
+    return lambda restore: restore.document_bytes(arriving, first_part, data)
+
+
+def _whole(arriving: Arriving) -> _Step:
+    return _Step(arriving.kept.file, lambda restore: restore.document_whole(arriving))
 
 
 def _work(item: Item) -> Work:
@@ -203,8 +250,19 @@ def _file(item: Item) -> str:
 
 async def _batches(steps: Iterator[_Step]) -> AsyncIterator[list[_Step]]:
     """Some steps at a time, read off the event loop: a file may be large."""
-    while batch := await asyncio.to_thread(lambda: list(islice(steps, BATCH))):
+    while batch := await asyncio.to_thread(_next, steps):
         yield batch
+
+
+def _next(steps: Iterator[_Step]) -> list[_Step]:
+    batch: list[_Step] = []
+    size = 0
+    for step in islice(steps, BATCH):
+        batch.append(step)
+        size += step.size
+        if size >= BATCH_BYTES:
+            break
+    return batch
 
 
 def _note(restore: Restore, note: Note) -> None:
@@ -227,6 +285,7 @@ def _note(restore: Restore, note: Note) -> None:
             made = replace(
                 made, learned_at=min(note.learned_at, restore.now), updated_at=min(note.learned_at, restore.now)
             )
+        made = restore.credited(made, note.said_by, agent=note.said_by_agent)
         for slug in slugs_for(checked.title, checked.digest):
             made = replace(made, slug=slug)
             if memories.insert(tx, made):

@@ -8,6 +8,7 @@ _TABLES = {
     "decision": "decision",
     "milestone": "milestone",
     "artifact": "artifact",
+    "document": "document",
     "relation": "relation",
 }
 

@@ -29,6 +29,37 @@ from holdfast.storage.database import Tx
 _MAX_IDENTIFIER = 128
 
 
+def derived(tx: Tx, workspace_id: str) -> frozenset[tuple[str, str]]:
+    """Type and id of everything that was written from a workspace's repositories and is still as it was written."""
+    return frozenset(
+        (finding.target_type, finding.target_id)
+        for finding in store.workspace_findings(tx, workspace_id)
+        if _digest_now(tx, workspace_id, finding, hold=False) == finding.written
+    )
+
+
+def _digest_now(tx: Tx, workspace_id: str, finding: Finding, *, hold: bool) -> str | None:
+    id = finding.target_id
+    match finding.target_type:
+        case "artifact":
+            look = ArtifactReference(id)
+            artifact = (
+                artifact_store.hold(tx, workspace_id, id) if hold else artifact_store.find(tx, workspace_id, look)
+            )
+            if artifact is None:
+                return None
+            kept = artifact_store.find_version(tx, id, artifact.version, content_up_to=None)
+            return None if kept is None else digest_of(artifact.title, kept[0].sha256)
+        case "decision":
+            decision = intelligence_store.get_decision(tx, workspace_id, id, for_update=hold)
+            return None if decision is None else _decision_digest(decision)
+        case "milestone":
+            reached = intelligence_store.get_milestone(tx, workspace_id, id, for_update=hold)
+            if reached is None:
+                return None
+            return digest_of(reached.title, reached.type, reached.description, reached.occurred_at)
+
+
 class Publishing:
     """Writes drafts as artifacts, decisions and milestones. Every method runs in the transaction it is given."""
 
@@ -170,24 +201,7 @@ class Publishing:
 
     def _present(self, tx: Tx, repository: Repository, finding: Finding) -> str | None:
         """A digest of the thing as it is now, and stays until we are done; None when it is gone."""
-        workspace, id = repository.workspace_id, finding.target_id
-        match finding.target_type:
-            case "artifact":
-                artifact = artifact_store.hold(tx, workspace, id)
-                kept = (
-                    None
-                    if artifact is None
-                    else artifact_store.find_version(tx, id, artifact.version, content_up_to=None)
-                )
-                return None if artifact is None or kept is None else digest_of(artifact.title, kept[0].sha256)
-            case "decision":
-                decision = intelligence_store.get_decision(tx, workspace, id, for_update=True)
-                return None if decision is None else _decision_digest(decision)
-            case "milestone":
-                reached = intelligence_store.get_milestone(tx, workspace, id, for_update=True)
-                if reached is None:
-                    return None
-                return digest_of(reached.title, reached.type, reached.description, reached.occurred_at)
+        return _digest_now(tx, repository.workspace_id, finding, hold=True)
 
     def _remove(self, tx: Tx, principal: Principal, repository: Repository, finding: Finding) -> None:
         workspace, id = repository.workspace_id, finding.target_id

@@ -24,6 +24,17 @@ def findings(tx: Tx, repository_id: str, kind: FindingKind | None = None) -> lis
     return [_finding(row) for row in rows]
 
 
+def workspace_findings(tx: Tx, workspace_id: str) -> list[Finding]:
+    """What was found in any repository of a workspace and nobody is known to have touched."""
+    columns = ", ".join(f"repository_finding.{name}" for name in _COLUMNS.split(", "))
+    rows = tx.all(
+        f"SELECT {columns} FROM repository_finding JOIN repository ON repository.id = repository_id "
+        "WHERE workspace_id = :workspace_id AND repository_finding.state = 'derived'",
+        {"workspace_id": workspace_id},
+    )
+    return [_finding(row) for row in rows]
+
+
 def put_finding(tx: Tx, finding: Finding) -> None:
     """Keep a finding as it is now."""
     values = {name: getattr(finding, name) for name in _COLUMNS.split(", ") if name != "citations"}

@@ -173,7 +173,17 @@ def _memory(file: str, record: dict[str, Any], where: str) -> Item:
         occurred_at=moment_or_none(record.get("occurred_at") or metadata.get("occurred_at")),
         learned_at=moment_or_none(record.get("created_at")),
         source=str(record.get("source") or owner or file)[:500],
+        said_by=_said_by(record),
+        said_by_agent=record.get("role") == "assistant" or not (record.get("user_id") or record.get("actor_id")),
     )
+
+
+def _said_by(record: dict[str, Any]) -> str:
+    """Who said it, by mem0's fields: the one who spoke before the one whose memory it is."""
+    for key in ("actor_id", "agent_id" if record.get("role") == "assistant" else "user_id", "user_id", "agent_id"):
+        if isinstance(record.get(key), str | int) and str(record[key]).strip():
+            return " ".join(str(record[key]).split())[:200]
+    return ""
 
 
 def _too_long(file: str, where: str, content: str) -> ImportProblem:

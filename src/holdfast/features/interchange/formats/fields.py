@@ -85,8 +85,8 @@ class Fields:
             raise MalformedExport(f"the field {name} is not a record")
         return Fields(value)
 
-    def choice(self, name: str, choices: Sequence[str]) -> Any:
-        value = self.text(name)
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> Any:
+        value = self.text(name, default or "")
         if value not in choices:
             raise MalformedExport(f"the field {name} is not one of {', '.join(choices)}")
         return value

@@ -5,13 +5,14 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.interchange.export import Sink
-from holdfast.features.interchange.formats.readers import DATA, is_readable
-from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, SourceFile, shown
+from holdfast.features.interchange.formats.own import content_folder
+from holdfast.features.interchange.formats.readers import is_readable, most_bytes
+from holdfast.features.interchange.model import SourceFile, shown
 
 MAX_ENTRIES = 200_000
 MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024
@@ -19,7 +20,7 @@ MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 """An archive's list of its files is held in memory, several times as large as it is written."""
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
 # Our own folders: what a renewed export replaces.
-OWN_FOLDERS = ("memories", "decisions", "milestones", "artifacts", "relations")
+OWN_FOLDERS = ("memories", "decisions", "milestones", "artifacts", "documents", "relations")
 _ENCRYPTED = 1
 # The end record and its comment, and the wide one with its locator before it.
 _LONGEST_END = 22 + 65_535 + 76
@@ -33,7 +34,7 @@ def folder_files(root: Path) -> Iterator[SourceFile]:
             with root.open("rb") as archive:
                 yield from archive_files(archive)
         else:
-            yield SourceFile(shown(root.name), _bounded(root))
+            yield SourceFile(shown(root.name), _bounded(root, root.name))
         return
     if not root.is_dir():
         problem = f"{root} does not exist; name a file, a folder or a ZIP archive"
@@ -44,7 +45,7 @@ def folder_files(root: Path) -> Iterator[SourceFile]:
             path = Path(folder) / name
             if path.is_file() and not path.is_symlink() and not name.startswith("."):
                 relative = shown(path.relative_to(root).as_posix())
-                yield SourceFile(relative, _bounded(path) if is_readable(relative) else b"")
+                yield SourceFile(relative, _bounded(path, relative) if is_readable(relative) else b"")
 
 
 def archive_files(archive: BinaryIO) -> Iterator[SourceFile]:
@@ -79,8 +80,9 @@ def folder_sink(root: Path, *, replace: bool) -> Sink:
     if replace:
         _refuse_links(root, *(root / name for name in OWN_FOLDERS))
         for name in OWN_FOLDERS:
-            for old in sorted((root / name).rglob("*.md")):
-                old.unlink()
+            for old in sorted((root / name).rglob("*")):
+                if old.suffix == ".md" or (old.is_file() and content_folder(old.relative_to(root).as_posix())):
+                    old.unlink()
     root.mkdir(parents=True, exist_ok=True)
 
     def write(path: str, data: bytes) -> None:
@@ -111,14 +113,10 @@ def archive_sink(archive: zipfile.ZipFile) -> Sink:
     return write
 
 
-def _most(path: str) -> int:
-    return MAX_DATA_BYTES if PurePosixPath(path).suffix.lower() in DATA else MAX_FILE_BYTES
-
-
-def _bounded(path: Path) -> bytes:
+def _bounded(path: Path, name: str) -> bytes:
     """The file, or just enough of it to be refused as too large."""
     with path.open("rb") as opened:
-        return opened.read(_most(path.name) + 1)
+        return opened.read(most_bytes(name) + 1)
 
 
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> SourceFile:
@@ -135,7 +133,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> SourceFile:
     try:
         with archive.open(entry) as opened:
             # What the directory says of an entry's size may be a lie: stop by what comes out.
-            return SourceFile(path, opened.read(_most(entry.filename) + 1))
+            return SourceFile(path, opened.read(most_bytes(path) + 1))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         return SourceFile(path, b"", "it is damaged and cannot be unpacked")
 

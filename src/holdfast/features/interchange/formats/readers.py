@@ -6,8 +6,16 @@ from pathlib import PurePosixPath
 from holdfast.features.interchange.formats.data_files import read_json
 from holdfast.features.interchange.formats.front import split
 from holdfast.features.interchange.formats.markdown import read_markdown
-from holdfast.features.interchange.formats.own import read_own
-from holdfast.features.interchange.model import MAX_DATA_BYTES, MAX_FILE_BYTES, ImportProblem, Item, SourceFile
+from holdfast.features.interchange.formats.own import ABOUT, content_folder, read_own
+from holdfast.features.interchange.model import (
+    MAX_DATA_BYTES,
+    MAX_FILE_BYTES,
+    ImportProblem,
+    Item,
+    KeptBytes,
+    KeptDocument,
+    SourceFile,
+)
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mdc", ".txt"})
 DATA = frozenset({".json", ".jsonl", ".ndjson"})
@@ -15,17 +23,30 @@ DATA = frozenset({".json", ".jsonl", ".ndjson"})
 
 def is_readable(path: str) -> bool:
     """Whether a file of this name can hold something to import."""
-    return PurePosixPath(path).suffix.lower() in MARKDOWN | DATA
+    return PurePosixPath(path).suffix.lower() in MARKDOWN | DATA or content_folder(path) is not None
+
+
+def most_bytes(path: str) -> int:
+    """How large a file of this name may be."""
+    data = PurePosixPath(path).suffix.lower() in DATA or content_folder(path) is not None
+    return MAX_DATA_BYTES if data else MAX_FILE_BYTES
 
 
 def read(files: Iterable[SourceFile]) -> Iterator[Item]:
     """Everything that the files hold, in their order."""
+    document = ""
     for file in files:
         if file.problem:
             yield ImportProblem(file.path, file.problem)
             continue
+        if document and content_folder(file.path) == document and len(file.data) <= most_bytes(file.path):
+            yield KeptBytes(file.path, file.data)
+            continue
         try:
-            yield from _read(file)
+            for item in _read(file):
+                if isinstance(item, KeptDocument):
+                    document = file.path.removesuffix(f"/{ABOUT}")
+                yield item
         except UnicodeDecodeError:
             yield ImportProblem(file.path, "it is not UTF-8 text")
         except RecursionError:
@@ -35,8 +56,11 @@ def read(files: Iterable[SourceFile]) -> Iterator[Item]:
 
 
 def _read(file: SourceFile) -> Iterator[Item]:
-    data = PurePosixPath(file.path).suffix.lower() in DATA
-    most = MAX_DATA_BYTES if data else MAX_FILE_BYTES
+    suffix = PurePosixPath(file.path).suffix.lower()
+    data, most = suffix in DATA, most_bytes(file.path)
+    if suffix not in MARKDOWN | DATA:
+        yield ImportProblem(file.path, f"it is part of a document whose {ABOUT} is missing")
+        return
     if len(file.data) > most:
         yield ImportProblem(file.path, f"it is over {most // 1024 // 1024} MB")
         return
