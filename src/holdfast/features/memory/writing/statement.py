@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from holdfast.features.memory.writing.terms import Term, canonical, terms
+from holdfast.features.memory.writing.terms import MemoryTerm, canonical, terms
 from holdfast.features.memory.writing.vocabulary import (
     ADDITIVE,
     AUXILIARIES,
@@ -55,7 +55,7 @@ class Statement:
     """Those words of it in whose place another would say something else."""
     rejected: frozenset[str]
     """What it says not to take: 'pnpm, not npm'."""
-    kinds: dict[str, Term]
+    kinds: dict[str, MemoryTerm]
     negated: bool
     change: bool
     order: tuple[str, ...]
@@ -80,14 +80,14 @@ def statement(sentence: str) -> Statement:
     found = terms(asserted)
     verb_at = _verb(found)
     negated = False
-    kept: list[tuple[int, Term]] = []
+    kept: list[tuple[int, MemoryTerm]] = []
     for place, term in enumerate(found):
         if term.said in NEGATIONS:
             negated = not negated
             continue
         if term.said in NEGATED and term.kind == "word":
             negated = not negated
-            term = Term(canonical(NEGATED[term.said]), "word", term.said)
+            term = MemoryTerm(canonical(NEGATED[term.said]), "word", term.said)
         kept.append((place, term))
     content = [
         (place, term) for place, term in kept if (term.is_value or term.said not in STOP) and _says(found, place)
@@ -118,7 +118,7 @@ def _rejected(text: str) -> frozenset[str]:
     return frozenset(term.key for term in terms(text) if term.said not in STOP) if text else frozenset()
 
 
-def _says(found: list[Term], place: int) -> bool:
+def _says(found: list[MemoryTerm], place: int) -> bool:
     """'Under 40 lines' says something with 'under'; 'under /api' says where."""
     if found[place].said not in ("over", "under", "above", "below"):
         return True
@@ -137,7 +137,7 @@ def _rejection(sentence: str) -> tuple[str, str]:
     return f"{sentence[: match.start()]} {kept} {tail}", rejected
 
 
-def _verb(found: list[Term]) -> int:
+def _verb(found: list[MemoryTerm]) -> int:
     """Where what is said begins; -1 where the sentence begins with it, the end where nothing is said."""
     if not found:
         return 0
@@ -168,7 +168,7 @@ def _determines(said: str) -> bool:
     return said in DETERMINERS or said.endswith("'s")
 
 
-def _participle(found: list[Term], place: int) -> int:
+def _participle(found: list[MemoryTerm], place: int) -> int:
     """'are kept' is said with 'kept', 'is on' with 'is'."""
     for later in range(place + 1, min(place + 4, len(found))):
         said = found[later].said
@@ -182,11 +182,13 @@ def _participle(found: list[Term], place: int) -> int:
     return place
 
 
-def _verbal(term: Term) -> bool:
+def _verbal(term: MemoryTerm) -> bool:
     return term.kind == "word" and (term.key in VERBS or term.said in VERBS)
 
 
-def _slots(found: list[Term], verb_at: int, content: dict[int, Term]) -> tuple[tuple[str, frozenset[str]], ...]:
+def _slots(
+    found: list[MemoryTerm], verb_at: int, content: dict[int, MemoryTerm]
+) -> tuple[tuple[str, frozenset[str]], ...]:
     slots: dict[str, set[str]] = {}
     under = ""
     for place in range(verb_at + 1, len(found)):
@@ -197,7 +199,7 @@ def _slots(found: list[Term], verb_at: int, content: dict[int, Term]) -> tuple[t
     return tuple((name, frozenset(words)) for name, words in sorted(slots.items()))
 
 
-def _definite(found: list[Term], verb_at: int) -> bool:
+def _definite(found: list[MemoryTerm], verb_at: int) -> bool:
     if not 0 <= verb_at < len(found) - 1 or found[verb_at].said not in AUXILIARIES:
         return False
     return found[verb_at + 1].said in ("the", "our", "my") or (verb_at > 0 and found[0].said in ("the", "our", "my"))

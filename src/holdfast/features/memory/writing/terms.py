@@ -120,7 +120,7 @@ _BEFORE = " \n\t-*>#\"'([."
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class MemoryTerm:
     """One word or amount of a text, in the spelling that all its likes share."""
 
     key: str
@@ -136,7 +136,7 @@ class Term:
         return self.kind != "word"
 
 
-def terms(sentence: str) -> list[Term]:
+def terms(sentence: str) -> list[MemoryTerm]:
     """The sentence, term by term."""
     text = _LONG.sub("", _OLD.sub(r"\1 \2s old", sentence.replace("’", "'")))
     return list(_terms(_PHRASE.sub(_one_word, text)))
@@ -147,8 +147,8 @@ def _one_word(phrase: re.Match[str]) -> str:
     return PHRASES[int(phrase.lastgroup[1:])][1]
 
 
-def _terms(text: str) -> Iterator[Term]:
-    last = Term("", "word", "")
+def _terms(text: str) -> Iterator[MemoryTerm]:
+    last = MemoryTerm("", "word", "")
     for match in _TERM.finditer(text):
         if match.lastgroup == "word":
             made = _word(match, text)
@@ -159,7 +159,7 @@ def _terms(text: str) -> Iterator[Term]:
             yield last
 
 
-def _amount(found: dict[str, Any], said: str, last: Term) -> Term:
+def _amount(found: dict[str, Any], said: str, last: MemoryTerm) -> MemoryTerm:
     number = found["number"].lower()
     value = float(_NUMBERS[number]) if number in _NUMBERS else float(number.replace(",", ""))
     value *= {"k": 1_000, "thousand": 1_000, "million": 1_000_000}.get((found["scale"] or "").strip().lower(), 1)
@@ -168,26 +168,26 @@ def _amount(found: dict[str, Any], said: str, last: Term) -> Term:
     unit = (found["unit"] or found["money"] or "").lower()
     if not unit and last.kind == "name":
         # 'PostgreSQL 16' is a name; '16 servers' are counted.
-        return Term(f"{value:g}", "name", said)
+        return MemoryTerm(f"{value:g}", "name", said)
     if (
         not unit
         and number.isdigit()
         and 1900 <= value < 2100
         and last.said in ("in", "since", "until", "by", "of", "from")
     ):
-        return Term(number, "date", said)
+        return MemoryTerm(number, "date", said)
     if not unit and last.said == "at" and 0 <= value <= 24 and value.is_integer():
-        return Term(f"{int(value):02d}:00", "time", said)
+        return MemoryTerm(f"{int(value):02d}:00", "time", said)
     dimension, factor = _UNITS.get(unit, ("", 1))
-    return Term(f"{value * factor:g}{dimension}", "amount", said, dimension)
+    return MemoryTerm(f"{value * factor:g}{dimension}", "amount", said, dimension)
 
 
-def _moment(found: dict[str, Any], said: str, last: Term) -> Iterator[Term]:
+def _moment(found: dict[str, Any], said: str, last: MemoryTerm) -> Iterator[MemoryTerm]:
     if found["rate"] and last.said in _SPANS and not said.startswith(("per", "/")) and found["rate"].lower() in _UNITS:
         dimension, factor = _UNITS[found["rate"].lower()]
-        yield Term(f"{factor:g}{dimension}", "amount", said, dimension)
+        yield MemoryTerm(f"{factor:g}{dimension}", "amount", said, dimension)
     elif found["url"]:
-        yield Term(said.rstrip("/.,;)"), "name", said)
+        yield MemoryTerm(said.rstrip("/.,;)"), "name", said)
     elif found["iso"]:
         year, month, day = said.split("-")
         yield from _date(int(month), int(day), year, said)
@@ -197,28 +197,30 @@ def _moment(found: dict[str, Any], said: str, last: Term) -> Iterator[Term]:
         yield from _date(_MONTHS[found["mmonth"].lower()], int(found["mday"]), found["myear"], said)
     elif found["other"]:
         other = found["other"].lower().removesuffix("s")
-        yield Term(f"2 {_PERIODS.get(other, other)}", "frequency", said)
+        yield MemoryTerm(f"2 {_PERIODS.get(other, other)}", "frequency", said)
     elif found["period"]:
         yield _frequency(found, said)
     elif found["adverb"]:
-        yield Term(_ADVERBS[said], "frequency", said)
+        yield MemoryTerm(_ADVERBS[said], "frequency", said)
     elif found["rate"]:
-        yield Term(_period(found["rate"]), "frequency", said)
+        yield MemoryTerm(_period(found["rate"]), "frequency", said)
     else:
-        yield Term(_clock(found, said), "time", said)
+        yield MemoryTerm(_clock(found, said), "time", said)
 
 
-def _date(month: int, day: int, year: str | None, said: str) -> Iterator[Term]:
-    yield Term(f"{month:02d}-{day:02d}", "date", said)
+def _date(month: int, day: int, year: str | None, said: str) -> Iterator[MemoryTerm]:
+    yield MemoryTerm(f"{month:02d}-{day:02d}", "date", said)
     if year:
-        yield Term(year, "date", said)
+        yield MemoryTerm(year, "date", said)
 
 
-def _frequency(found: dict[str, Any], said: str) -> Term:
+def _frequency(found: dict[str, Any], said: str) -> MemoryTerm:
     period, often, nth = _period(found["period"]), (found["often"] or "").lower(), (found["nth"] or "").lower()
     times = {"": 1, "once": 1, "twice": 2}.get(often) or _count(often.removesuffix(" times"))
     every = _count(nth) if nth else 1
-    return Term(f"{times}/{period}" if times > 1 else f"{every} {period}" if every > 1 else period, "frequency", said)
+    return MemoryTerm(
+        f"{times}/{period}" if times > 1 else f"{every} {period}" if every > 1 else period, "frequency", said
+    )
 
 
 def _count(number: str) -> int:
@@ -243,25 +245,25 @@ def _clock(found: dict[str, Any], said: str) -> str:
     return f"{hour:02d}:{found['minute'] or '00'}"
 
 
-def _word(match: re.Match[str], text: str) -> Iterator[Term]:
+def _word(match: re.Match[str], text: str) -> Iterator[MemoryTerm]:
     word = match.group(0)
     said = word.lower()
     lowered = said.removesuffix("'s")
     if lowered.removesuffix("s") in _DAYS:
-        yield Term(lowered.removesuffix("s"), "day", lowered)
+        yield MemoryTerm(lowered.removesuffix("s"), "day", lowered)
         return
     if lowered in _MONTHS and word[0].isupper():
-        yield Term(f"{_MONTHS[lowered]:02d}", "date", lowered)
+        yield MemoryTerm(f"{_MONTHS[lowered]:02d}", "date", lowered)
         return
     if "/" in lowered and not lowered.startswith("/") and lowered.count("/") == 1 and lowered.split("/")[1] in _PERIODS:
         noun, period = lowered.split("/")
-        yield Term(canonical(noun), "word", noun)
-        yield Term(_PERIODS[period], "frequency", lowered)
+        yield MemoryTerm(canonical(noun), "word", noun)
+        yield MemoryTerm(_PERIODS[period], "frequency", lowered)
         return
     opens = not text[max(0, match.start() - 12) : match.start()].strip(_BEFORE)
     kind: Kind = "name" if _is_name(word, opens) else "word"
     plain = lowered.replace("-", "") if lowered.replace("-", "").isalpha() else lowered
-    yield Term(canonical(plain), kind, said)
+    yield MemoryTerm(canonical(plain), kind, said)
 
 
 def _is_name(word: str, opens_sentence: bool) -> bool:
