@@ -7,9 +7,11 @@ import pytest
 from holdfast.core.operations import Operation
 from holdfast.server.routes import rest_operations
 from holdfast.storage.database import Database
+from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.access.matrix import Ground, ground
 from tests.support.access.tenant import filled, request_for
 from tests.support.asgi import Answer, ask
+from tests.support.server import serving
 from tests.surfaces.access.test_matrix_rest import UNREAD
 
 WORKSPACE = ("DELETE", "/api/workspaces/{workspace_id}")
@@ -70,3 +72,22 @@ async def test_every_operation_takes_slugs_where_it_takes_ids(database: Database
                 wrong.append(f"{operation.method} {operation.path}: {answer.status} {answer.text[:150]}")
     assert tried == set(NAMED)
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong)
+
+
+async def test_filters_and_keys_take_slugs_too(sqlite_database: SqliteDatabase) -> None:
+    async with serving(sqlite_database) as server, server.client() as client:
+        workspace = await server.services.workspaces.get(server.owner, server.start.workspace_id)
+        project = await server.services.identity.project(server.owner, server.start.project_id)
+        said = await client.post(f"/api/workspaces/{workspace.slug}/memories", json={"content": "Oil the barn door."})
+        assert said.is_success, said.text
+        for path in ("/api/audit", "/api/usage"):
+            by_id = (await client.get(path, params={"workspace_id": workspace.id})).json()["items"]
+            assert (await client.get(path, params={"workspace_id": workspace.slug})).json()["items"] == by_id
+            assert by_id or path == "/api/usage"
+            assert (await client.get(path, params={"workspace_id": "nowhere"})).json()["items"] == []
+        body = {"name": "confined", "scopes": ["read"], "project_id": project.slug, "workspace_ids": [workspace.slug]}
+        made = await client.post("/api/keys", json=body)
+        assert made.status_code == 201, made.text
+        assert made.json()["workspace_ids"] == [workspace.id] and made.json()["project_id"] == project.id
+        missing = await client.post("/api/keys", json={**body, "workspace_ids": ["nowhere"]})
+        assert missing.status_code == 404 and "nowhere" in missing.text

@@ -103,3 +103,18 @@ def test_people_get_lines_and_clear_errors(holdfast: Cli) -> None:
     wrong = holdfast.run("graph", "relate", "dec_1", "blocks", "decision:dec_2")
     assert wrong.exit_code == 1 and "TYPE:ID" in wrong.stderr
     assert holdfast.run("timeline").stdout.strip() == "Nothing here yet."
+
+
+def test_commands_take_slugs_where_they_take_ids(holdfast: Cli) -> None:
+    place = holdfast.json("workspaces", "create", "--project", "default", "--name", "Field office")
+    here = ("--workspace", place["slug"])
+    kept = holdfast.json("memory", "save", "The barn door needs oil every month.", *here)
+    decided = holdfast.json("decisions", "add", "Oil the barn door", *here)
+    holdfast.json("graph", "relate", f"memory:{kept['slug']}", "explains", f"decision:{decided['id']}", *here)
+    assert holdfast.json("memory", "get", kept["slug"], *here)["id"] == kept["memory_id"]
+    drawn = holdfast.json("graph", "show", "--centre", kept["slug"], *here)
+    assert {node["id"] for node in drawn["nodes"]} == {kept["memory_id"], decided["id"]}
+    assert len(holdfast.json("graph", "relations", "--entity", kept["slug"], *here)) == 1
+    key = holdfast.json("keys", "create", "--name", "k", "--project", "default", *here)
+    assert key["workspace_ids"] == [place["workspace_id"]]
+    assert len(holdfast.json("workspaces", "list", "--project", "default")) == 2
