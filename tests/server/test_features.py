@@ -23,7 +23,7 @@ ENGINES = {
     "0016_search_collection",
     "0020_job_turns",
     "0023_search_turns",
-    "0029_embedding_rate",
+    "0030_embedding_rate",
 }
 
 
