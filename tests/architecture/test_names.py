@@ -36,3 +36,20 @@ def test_no_public_class_name_has_two_meanings() -> None:
 
 def test_the_exceptions_are_still_needed() -> None:
     assert set(_classes()) >= WIRE
+
+
+# They sum up several things, or lay two tables beside each other; REST has no answer of that shape.
+SUMMARIES = {"audit/commands.py", "client_bundles/commands.py", "clients/commands.py"}
+
+
+def test_commands_show_what_rest_shows() -> None:
+    """A command that copies a thing's attributes into a dictionary gives its fields names of their own."""
+    features = SOURCE / "features"
+    copied = [
+        f"{name}:{node.lineno}"
+        for path in sorted(features.rglob("*.py"))
+        if "/commands" in (name := f"/{path.relative_to(features).as_posix()}") and name[1:] not in SUMMARIES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Dict) and sum(isinstance(value, ast.Attribute) for value in node.values) > 3
+    ]
+    assert not copied, f"show the model that REST answers with: {copied}"

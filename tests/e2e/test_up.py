@@ -100,7 +100,7 @@ def test_status_finds_the_server_of_a_directory_wherever_it_listens(tmp_path: Pa
     with up(tmp_path) as (ready, process):
         shown = json.loads(run("status", "--json", "--data-dir", tmp_path).stdout)
         assert (shown["url"], shown["running"]) == (ready["url"], True)
-        user = json.loads(run("users", "list", "--json", "--data-dir", tmp_path).stdout)[0]["user_id"]
+        user = json.loads(run("users", "list", "--json", "--data-dir", tmp_path).stdout)[0]["id"]
         link = json.loads(run("users", "link", user, "--json", "--data-dir", tmp_path).stdout)["url"]
         assert link.startswith(f"{ready['url']}/sign-in?link=") and httpx.get(link, trust_env=False).status_code == 200
         process.send_signal(signal.SIGTERM)

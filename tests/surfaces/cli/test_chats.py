@@ -41,11 +41,11 @@ def test_chats_are_listed_shown_renamed_exported_and_deleted(holdfast: Cli, tmp_
     assert "Hi there" in holdfast.run("chats", "list").stdout
     assert "user: Hi there" in holdfast.run("chats", "show", "c1").stdout
     assert "pending: Which one?" in holdfast.run("chats", "show", "c2").stdout
-    assert holdfast.json("chats", "show", "c1")["conversation"][1]["message"]["content"] == "Hello."
+    assert holdfast.json("chats", "show", "c1")["messages"][1]["message"]["content"] == "Hello."
     assert holdfast.run("chats", "export", "c1").stdout.startswith("# Hi there")
     file = tmp_path / "chat.json"
     assert holdfast.run("chats", "export", "c1", "--format", "json", "--to", str(file)).exit_code == 0
-    assert json.loads(file.read_text())["conversation"][0]["message"] == {"role": "user", "content": "Hi there"}
+    assert json.loads(file.read_text())["messages"][0]["message"] == {"role": "user", "content": "Hi there"}
     assert holdfast.json("chats", "rename", "c1", "Greetings")["title"] == "Greetings"
     assert holdfast.run("chats", "export", "c1").stdout.startswith("# Greetings")
     assert holdfast.run("chats", "rename", "c9", "Nobody").exit_code == NOT_FOUND

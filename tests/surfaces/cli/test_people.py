@@ -51,11 +51,11 @@ def test_the_operator_adds_people_and_sets_their_passwords(holdfast: Holdfast) -
         except Unauthenticated:
             return ""
 
-    assert holdfast.ask(signs_in) == made["user_id"]
-    holdfast("users", "password", made["user_id"], given="another long password\n")
+    assert holdfast.ask(signs_in) == made["id"]
+    holdfast("users", "password", made["id"], given="another long password\n")
     assert holdfast.ask(signs_in) == ""
-    assert holdfast("users", "role", made["user_id"], "admin")["role"] == "admin"
-    link = holdfast("users", "link", made["user_id"])["path"].partition("link=")[2]
+    assert holdfast("users", "role", made["id"], "admin")["role"] == "admin"
+    link = holdfast("users", "link", made["id"])["path"].partition("link=")[2]
 
     async def by_link(services: Services, _: Principal) -> str:
         return (await services.sign_in.by_link(link)).session.role
@@ -67,7 +67,7 @@ def test_invitations_are_made_listed_and_withdrawn(holdfast: Holdfast) -> None:
     made = holdfast("users", "invite", "--email", "new@example.com", "--role", "admin")
     assert "/join?invitation=" in made["url"]
     (listed,) = holdfast("users", "invitations")
-    assert (listed["invitation_id"], listed["role"], listed["invited_by"]) == (made["invitation_id"], "admin", "local")
+    assert (listed["id"], listed["role"], listed["invited_by"]) == (made["id"], "admin", "local")
     secret = made["path"].partition("invitation=")[2]
 
     async def joins(services: Services, _: Principal) -> str:
@@ -75,7 +75,7 @@ def test_invitations_are_made_listed_and_withdrawn(holdfast: Holdfast) -> None:
 
     assert holdfast.ask(joins) == "New"
     gone = holdfast("users", "invite", "--email", "other@example.com")
-    holdfast("users", "withdraw", gone["invitation_id"])
+    holdfast("users", "withdraw", gone["id"])
     assert holdfast("users", "invitations") == []
 
 
@@ -83,14 +83,14 @@ def test_removing_somebody_names_the_keys_that_they_made(holdfast: Holdfast) -> 
     made = holdfast("users", "create", "--email", "ada@example.com", "--name", "Ada", "--role", "admin")
 
     async def makes_a_key(services: Services, owner: Principal) -> str:
-        link = await services.sign_in.new_link(owner, made["user_id"])
+        link = await services.sign_in.new_link(owner, made["id"])
         person = principal_of((await services.sign_in.by_link(link.secret)).session)
         project = (await services.identity.projects(person)).items[0]
         return (await services.keys.create(person, NewKey(name="theirs", project_id=project.id))).key.id
 
     key_id = holdfast.ask(makes_a_key)
-    removed = holdfast("users", "remove", made["user_id"])
-    assert [key["key_id"] for key in removed["keys"]] == [key_id]
+    removed = holdfast("users", "remove", made["id"])
+    assert [key["id"] for key in removed["keys"]] == [key_id]
 
 
 def test_the_operator_makes_organizations_and_lets_their_owners_in(holdfast: Holdfast) -> None:
@@ -102,7 +102,7 @@ def test_the_operator_makes_organizations_and_lets_their_owners_in(holdfast: Hol
         session = (await services.sign_in.by_link(secret)).session
         return session.organization_id, session.role, session.email
 
-    assert holdfast.ask(enters) == (made["organization_id"], "owner", "boss@example.com")
+    assert holdfast.ask(enters) == (made["id"], "owner", "boss@example.com")
     # Somebody who has an account gets no second one.
     again = holdfast("organizations", "create", "--name", "Third", "--owner", "boss@example.com")
     assert again["owner_id"] == made["owner_id"]

@@ -10,22 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.features.repositories.operations.repositories import RepositoryStatusAnswer
 from holdfast.surfaces.cli.frame import FAILED, NOT_FOUND
 from tests.support.cli import Cli
 from tests.support.code.git import GitRepo
-
-KEYSTONE_FIELDS = {
-    "slug",
-    "githubFullName",
-    "memoryScore",
-    "breakdown",
-    "synthesisStatus",
-    "synthesisProgress",
-    "lastSyncedAt",
-    "ingestionCompleted",
-    "embeddingCount",
-    "keystoneFolder",
-}
 
 
 @pytest.fixture
@@ -52,20 +40,18 @@ def test_a_repository_is_added_and_waited_for(holdfast: Cli, shop: GitRepo, monk
     assert added.exit_code == 0, added.output
     value = json.loads(added.stdout)
     assert (value["slug"], value["state"], value["location"]) == ("shop", "ready", str(shop.path))
-    assert (value["commits"], value["files"], value["head"]) == (2, 2, shop.head)
-    assert (value["synthesis_status"], value["waiting_for_vectors"]) == ("completed", 0)
+    assert (value["counts"]["commits"], value["counts"]["files"], value["head"]) == (2, 2, shop.head)
+    assert (value["synthesis"]["status"], value["waiting_for_vectors"]) == ("completed", 0)
     # Progress goes past scripts, to stderr.
     assert "Reading" in added.stderr
 
     status = holdfast.json("repos", "status", "shop")
-    assert set(status) >= KEYSTONE_FIELDS
-    assert status["breakdown"]["total"] == status["memoryScore"]
-    assert (status["ingestionCompleted"], status["synthesisStatus"]) == (True, "completed")
-    assert (status["embeddingCount"], status["work"]) == (value["entries"], [])
-    assert status["keystoneFolder"] == {"detected": False, "fileCount": 0}
+    assert set(status) == set(RepositoryStatusAnswer.model_fields)
+    assert (status["ingested"], status["synthesis"]["status"]) == (True, "completed")
+    assert (status["counts"]["entries"], status["work"]) == (value["counts"]["entries"], [])
     assert [each["slug"] for each in holdfast.json("repos", "list")] == ["shop"]
     for_people = holdfast.run("repos", "status", "shop").output
-    assert f"memory score: {status['memoryScore']} of 100" in for_people
+    assert f"memory score: {status['score']['total']} of 100" in for_people
 
 
 @pytest.mark.slow
@@ -76,7 +62,7 @@ def test_a_second_sync_of_an_unchanged_repository_reads_nothing(holdfast: Cli, s
     changed = holdfast.json("repos", "sync", "shop", "--wait")
 
     log = holdfast.json("repos", "syncs", "shop")
-    assert (again["commits"], changed["commits"]) == (2, 3)
+    assert (again["counts"]["commits"], changed["counts"]["commits"]) == (2, 3)
     assert [(each["trigger"], each["commits_added"], each["files_changed"]) for each in log] == [
         ("manual", 1, 1),
         ("manual", 0, 0),
@@ -116,7 +102,7 @@ def test_a_repository_is_summed_up(holdfast: Cli, shop: GitRepo) -> None:
     assert {"architecture", "milestone"} <= {each["kind"] for each in found}
     assert all(each["citations"] and each["state"] == "derived" for each in found)
     assert "v1.0" in pages.output
-    assert again["synthesis_status"] == "completed"
+    assert again["synthesis"]["status"] == "completed"
     assert [each["target_id"] for each in holdfast.json("repos", "findings", "shop")] == [
         each["target_id"] for each in found
     ]
@@ -233,7 +219,7 @@ def test_a_workspace_narrows_every_command_to_its_own_repositories(holdfast: Cli
     assert nothing.exit_code == FAILED and "There is no repository yet" in nothing.stderr
     for word in ("sync", "cancel", "synthesise", "remove"):
         assert holdfast.run("repos", word, "shop", "--workspace", "other").exit_code == NOT_FOUND
-    assert holdfast.json("repos", "status", "shop")["commits"] == 2
+    assert holdfast.json("repos", "status", "shop")["counts"]["commits"] == 2
 
 
 def test_kinds_of_findings_are_asked_for_in_the_singular_and_the_plural(holdfast: Cli, shop: GitRepo) -> None:

@@ -2,14 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid, NotFound
 from holdfast.features.artifacts.model import Artifact, ArtifactReference, NewArtifact
+from holdfast.features.artifacts.operations import (
+    ArtifactAnswer,
+    ArtifactDiffAnswer,
+    ArtifactVersionAnswer,
+    content_answer,
+)
 from holdfast.features.artifacts.service import ArtifactService
 
 artifacts = Commands("artifacts", help="Documents, pages, diagrams and code that agents and people keep, by version.")
@@ -61,7 +66,7 @@ class Listing(InWorkspace):
 async def list_(session: Session, service: ArtifactService, given: Listing) -> None:
     id = await session.workspace(given.workspace)
     found, total = await service.list(session.principal, id, chat_id=given.chat, type=given.type, limit=given.limit)
-    session.out.table(map(_record, found), ["id", "identifier", "title", "type", "version", "updated_at"])
+    session.out.table(map(ArtifactAnswer.of, found), ["id", "identifier", "title", "type", "version", "updated_at"])
     if total > len(found):
         session.out.note(f"{total - len(found)} more; raise --limit to see them.")
 
@@ -76,8 +81,7 @@ class Show(One):
 async def show(session: Session, service: ArtifactService, given: Show) -> None:
     id, found = await _find(session, service, given)
     reading, content = await service.download(session.principal, id, found.id, version=given.version)
-    record = {**_record(found), "version": reading.version.version, "content": content}
-    session.out.record(record, [content])
+    session.out.record(content_answer(reading, content), [content])
 
 
 class Create(InWorkspace):
@@ -101,7 +105,7 @@ async def create(session: Session, service: ArtifactService, given: Create) -> N
     title = given.title or given.identifier
     new = NewArtifact(given.identifier, title, type, _content(given.file), given.language, given.chat)
     made = await service.create(session.principal, id, new)
-    session.out.record(_record(made), [f"Created {made.identifier} ({made.id}), version 1."])
+    session.out.record(ArtifactAnswer.of(made), [f"Created {made.identifier} ({made.id}), version 1."])
 
 
 class Update(InWorkspace):
@@ -125,27 +129,17 @@ async def update(session: Session, service: ArtifactService, given: Update) -> N
         title=given.title,
         expected_version=given.expect,
     )
-    session.out.record(_record(made), [f"Updated {made.identifier} to version {made.version}."])
+    session.out.record(ArtifactAnswer.of(made), [f"Updated {made.identifier} to version {made.version}."])
 
 
 @artifacts.command("versions", help="List an artifact's versions, newest first.")
 async def versions(session: Session, service: ArtifactService, given: One) -> None:
     id, found = await _find(session, service, given)
     cursor: str | None = None
-    rows: list[dict[str, Any]] = []
+    rows: list[ArtifactVersionAnswer] = []
     while True:
         page = await service.versions(session.principal, id, found.id, limit=200, cursor=cursor)
-        rows += [
-            {
-                "version": each.version,
-                "title": each.title,
-                "size_bytes": each.size_bytes,
-                "sha256": each.sha256,
-                "author": each.author,
-                "created_at": iso(each.created_at),
-            }
-            for each in page.items
-        ]
+        rows += map(ArtifactVersionAnswer.of, page.items)
         cursor = page.next_cursor
         if cursor is None:
             break
@@ -163,15 +157,7 @@ class Diff(One):
 async def diff(session: Session, service: ArtifactService, given: Diff) -> None:
     id, found = await _find(session, service, given)
     change = await service.diff(session.principal, id, found.id, from_version=given.from_, to_version=given.to)
-    record = {
-        "artifact_id": found.id,
-        "from_version": change.from_version,
-        "to_version": change.to_version,
-        "added_lines": change.added_lines,
-        "removed_lines": change.removed_lines,
-        "diff": change.diff,
-    }
-    session.out.record(record, [change.diff.rstrip("\n") or "No difference."])
+    session.out.record(ArtifactDiffAnswer.of(change), [change.diff.rstrip("\n") or "No difference."])
 
 
 @artifacts.command("delete", help="Delete an artifact with all its versions.")
@@ -200,18 +186,3 @@ def _content(file: Path) -> str:
     except UnicodeDecodeError:
         reason = f"{file} is not UTF-8 text; upload it with `holdfast docs add` instead"
     raise Invalid("There is no content.", fields=[FieldError("file", reason)])
-
-
-def _record(artifact: Artifact) -> dict[str, Any]:
-    return {
-        "id": artifact.id,
-        "identifier": artifact.identifier,
-        "title": artifact.title,
-        "type": artifact.type,
-        "language": artifact.language,
-        "version": artifact.version,
-        "chat_id": artifact.chat_id,
-        "size_bytes": artifact.size_bytes,
-        "created_at": iso(artifact.created_at),
-        "updated_at": iso(artifact.updated_at),
-    }

@@ -95,7 +95,8 @@ class ArtifactDiffAnswer(Answer):
     diff: str
 
 
-def _content(reading: ArtifactReading) -> ArtifactContentAnswer:
+def content_answer(reading: ArtifactReading, content: str | None = None) -> ArtifactContentAnswer:
+    """A version with its content, which is handed over where it is longer than a reading holds."""
     version = reading.version
     return ArtifactContentAnswer.of(
         reading.artifact,
@@ -106,8 +107,8 @@ def _content(reading: ArtifactReading) -> ArtifactContentAnswer:
         latest_version=reading.artifact.version,
         sha256=version.sha256,
         author=version.author,
-        content=reading.content,
-        content_truncated=reading.content is None,
+        content=reading.content if content is None else content,
+        content_truncated=reading.content is None and content is None,
     )
 
 
@@ -137,7 +138,7 @@ async def create(
 async def read(
     artifacts: ArtifactService, principal: Principal, workspace_id: str, artifact_id: str, query: VersionQuery
 ) -> ArtifactContentAnswer:
-    return _content(await artifacts.read(principal, workspace_id, artifact_id, version=query.version))
+    return content_answer(await artifacts.read(principal, workspace_id, artifact_id, version=query.version))
 
 
 @api.get(_ONE + "/content", READ_INTEL, "Download an artifact's content, however long", produces="text/plain")

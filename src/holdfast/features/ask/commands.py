@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from holdfast.core.commands import Argument, Commands, Session
+from holdfast.features.ask.operations import AskAnswer
 from holdfast.features.ask.service import Ask
 from holdfast.features.repositories.commands.finding import Among, slugs_of, tame
 from holdfast.features.repositories.service import Repositories
@@ -22,29 +23,5 @@ class Question(Among):
 async def ask(session: Session, repositories: Repositories, service: Ask, given: Question) -> None:
     slugs = await slugs_of(session, repositories, given)
     answer = await service.ask(session.principal, slugs, given.question, source=_SOURCE)
-    session.out.record(
-        {
-            "question": given.question,
-            "repositories": list(slugs),
-            "markdown": answer.markdown,
-            "citations": [
-                {
-                    "number": each.number,
-                    "kind": each.kind,
-                    "repository": each.repository,
-                    "address": each.address,
-                    "title": each.title,
-                    "url": each.url,
-                }
-                for each in answer.citations
-            ],
-            "dropped": answer.dropped,
-            "removed": answer.removed,
-            "model": answer.model,
-            "note": answer.note,
-            "tokens_in": answer.tokens_in,
-            "tokens_out": answer.tokens_out,
-            "waiting": answer.waiting,
-        },
-        [tame(answer.markdown)],
-    )
+    asked = {"question": given.question, "repositories": list(slugs)}
+    session.out.record({**asked, **AskAnswer.of(answer).model_dump()}, [tame(answer.markdown)])

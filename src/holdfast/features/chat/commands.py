@@ -3,15 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.text.counting import many
 from holdfast.features.chat.export import markdown
-from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
+from holdfast.features.chat.operations import ChatAnswer, whole
 from holdfast.features.chat.service import ChatService
 from holdfast.features.chat.turn.trail import text_of
 
@@ -30,7 +29,7 @@ class Listing(InWorkspace):
 async def list_(session: Session, service: ChatService, given: Listing) -> None:
     id = await session.workspace(given.workspace)
     page = await service.list(session.principal, id, limit=given.limit)
-    session.out.table(map(_chat, page.items), _COLUMNS)
+    session.out.table(map(ChatAnswer.of, page.items), _COLUMNS)
     if page.next_cursor:
         session.out.note("There are more; raise --limit to see them.")
 
@@ -51,7 +50,7 @@ async def show(session: Session, service: ChatService, given: One) -> None:
         lines.append(f"{message.number:>4} {message.role}: {words}")
     for question in questions:
         lines.append(f"  ?? {question.state}: {question.question.get('question', '')} ({question.correlation_id})")
-    session.out.record(_whole(chat, messages, questions), lines)
+    session.out.record(whole(chat, messages, questions), lines)
 
 
 class Rename(One):
@@ -64,7 +63,7 @@ class Rename(One):
 async def rename(session: Session, service: ChatService, given: Rename) -> None:
     id = await session.workspace(given.workspace)
     renamed = await service.rename(session.principal, id, given.chat_id, given.title)
-    session.out.record(_chat(renamed), [f"{renamed.id} is now called {renamed.title}."])
+    session.out.record(ChatAnswer.of(renamed), [f"{renamed.id} is now called {renamed.title}."])
 
 
 class Export(One):
@@ -79,7 +78,7 @@ async def export(session: Session, service: ChatService, given: Export) -> None:
     id = await session.workspace(given.workspace)
     chat, messages, questions = await service.export(session.principal, id, given.chat_id)
     if given.format == "json" or session.out.as_json:
-        text = json.dumps(_whole(chat, messages, questions), ensure_ascii=False, indent=2) + "\n"
+        text = json.dumps(whole(chat, messages, questions), ensure_ascii=False, indent=2) + "\n"
     else:
         text = markdown(chat, messages, questions)
     if given.to is None:
@@ -94,46 +93,3 @@ async def delete(session: Session, service: ChatService, given: One) -> None:
     id = await session.workspace(given.workspace)
     await service.delete(session.principal, id, given.chat_id)
     session.out.record({"chat_id": given.chat_id, "deleted": True}, [f"Deleted {given.chat_id}."])
-
-
-def _chat(chat: Chat) -> dict[str, Any]:
-    return {
-        "id": chat.id,
-        "title": chat.title,
-        "endpoint": chat.endpoint,
-        "messages": chat.messages,
-        "tokens_in": chat.tokens_in,
-        "tokens_out": chat.tokens_out,
-        "cost": chat.cost,
-        "created_at": iso(chat.created_at),
-        "updated_at": iso(chat.updated_at),
-    }
-
-
-def _whole(chat: Chat, messages: list[ChatMessage], questions: list[ChatQuestion]) -> dict[str, Any]:
-    return {
-        **_chat(chat),
-        "conversation": [
-            {
-                "id": message.id,
-                "number": message.number,
-                "parent_id": message.parent_id,
-                "state": message.state,
-                "message": message.message,
-                "calls": list(message.calls),
-                "tokens_in": message.tokens_in,
-                "tokens_out": message.tokens_out,
-                "created_at": iso(message.created_at),
-            }
-            for message in messages
-        ],
-        "questions": [
-            {
-                "correlation_id": question.correlation_id,
-                "question": question.question,
-                "state": question.state,
-                "answer": question.answer,
-            }
-            for question in questions
-        ],
-    }

@@ -11,7 +11,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.text.jsontext import dumps
 from holdfast.features.chat.export import markdown
-from holdfast.features.chat.model import MessageState, QuestionState
+from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion, MessageState, QuestionState
 from holdfast.features.chat.service import ChatService
 from holdfast.features.documents.service import DocumentService
 
@@ -155,6 +155,15 @@ async def delete(chats: ChatService, principal: Principal, workspace_id: str, ch
     await chats.delete(principal, workspace_id, chat_id)
 
 
+def whole(chat: Chat, messages: list[ChatMessage], questions: list[ChatQuestion]) -> dict[str, Any]:
+    """A chat with everything that was said in it."""
+    return {
+        "chat": ChatAnswer.of(chat).model_dump(),
+        "messages": [MessageAnswer.of(message).model_dump() for message in messages],
+        "questions": [QuestionAnswer.of(question).model_dump() for question in questions],
+    }
+
+
 @api.get(_ONE + "/export", READ, "Download a whole chat as JSON or Markdown", produces="application/json")
 async def export(
     chats: ChatService, principal: Principal, workspace_id: str, chat_id: str, query: ChatExportQuery
@@ -163,12 +172,7 @@ async def export(
     name = "chat-" + "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in chat.id)
     if query.format == "markdown":
         return Download(markdown(chat, kept, asked).encode("utf-8", "replace"), "text/markdown", f"{name}.md")
-    whole = {
-        "chat": ChatAnswer.of(chat).model_dump(),
-        "messages": [MessageAnswer.of(message).model_dump() for message in kept],
-        "questions": [QuestionAnswer.of(question).model_dump() for question in asked],
-    }
-    return Download(dumps(whole), "application/json", f"{name}.json")
+    return Download(dumps(whole(chat, kept, asked)), "application/json", f"{name}.json")
 
 
 @api.post(

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.features.documents.model import Document, FileTooLarge, Uploaded
+from holdfast.features.documents.operations import DocumentAnswer, UploadAnswer
 from holdfast.features.documents.service import DocumentService
 
 docs = Commands("docs", help="Documents: files that are read, indexed and found by their passages.")
@@ -39,7 +39,10 @@ async def add(session: Session, service: DocumentService, given: Add) -> None:
         # The engine is asked for only here: with it come the handlers of every kind of job.
         async with working(session.parts[JobEngine]):
             documents = [await _finished(session, service, id, document.id) for document in documents]
-    rows = [{**_record(document), "created": each.created} for document, each in zip(documents, kept, strict=True)]
+    rows = [
+        UploadAnswer.of(document, created=each.created).model_dump()
+        for document, each in zip(documents, kept, strict=True)
+    ]
     rows += refused
     if session.out.as_json and len(given.files) == 1:
         session.out.record(rows[0])
@@ -85,7 +88,7 @@ class Listing(InWorkspace):
 async def list_(session: Session, service: DocumentService, given: Listing) -> None:
     id = await session.workspace(given.workspace)
     page = await service.page(session.principal, id, chat_id=given.chat, limit=given.limit)
-    session.out.table(map(_record, page.items), ["id", "filename", "format", "size_bytes", "state", "chunks"])
+    session.out.table(map(DocumentAnswer.of, page.items), ["id", "filename", "format", "size_bytes", "state", "chunks"])
     if page.next_cursor is not None:
         session.out.note("There are more; raise --limit to see them.")
 
@@ -107,11 +110,11 @@ async def show(session: Session, service: DocumentService, given: Show) -> None:
     id = await session.workspace(given.workspace)
     found = await service.get(session.principal, id, given.document)
     if not given.text:
-        session.out.record(_record(found))
+        session.out.record(DocumentAnswer.of(found))
         return
     pieces = [piece async for piece in service.text(session.principal, id, given.document)]
     whole = "".join(pieces).rstrip("\n")
-    session.out.record({**_record(found), "text": whole}, [whole])
+    session.out.record({**DocumentAnswer.of(found).model_dump(), "text": whole}, [whole])
 
 
 @docs.command("delete", help="Delete a document and everything made of it.")
@@ -146,25 +149,3 @@ async def _finished(session: Session, service: DocumentService, workspace_id: st
         if found.finished:
             return found
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def _record(document: Document) -> dict[str, Any]:
-    return {
-        "id": document.id,
-        "filename": document.filename,
-        "title": document.title,
-        "format": document.format,
-        "language": document.language,
-        "size_bytes": document.size_bytes,
-        "sha256": document.sha256,
-        "state": document.state,
-        "reason_code": document.reason_code,
-        "reason": document.reason,
-        "progress_done": document.progress_done,
-        "progress_total": document.progress_total,
-        "chunks": document.chunks,
-        "characters": document.characters,
-        "truncated": document.truncated,
-        "created_at": iso(document.created_at),
-        "updated_at": iso(document.updated_at),
-    }

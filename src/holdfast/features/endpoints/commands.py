@@ -1,12 +1,12 @@
 """Owns `holdfast endpoints`."""
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, Option, Session
-from holdfast.features.endpoints.model import TOOLS, Endpoint, EndpointUpstream
+from holdfast.features.endpoints.model import TOOLS, EndpointUpstream
+from holdfast.features.endpoints.operations import EndpointAnswer
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.commands.keys import first_project
 from holdfast.features.identity.service import Identity
@@ -72,20 +72,23 @@ async def add(session: Session, service: Endpoints, identity: Identity, given: A
     else:
         made = await service.add_upstream(session.principal, project_id, given.name, upstream)
     lines = [f"{made.name} answers at {made.path} with {len(made.upstreams)} upstream(s)."]
-    session.out.record(_row(made), lines)
+    session.out.record(EndpointAnswer.of(made), lines)
 
 
 @endpoints.command("list", help="List endpoints.")
 async def list_endpoints(session: Session, service: Endpoints, identity: Identity, given: InProject) -> None:
     found = await service.list(session.principal, await first_project(session, identity, given.project))
-    rows = [{**_row(each), "models": [upstream.model for upstream in each.upstreams]} for each in found]
+    rows = [
+        {**EndpointAnswer.of(each).model_dump(), "models": [upstream.model for upstream in each.upstreams]}
+        for each in found
+    ]
     session.out.table(rows, ["name", "path", "embedded", "models"])
 
 
 @endpoints.command("show", help="Show an endpoint.")
 async def show(session: Session, service: Endpoints, identity: Identity, given: Named) -> None:
     project_id = await first_project(session, identity, given.project)
-    session.out.record(_row(await service.get(session.principal, project_id, given.name)))
+    session.out.record(EndpointAnswer.of(await service.get(session.principal, project_id, given.name)))
 
 
 @endpoints.command("remove", help="Remove an endpoint; `default` goes back to the embedded model.")
@@ -93,14 +96,3 @@ async def remove(session: Session, service: Endpoints, identity: Identity, given
     project_id = await first_project(session, identity, given.project)
     await service.remove(session.principal, project_id, given.name)
     session.out.record({"name": given.name, "removed": True})
-
-
-def _row(endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "name": endpoint.name,
-        "project_id": endpoint.project_id,
-        "path": endpoint.path,
-        "embedded": endpoint.is_embedded,
-        "upstreams": [asdict(upstream) for upstream in endpoint.upstreams],
-        "disabled_tools": sorted(endpoint.disabled_tools),
-    }

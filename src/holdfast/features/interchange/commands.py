@@ -1,7 +1,7 @@
 """Owns `holdfast import` and `holdfast export`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from holdfast.core.text.counting import many
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.interchange.formats.places import folder_files, folder_sink
 from holdfast.features.interchange.model import Report
+from holdfast.features.interchange.operations import ImportAnswer
 from holdfast.features.interchange.service import InterchangeService
 
 _SHOWN_PROBLEMS = 20
@@ -33,7 +34,7 @@ async def import_(session: Session, service: InterchangeService, search: SearchE
     id = await session.workspace(given.workspace)
     report = await service.import_files(session.principal, id, folder_files(given.path))
     await _embed(session, search)
-    session.out.record(report_fields(report), _lines(report))
+    session.out.record(ImportAnswer.of(report), _lines(report))
     if report.problems and not (report.created or report.updated or report.unchanged):
         raise SystemExit(FAILED)
 
@@ -74,18 +75,6 @@ async def _embed(session: Session, search: SearchEngine) -> None:
             session.out.note(problem.message)
     waiting = many(pending, "passage")
     session.out.note(f"{waiting} can be found by words now, and by meaning once the server has come to them.")
-
-
-def report_fields(report: Report) -> dict[str, Any]:
-    """The report as JSON."""
-    return {
-        "created": report.created,
-        "updated": report.updated,
-        "unchanged": report.unchanged,
-        "ignored_files": report.ignored,
-        "problems": [{"file": each.file, "reason": each.reason} for each in report.problems],
-        "more_problems": report.more_problems,
-    }
 
 
 def _lines(report: Report) -> list[str]:

@@ -1,13 +1,12 @@
 """Owns `holdfast secrets`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.errors import Invalid
-from holdfast.features.secrets.model import Secret
+from holdfast.features.secrets.operations import SecretAnswer
 from holdfast.features.secrets.service import Secrets
 
 secrets = Commands("secrets", help="Secrets: written, used, and never shown again.")
@@ -37,13 +36,13 @@ async def set_secret(session: Session, service: Secrets, given: Set) -> None:
     value = given.value if given.value is not None else _value(session, given.name)
     workspace_id = await session.workspace(given.workspace)
     made = await service.set(session.principal, workspace_id, given.name, value, tuple(given.hosts) or None)
-    session.out.record(_row(made))
+    session.out.record(SecretAnswer.of(made))
 
 
 @secrets.command("list", help="List names; values are shown nowhere.")
 async def list_secrets(session: Session, service: Secrets, given: InWorkspace) -> None:
     found = await service.list(session.principal, await session.workspace(given.workspace))
-    session.out.table(map(_row, found), ["name", "is_set", "hosts", "updated_at", "updated_by"])
+    session.out.table(map(SecretAnswer.of, found), ["name", "is_set", "hosts", "updated_at", "updated_by"])
 
 
 @secrets.command("delete", help="Clear a secret; again to forget its name.")
@@ -74,15 +73,3 @@ def _value(session: Session, name: str) -> str:
     if not value:
         raise Invalid(f"Write the value to standard input, such as: `printf %s VALUE | holdfast secrets set {name}`.")
     return value
-
-
-def _row(secret: Secret) -> dict[str, Any]:
-    return {
-        "name": secret.name,
-        "workspace_id": secret.workspace_id,
-        "is_set": secret.is_set,
-        "hosts": list(secret.hosts),
-        "created_at": iso(secret.created_at),
-        "updated_at": iso(secret.updated_at),
-        "updated_by": secret.updated_by,
-    }

@@ -1,15 +1,15 @@
 """Owns `holdfast repos synthesise` and `findings`: what was read out of a repository."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, InWorkspace, Session
 from holdfast.features.repositories.commands.finding import check_within, tame
 from holdfast.features.repositories.commands.waiting import finish
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.synthesis.model import Finding, WrittenKind, kind_of
+from holdfast.features.synthesis.model import WrittenKind, kind_of
+from holdfast.features.synthesis.operations import FindingAnswer
 from holdfast.features.synthesis.service import Synthesis
 
 repos = Commands("repos", help="What was read out of repositories.")
@@ -42,23 +42,10 @@ async def findings(session: Session, repositories: Repositories, service: Synthe
     await check_within(session, repositories, [given.slug], given.workspace)
     found = await service.findings(session.principal, given.slug, kind_of(given.kind))
     if session.out.as_json:
-        session.out.table(map(_finding, found), [])
+        session.out.table(map(FindingAnswer.of, found), [])
         return
     for each in found:
         mark = "" if each.state == "derived" else f" ({each.state})"
         session.out.write(tame(f"# {each.title} [{each.kind}]{mark}\n\n{each.body.rstrip()}\n\n"))
     if not found:
         session.out.note("Nothing has been read out of it yet.")
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "kind": finding.kind,
-        "title": finding.title,
-        "body": finding.body,
-        "citations": [each.label for each in finding.citations],
-        "target_type": finding.target_type,
-        "target_id": finding.target_id,
-        "state": finding.state,
-        "updated_at": iso(finding.updated_at),
-    }

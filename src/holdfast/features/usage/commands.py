@@ -1,12 +1,12 @@
 """Owns `holdfast usage`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso_or_none
 from holdfast.core.commands import Given, Moment, Option, Session, command
-from holdfast.features.usage.model import Grouping, UsageFilter, UsageKind, UsageRow
+from holdfast.features.usage.model import Grouping, UsageFilter, UsageKind
+from holdfast.features.usage.operations import UsageRowAnswer
 from holdfast.features.usage.service import DEFAULT_GROUPING, Usage
 
 _COLUMN_OF = {"project": "project_id", "workspace": "workspace_id"}
@@ -31,18 +31,4 @@ async def usage(session: Session, counted: Usage, given: Wanted) -> None:
     by = tuple(given.by) or DEFAULT_GROUPING
     rows = await counted.report(session.principal, wanted, by)
     columns = [_COLUMN_OF.get(name, name) for name in by if name != "kind"]
-    session.out.table(map(_row, rows), [*columns, "kind", "amount"], empty="Nothing was used.")
-
-
-def _row(row: UsageRow) -> dict[str, Any]:
-    return {
-        "week": iso_or_none(row.week),
-        "day": iso_or_none(row.day),
-        "actor": row.actor,
-        "project_id": row.project_id or None,
-        "workspace_id": row.workspace_id or None,
-        "source": row.source,
-        "model": row.model,
-        "kind": row.kind,
-        "amount": int(row.amount) if row.amount == int(row.amount) else row.amount,
-    }
+    session.out.table(map(UsageRowAnswer.of, rows), [*columns, "kind", "amount"], empty="Nothing was used.")

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, Given, Named, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.features.identity.service import Identity
 from holdfast.features.workspaces.model import Workspace
+from holdfast.features.workspaces.operations import WorkspaceAnswer
 from holdfast.features.workspaces.service import Workspaces
 
 workspaces = Commands("workspaces", help="Workspaces: where knowledge lives.")
@@ -73,12 +73,6 @@ async def delete(session: Session, service: Workspaces, given: Delete) -> None:
     session.out.record({"workspace_id": id, "deleted": True})
 
 
-def _row(value: Workspace) -> dict[str, Any]:
-    return {
-        "workspace_id": value.id,
-        "uuid": value.uuid,
-        "project_id": value.project_id,
-        "slug": value.slug,
-        "name": value.name,
-        "created_at": iso(value.created_at),
-    }
+def _row(workspace: Workspace) -> dict[str, Any]:
+    # CONTRACT.md pins the name of the id here.
+    return {"workspace_id": workspace.id, **WorkspaceAnswer.of(workspace).model_dump()}

@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from holdfast.core.clock import iso_or_none
 from holdfast.core.commands import Argument, Commands, Deadline, Given, Named, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.core.principal import SCOPES, Scope, Tier
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
+from holdfast.features.identity.operations.keys import KeyAnswer
 from holdfast.features.identity.service import Identity
 
 keys = Commands("keys", help="API keys: make, list, rotate and revoke them.")
@@ -103,18 +103,5 @@ def _show_minted(session: Session, minted: MintedKey) -> None:
 
 
 def _row(key: ApiKey) -> dict[str, Any]:
-    return {
-        "key_id": key.id,
-        "name": key.name,
-        "prefix": key.prefix,
-        "kind": key.kind,
-        "project_id": key.project_id,
-        "scopes": sorted(key.scopes),
-        "tier": key.tier,
-        "workspace_ids": None if key.workspace_ids is None else sorted(key.workspace_ids),
-        "allow_destructive": key.allow_destructive,
-        "created_at": iso_or_none(key.created_at),
-        "expires_at": iso_or_none(key.expires_at),
-        "last_used_at": iso_or_none(key.last_used_at),
-        "revoked_at": iso_or_none(key.revoked_at),
-    }
+    # CONTRACT.md pins the name of the id here.
+    return {"key_id": key.id, **KeyAnswer.of(key).model_dump()}

@@ -1,15 +1,17 @@
 """Owns `holdfast users` and `holdfast organizations`: the operator's, who has the files of all of them."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, Given, Named, Option, Session
 from holdfast.core.principal import Role
 from holdfast.core.settings import Settings
-from holdfast.features.identity.model import User
+from holdfast.features.identity.operations.invitations import InvitationAnswer
+from holdfast.features.identity.operations.keys import KeyAnswer
+from holdfast.features.identity.operations.organizations import OrganizationAnswer
+from holdfast.features.identity.operations.users import UserAnswer
 from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.service import Identity, local_principal
 from holdfast.features.identity.sessions.sign_in import SignIn
@@ -39,15 +41,14 @@ async def create_organization(
     there = local_principal(made.id)
     (user,) = (await identity.users(there, limit=1)).items
     link = await sign_in.new_link(there, user.id)
-    shown = {"organization_id": made.id, "name": made.name, "owner_id": user.id}
-    session.out.record({**shown, **_reached(settings, f"/sign-in?link={link.secret}")})
+    shown = OrganizationAnswer.of(made).model_dump()
+    session.out.record({**shown, "owner_id": user.id, **_reached(settings, f"/sign-in?link={link.secret}")})
 
 
 @organizations.command("list", help="List organizations.")
 async def list_organizations(session: Session, identity: Identity) -> None:
     found = await identity.every_organization(session.principal)
-    rows = [{"organization_id": each.id, "name": each.name, "created_at": iso(each.created_at)} for each in found]
-    session.out.table(rows, ["organization_id", "name", "created_at"])
+    session.out.table(map(OrganizationAnswer.of, found), ["id", "name", "created_at"])
 
 
 class Member(Given):
@@ -59,7 +60,7 @@ class Member(Given):
 @users.command("list", help="List members.")
 async def list_users(session: Session, identity: Identity) -> None:
     found = await identity.users(session.principal, limit=200)
-    session.out.table(map(_row, found.items), ["user_id", "email", "name", "role", "created_at"])
+    session.out.table(map(UserAnswer.of, found.items), ["id", "email", "name", "role", "created_at"])
 
 
 class NewMember(Given):
@@ -81,7 +82,7 @@ async def create(session: Session, identity: Identity, given: NewMember) -> None
     made = await identity.create_user(
         session.principal, email=given.email, name=given.name, role=given.role, password=password
     )
-    session.out.record(_row(made))
+    session.out.record(UserAnswer.of(made))
 
 
 class NewInvitation(Given):
@@ -97,24 +98,14 @@ class NewInvitation(Given):
 )
 async def invite(session: Session, invitations: Invitations, settings: Settings, given: NewInvitation) -> None:
     made = await invitations.invite(session.principal, email=given.email, name=given.name, role=given.role)
-    shown = {"invitation_id": made.invitation.id, "email": made.invitation.email, "role": given.role}
+    shown = InvitationAnswer.of(made.invitation).model_dump()
     session.out.record({**shown, **_reached(settings, f"/join?invitation={made.secret}")})
 
 
 @users.command("invitations", help="List open invitations.")
 async def open_invitations(session: Session, invitations: Invitations) -> None:
     found = await invitations.list(session.principal, limit=200)
-    rows = [
-        {
-            "invitation_id": each.id,
-            "email": each.email,
-            "role": each.role,
-            "invited_by": each.created_by,
-            "expires_at": iso(each.expires_at),
-        }
-        for each in found.items
-    ]
-    session.out.table(rows, ["invitation_id", "email", "role", "invited_by", "expires_at"])
+    session.out.table(map(InvitationAnswer.of, found.items), ["id", "email", "role", "invited_by", "expires_at"])
 
 
 class Invited(Given):
@@ -137,7 +128,7 @@ class NewRole(Member):
 
 @users.command("role", help="Change a member's role.")
 async def set_role(session: Session, identity: Identity, given: NewRole) -> None:
-    session.out.record(_row(await identity.set_role(session.principal, given.user_id, given.role)))
+    session.out.record(UserAnswer.of(await identity.set_role(session.principal, given.user_id, given.role)))
 
 
 @users.command("password", help="Set a member's password, read from standard input.")
@@ -159,19 +150,9 @@ async def remove(session: Session, identity: Identity, given: Member) -> None:
     if left:
         lines.append("Keys that they made still work; stop those that are theirs with `holdfast keys revoke KEY`:")
         lines += [f"  {key.id}  {key.name}  {', '.join(sorted(key.scopes))}" for key in left]
-    made = [{"key_id": key.id, "name": key.name, "prefix": key.prefix} for key in left]
+    made = [KeyAnswer.of(key).model_dump() for key in left]
     session.out.record({"user_id": given.user_id, "removed": True, "keys": made}, lines)
 
 
 def _reached(settings: Settings, path: str) -> dict[str, str]:
     return {"url": known_url(settings) + path, "path": path}
-
-
-def _row(user: User) -> dict[str, Any]:
-    return {
-        "user_id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "role": user.role,
-        "created_at": iso(user.created_at),
-    }

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Commands, Given, Named, Session
 from holdfast.core.errors import Invalid
 from holdfast.features.identity.model import Project
+from holdfast.features.identity.operations.organizations import ProjectAnswer
 from holdfast.features.identity.service import Identity
 
 projects = Commands("projects", help="Projects: the boundary of API keys.")
@@ -44,5 +44,6 @@ async def delete(session: Session, identity: Identity, given: Delete) -> None:
     session.out.record({"project_id": project_id, "deleted": True})
 
 
-def _row(value: Project) -> dict[str, Any]:
-    return {"project_id": value.id, "slug": value.slug, "name": value.name, "created_at": iso(value.created_at)}
+def _row(project: Project) -> dict[str, Any]:
+    # CONTRACT.md pins the name of the id here.
+    return {"project_id": project.id, **ProjectAnswer.of(project).model_dump()}

@@ -1,12 +1,12 @@
 """Owns `holdfast decisions`: add, list, show, edit, search."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Option, Session
-from holdfast.features.intelligence.model import Decision, DecisionEdit, DecisionFilter, NewDecision, Status
+from holdfast.features.intelligence.model import DecisionEdit, DecisionFilter, NewDecision, Status
+from holdfast.features.intelligence.operations.decisions import DecisionAnswer
 from holdfast.features.intelligence.service import IntelligenceService
 
 decisions = Commands("decisions", help="What the team decided, why, and what it has yet to decide.")
@@ -50,7 +50,7 @@ async def add(session: Session, service: IntelligenceService, given: Add) -> Non
     )
     id = await session.workspace(given.workspace)
     kept = await service.decisions.track(session.principal, id, new)
-    session.out.record(_record(kept), [f"Tracked {kept.id} ({kept.status})."])
+    session.out.record(DecisionAnswer.of(kept), [f"Tracked {kept.id} ({kept.status})."])
 
 
 class _Wanted(InWorkspace):
@@ -71,7 +71,7 @@ async def list_(session: Session, service: IntelligenceService, given: Listing) 
     id = await session.workspace(given.workspace)
     wanted = DecisionFilter(given.status, given.blocking or None, given.since, None, given.as_of)
     page = await service.decisions.page(session.principal, id, wanted, limit=given.limit)
-    session.out.table(map(_record, page.items), _COLUMNS)
+    session.out.table(map(DecisionAnswer.of, page.items), _COLUMNS)
     if page.next_cursor:
         session.out.note("There are more; raise --limit to see them.")
 
@@ -79,7 +79,7 @@ async def list_(session: Session, service: IntelligenceService, given: Listing) 
 @decisions.command("show", help="Show a decision.")
 async def show(session: Session, service: IntelligenceService, given: One) -> None:
     id = await session.workspace(given.workspace)
-    session.out.record(_record(await service.decisions.get(session.principal, id, given.decision_id)))
+    session.out.record(DecisionAnswer.of(await service.decisions.get(session.principal, id, given.decision_id)))
 
 
 class Edit(_Described):
@@ -104,7 +104,7 @@ async def edit(session: Session, service: IntelligenceService, given: Edit) -> N
     )
     id = await session.workspace(given.workspace)
     kept = await service.decisions.edit(session.principal, id, given.decision_id, change)
-    session.out.record(_record(kept), [f"Changed {kept.id} ({kept.status})."])
+    session.out.record(DecisionAnswer.of(kept), [f"Changed {kept.id} ({kept.status})."])
 
 
 class Search(_Wanted):
@@ -119,23 +119,5 @@ async def search(session: Session, service: IntelligenceService, given: Search) 
     id = await session.workspace(given.workspace)
     wanted = DecisionFilter(given.status, None, given.since, None, given.as_of)
     found = await service.decisions.search(session.principal, id, given.query, wanted, limit=given.limit)
-    rows = ({**_record(each.decision), "score": round(each.score or 0.0, 3)} for each in found)
+    rows = (DecisionAnswer.of(each.decision, score=round(each.score or 0.0, 3)) for each in found)
     session.out.table(rows, ["score", *_COLUMNS], empty="No decision speaks about that.")
-
-
-def _record(decision: Decision) -> dict[str, Any]:
-    return {
-        "id": decision.id,
-        "title": decision.title,
-        "rationale": decision.rationale,
-        "alternatives": list(decision.alternatives),
-        "status": decision.status,
-        "blocking": decision.blocking,
-        "decided_at": iso(decision.decided_at),
-        "supersedes": decision.supersedes,
-        "superseded_by": decision.superseded_by,
-        "superseded_at": iso_or_none(decision.superseded_at),
-        "author": decision.author_name or decision.author,
-        "created_at": iso(decision.created_at),
-        "updated_at": iso(decision.updated_at),
-    }

@@ -1,15 +1,14 @@
 """Owns `holdfast graph`: show, relate, unrelate, relations."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES, mermaid
-from holdfast.features.intelligence.graph.vocabulary import inverse
-from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Ref, Relation
+from holdfast.features.intelligence.model import Graph, GraphQuery, NewRelation, Ref
+from holdfast.features.intelligence.operations.graph import EntityBody, GraphAnswer, RelationAnswer
 from holdfast.features.intelligence.service import IntelligenceService
 
 graph = Commands("graph", help="How decisions, milestones, memories, documents and artifacts relate.")
@@ -35,7 +34,7 @@ async def show(session: Session, service: IntelligenceService, given: Show) -> N
     wanted = GraphQuery(given.centre, given.depth, frozenset(given.types) or None, given.limit)
     found = await service.graph(session.principal, id, wanted)
     drawn = mermaid(found)
-    record = {**_record(found), **({"mermaid": drawn} if given.mermaid else {})}
+    record = {**GraphAnswer.of(found).model_dump(by_alias=True), **({"mermaid": drawn} if given.mermaid else {})}
     session.out.record(record, [drawn.rstrip("\n")] if given.mermaid else _lines(found))
 
 
@@ -53,7 +52,7 @@ async def relate(session: Session, service: IntelligenceService, given: Relate) 
     id = await session.workspace(given.workspace)
     new = NewRelation(_ref(given.start, "from"), _ref(given.end, "to"), given.relation, given.note)
     kept = await service.relations.relate(session.principal, id, new)
-    session.out.record(_relation(kept), [f"Related ({kept.id})."])
+    session.out.record(RelationAnswer.of(kept), [f"Related ({kept.id})."])
 
 
 class Unrelate(InWorkspace):
@@ -82,7 +81,9 @@ class Relations(InWorkspace):
 async def relations(session: Session, service: IntelligenceService, given: Relations) -> None:
     id = await session.workspace(given.workspace)
     page = await service.relations.page(session.principal, id, entity=given.entity, limit=given.limit)
-    session.out.table(map(_relation, page.items), ["id", "from", "relation", "to", "note"])
+    found = [RelationAnswer.of(each) for each in page.items]
+    short = [{**each.model_dump(by_alias=True), "from": _end(each.start), "to": _end(each.end)} for each in found]
+    session.out.table(found if session.out.as_json else short, ["id", "from", "relation", "to", "note"])
 
 
 def _ref(text: str, field: str) -> Ref:
@@ -99,41 +100,5 @@ def _lines(graph: Graph) -> list[str]:
     return lines or ["Nothing here yet."]
 
 
-def _relation(relation: Relation) -> dict[str, Any]:
-    return {
-        "id": relation.id,
-        "from": f"{relation.start.type}:{relation.start.id}",
-        "relation": relation.relation,
-        "inverse": inverse(relation.relation),
-        "to": f"{relation.end.type}:{relation.end.id}",
-        "note": relation.note,
-        "created_at": iso(relation.created_at),
-    }
-
-
-def _record(graph: Graph) -> dict[str, Any]:
-    return {
-        "nodes": [
-            {
-                "id": node.id,
-                "type": node.type,
-                "title": node.title,
-                "status": node.status,
-                "at": iso_or_none(node.at),
-                "distance": node.distance,
-            }
-            for node in graph.nodes
-        ],
-        "edges": [
-            {
-                "id": tie.id,
-                "from": tie.start.id,
-                "to": tie.end.id,
-                "relation": tie.relation,
-                "inverse": inverse(tie.relation),
-                "note": tie.note,
-            }
-            for tie in graph.edges
-        ],
-        "truncated": graph.truncated,
-    }
+def _end(entity: EntityBody) -> str:
+    return f"{entity.type}:{entity.id}"

@@ -1,12 +1,12 @@
 """Owns `holdfast milestones`: add, list, show, edit, delete; and `holdfast timeline`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.clock import iso
 from holdfast.core.commands import Argument, Command, Commands, InWorkspace, Moment, Option, Session
-from holdfast.features.intelligence.model import Milestone, MilestoneEdit, MilestoneFilter, NewMilestone
+from holdfast.features.intelligence.model import MilestoneEdit, MilestoneFilter, NewMilestone
+from holdfast.features.intelligence.operations.milestones import MilestoneAnswer
 from holdfast.features.intelligence.service import IntelligenceService
 
 milestones = Commands("milestones", help="What the project reached, and when.")
@@ -39,13 +39,13 @@ async def add(session: Session, service: IntelligenceService, given: Add) -> Non
     id = await session.workspace(given.workspace)
     new = NewMilestone(given.title, given.type, given.description, given.at, tuple(given.decision))
     kept = await service.milestones.track(session.principal, id, new)
-    session.out.record(_record(kept), [f"Tracked {kept.id}."])
+    session.out.record(MilestoneAnswer.of(kept), [f"Tracked {kept.id}."])
 
 
 @milestones.command("show", help="Show a milestone.")
 async def show(session: Session, service: IntelligenceService, given: One) -> None:
     id = await session.workspace(given.workspace)
-    session.out.record(_record(await service.milestones.get(session.principal, id, given.milestone_id)))
+    session.out.record(MilestoneAnswer.of(await service.milestones.get(session.principal, id, given.milestone_id)))
 
 
 class Edit(One):
@@ -63,7 +63,7 @@ async def edit(session: Session, service: IntelligenceService, given: Edit) -> N
     id = await session.workspace(given.workspace)
     change = MilestoneEdit(given.title, given.type, given.description, given.at, tuple(given.decision) or None)
     kept = await service.milestones.edit(session.principal, id, given.milestone_id, change)
-    session.out.record(_record(kept), [f"Changed {kept.id}."])
+    session.out.record(MilestoneAnswer.of(kept), [f"Changed {kept.id}."])
 
 
 @milestones.command("delete", help="Delete a milestone and its relations.")
@@ -89,7 +89,7 @@ async def _timeline(session: Session, service: IntelligenceService, given: Listi
     id = await session.workspace(given.workspace)
     wanted = MilestoneFilter(given.type, given.since, given.until, given.decision)
     page = await service.milestones.timeline(session.principal, id, wanted, limit=given.limit)
-    session.out.table(map(_record, page.items), _COLUMNS)
+    session.out.table(map(MilestoneAnswer.of, page.items), _COLUMNS)
     if page.next_cursor:
         session.out.note("There are more; raise --limit to see them.")
 
@@ -97,17 +97,3 @@ async def _timeline(session: Session, service: IntelligenceService, given: Listi
 list_ = milestones.add(Command("list", "List milestones, newest first.", _timeline))
 timeline = Command("timeline", "Show the project's milestones, newest first.", _timeline)
 """A command of its own, at the top level."""
-
-
-def _record(milestone: Milestone) -> dict[str, Any]:
-    return {
-        "id": milestone.id,
-        "title": milestone.title,
-        "type": milestone.type,
-        "description": milestone.description,
-        "occurred_at": iso(milestone.occurred_at),
-        "decisions": list(milestone.decisions),
-        "author": milestone.author_name or milestone.author,
-        "created_at": iso(milestone.created_at),
-        "updated_at": iso(milestone.updated_at),
-    }

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from holdfast.core.commands import Argument, InWorkspace, Option, Session, comma
 from holdfast.core.errors import Invalid
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import ENTRY_TYPES, Match, RepositoryNotFound
+from holdfast.features.repositories.operations.finding import match_answer
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 
 _LINES = 6
@@ -43,7 +44,7 @@ async def search(session: Session, repositories: Repositories, finding: Reposito
         session.principal, slugs, given.query, limit=given.limit, types=frozenset(given.types) or None
     )
     if session.out.as_json:
-        session.out.table(map(_match, found), [])
+        session.out.table(map(match_answer, found), [])
         return
     session.out.write("\n".join("".join(f"{line}\n" for line in _match_lines(each)) for each in found))
     if not found:
@@ -115,23 +116,3 @@ def _match_lines(match: Match) -> list[str]:
     lines = [line for line in match.content.splitlines() if line.strip()]
     shown = [f"    {line}" for line in lines[:_LINES]] + (["    …"] if len(lines) > _LINES else [])
     return [tame(line) for line in (f"{match.repository.slug} {match.source_id} ({how}{by})", *shown)]
-
-
-def _match(match: Match) -> dict[str, Any]:
-    return {
-        "repository": match.repository.slug,
-        "type": match.type,
-        "source_id": match.source_id,
-        "title": match.title,
-        "content": match.content,
-        "similarity": round(match.similarity, 4),
-        "exact": match.exact,
-        "occurred_at": iso_or_none(match.occurred_at),
-        "author": match.author,
-        "path": match.path,
-        "start_line": match.start_line,
-        "end_line": match.end_line,
-        "commit": match.commit,
-        "number": match.number,
-        "url": match.url,
-    }

@@ -4,24 +4,29 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.settings import Settings
 from holdfast.core.text.counting import many
 from holdfast.engines.search.model import VectorCount
 from holdfast.features.repositories.commands.finding import check_within, files, search, tame
-from holdfast.features.repositories.commands.waiting import finish, record
+from holdfast.features.repositories.commands.waiting import finish
 from holdfast.features.repositories.hosts.webhooks import PATH
-from holdfast.features.repositories.model import NewRepository, Sync
+from holdfast.features.repositories.model import NewRepository
+from holdfast.features.repositories.operations.repositories import (
+    RepositoryAnswer,
+    RepositoryStatusAnswer,
+    SyncAnswer,
+    repository_answer,
+    status_answer,
+)
 from holdfast.features.repositories.service import Repositories
-from holdfast.features.repositories.tools import status_output
 from holdfast.storage.running import known_url
 
 repos = Commands("repos", help="Repositories: their whole history, remembered, searched and asked.")
 repos.add(search)
 repos.add(files)
 
-_COLUMNS = ["slug", "state", "commits", "files", "items", "synthesis_status", "last_synced_at", "location"]
+_COLUMNS = ["slug", "state", "commits", "files", "items", "synthesis", "last_synced_at", "location"]
 _Wait = Annotated[bool, Field(description="Return when its history can be found and has been summed up.")]
 _Embed = Annotated[bool, Field(description="Wait until everything is found by meaning too, however long.")]
 
@@ -85,7 +90,9 @@ class Listing(InWorkspace):
 async def list_(session: Session, service: Repositories, given: Listing) -> None:
     within = None if given.workspace is None else await session.workspace(given.workspace)
     page = await service.list(session.principal, workspace_id=within, limit=given.limit)
-    session.out.table(map(record, page.items), _COLUMNS, "No repository yet: `holdfast repos add PATH_OR_URL`")
+    found = [repository_answer(each, session.principal) for each in page.items]
+    rows = found if session.out.as_json else map(_row, found)
+    session.out.table(rows, _COLUMNS, "No repository yet: `holdfast repos add PATH_OR_URL`")
     if page.next_cursor is not None:
         session.out.note("There are more; raise --limit to see them.")
 
@@ -93,8 +100,8 @@ async def list_(session: Session, service: Repositories, given: Listing) -> None
 @repos.command("status", help="Show how good a repository's memory is and what is being done about it.")
 async def status(session: Session, service: Repositories, given: One) -> None:
     await check_within(session, service, [given.slug], given.workspace)
-    value = await _status(session, service, given.slug)
-    session.out.record(value, [tame(line) for line in _status_lines(value)])
+    found = await status_answer(service, session.principal, given.slug)
+    session.out.record(found, [tame(line) for line in _status_lines(found)])
 
 
 class Syncs(One):
@@ -108,14 +115,14 @@ async def syncs(session: Session, service: Repositories, given: Syncs) -> None:
     await check_within(session, service, [given.slug], given.workspace)
     page = await service.syncs(session.principal, given.slug, limit=given.limit)
     counts = ["commits_added", "commits_removed", "files_changed", "files_removed", "items_changed"]
-    session.out.table(map(_sync_record, page.items), ["started_at", "trigger", "status", *counts, "error"])
+    session.out.table(map(SyncAnswer.of, page.items), ["started_at", "trigger", "status", *counts, "error"])
 
 
 @repos.command("cancel", help="Stop what is queued or running for a repository; what is done stays.")
 async def cancel(session: Session, service: Repositories, given: One) -> None:
     await check_within(session, service, [given.slug], given.workspace)
     found = await service.cancel(session.principal, given.slug)
-    session.out.record(record(found), [f"What ran for {given.slug} is being stopped."])
+    session.out.record(repository_answer(found, session.principal), [f"What ran for {given.slug} is being stopped."])
 
 
 class Webhook(One):
@@ -155,67 +162,29 @@ async def remove(session: Session, service: Repositories, given: Remove) -> None
     session.out.record({"slug": given.slug, "removed": True}, [f"Forgot {given.slug}."])
 
 
-async def _status(session: Session, service: Repositories, slug: str) -> dict[str, Any]:
-    found, score, vectors = await service.status(session.principal, slug)
-    work = await service.work(session.principal, slug)
-    return {
-        **status_output(found, score, vectors).model_dump(mode="json", by_alias=True),
-        "name": found.name,
-        "workspaceId": found.workspace_id,
-        "location": found.location,
-        "branch": found.branch,
-        "head": found.head,
-        "state": found.state,
-        "reason": found.reason,
-        "commits": found.commits,
-        "files": found.files,
-        "items": found.items,
-        "entries": found.entries,
-        "waitingForVectors": vectors.waiting,
-        "secondsToVectors": None if vectors.seconds is None else round(vectors.seconds),
-        "work": [
-            {"kind": job.kind, "state": job.state, "done": job.done, "total": job.total, "message": job.message}
-            for job in work
-        ],
-    }
+def _row(found: RepositoryAnswer) -> dict[str, Any]:
+    return {**found.model_dump(), **found.counts.model_dump(), "synthesis": found.synthesis.status}
 
 
-def _status_lines(value: dict[str, Any]) -> list[str]:
-    points = value["breakdown"]
+def _status_lines(found: RepositoryStatusAnswer) -> list[str]:
+    points, counts = found.score, found.counts
     lines = [
-        f"{value['slug']}: {value['state']}" + (f" ({value['reason']})" if value["reason"] else ""),
-        f"memory score: {value['memoryScore']} of 100 (ingestion {points['ingestion']} of 25, synthesis "
-        f"{points['synthesis']} of 25, coverage {points['coverage']} of 25, freshness {points['freshness']} of 15, "
-        f".keystone {points['keystoneFolder']} of 10)",
-        f"location: {value['location']}",
-        f"head: {value['head'] or '-'}",
-        f"last synced: {value['lastSyncedAt'] or 'never'}",
-        f"synthesis: {value['synthesisStatus']} ({value['synthesisProgress']} %)",
-        f"kept: {many(value['commits'], 'commit')}, {many(value['files'], 'file')}, "
-        f"{many(value['items'], 'item')} of its host; {many(value['entries'], 'passage')}, "
-        f"{many(value['embeddingCount'], 'vector')}",
+        f"{found.slug}: {found.state}" + (f" ({found.reason})" if found.reason else ""),
+        f"memory score: {points.total} of 100 (ingestion {points.ingestion} of 25, synthesis "
+        f"{points.synthesis} of 25, coverage {points.coverage} of 25, freshness {points.freshness} of 15, "
+        f".keystone {points.keystone_folder} of 10)",
+        f"location: {found.location}",
+        f"head: {found.head or '-'}",
+        f"last synced: {found.last_synced_at or 'never'}",
+        f"synthesis: {found.synthesis.status} ({found.synthesis.progress} %)",
+        f"kept: {many(counts.commits, 'commit')}, {many(counts.files, 'file')}, "
+        f"{many(counts.items, 'item')} of its host; {many(counts.entries, 'passage')}, "
+        f"{many(found.vectors.vectors, 'vector')}",
     ]
-    waiting = VectorCount(value["embeddingCount"], value["waitingForVectors"], value["secondsToVectors"]).said
+    waiting = VectorCount(found.vectors.vectors, found.vectors.waiting, found.vectors.seconds).said
     if waiting:
         lines.append(f"waiting: {waiting}")
-    for job in value["work"]:
-        so_far = f", {job['done']:,.0f} of {job['total']:,.0f}" if job["total"] else ""
-        lines.append(f"{job['kind']}: {job['state']}{so_far} {job['message']}".rstrip())
+    for job in found.work:
+        so_far = f", {job.done:,.0f} of {job.total:,.0f}" if job.total else ""
+        lines.append(f"{job.kind}: {job.state}{so_far} {job.message}".rstrip())
     return lines
-
-
-def _sync_record(sync: Sync) -> dict[str, Any]:
-    return {
-        "id": sync.id,
-        "job_id": sync.job_id,
-        "trigger": sync.trigger,
-        "status": sync.status,
-        "started_at": iso(sync.started_at),
-        "finished_at": iso_or_none(sync.finished_at),
-        "commits_added": sync.commits_added,
-        "commits_removed": sync.commits_removed,
-        "files_changed": sync.files_changed,
-        "files_removed": sync.files_removed,
-        "items_changed": sync.items_changed,
-        "error": None if sync.error is None else tame(sync.error),
-    }

@@ -3,9 +3,7 @@
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
 
-from holdfast.core.clock import iso, iso_or_none
 from holdfast.core.commands import Progress, Session
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.core.settings import Settings
@@ -15,6 +13,7 @@ from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.repositories.commands.finding import tame
 from holdfast.features.repositories.model import SYNC_KIND, SYNTHESIS_KIND, Repository
+from holdfast.features.repositories.operations.repositories import repository_answer
 from holdfast.features.repositories.service import Repositories
 from holdfast.storage.running import is_serving
 
@@ -115,7 +114,9 @@ def _show(shown: Progress, job: Job) -> None:
 async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool, embed: bool = False) -> None:
     """Wait where that is wanted, and answer with how it stands then."""
     if not wait and not embed:
-        session.out.record(record(queued), [f"{queued.slug} ({queued.location}) is queued."])
+        session.out.record(
+            repository_answer(queued, session.principal), [f"{queued.slug} ({queued.location}) is queued."]
+        )
         who = (
             "The server does it in the background"
             if await is_serving(session.parts[Settings])
@@ -127,7 +128,7 @@ async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool
     if found.reason:
         session.out.note(tame(found.reason))
     left = await embedded(session, whole=embed)
-    value = record(found)
+    value = repository_answer(found, session.principal).model_dump()
     session.out.record(
         {**value, "waiting_for_vectors": left},
         [
@@ -136,28 +137,3 @@ async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool
         ],
     )
     session.out.note(f'Ask it: `holdfast repos ask "why …" --repo {found.slug}`')
-
-
-def record(repository: Repository) -> dict[str, Any]:
-    """A repository as commands print it."""
-    return {
-        "slug": repository.slug,
-        "id": repository.id,
-        "workspace_id": repository.workspace_id,
-        "name": repository.name,
-        "location": repository.location,
-        "host": repository.host,
-        "full_name": repository.full_name,
-        "branch": repository.branch,
-        "head": repository.head,
-        "state": repository.state,
-        "reason": repository.reason,
-        "job_id": repository.job_id,
-        "commits": repository.commits,
-        "files": repository.files,
-        "items": repository.items,
-        "entries": repository.entries,
-        "synthesis_status": repository.synthesis_status,
-        "last_synced_at": iso_or_none(repository.last_synced_at),
-        "created_at": iso(repository.created_at),
-    }

@@ -8,7 +8,7 @@ from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.repositories.finding.search import RepositoryFinding
-from holdfast.features.repositories.model import ENTRY_TYPES
+from holdfast.features.repositories.model import ENTRY_TYPES, Match
 from holdfast.features.repositories.operations.named import BASE, TAG, chosen
 from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repositories
 from holdfast.features.workspaces.service import Workspaces
@@ -65,6 +65,11 @@ class MatchAnswer(Answer):
     url: str
 
 
+def match_answer(match: Match) -> MatchAnswer:
+    """A match as REST and the command line show it."""
+    return MatchAnswer.of(match, repository=match.repository.slug, similarity=round(match.similarity, 4))
+
+
 class FileMatchAnswer(Answer):
     repository: str
     path: str
@@ -91,9 +96,7 @@ async def search(
         return Page([])
     types = frozenset(query.types) or None
     found = await finding.search(principal, slugs, query.q, limit=query.limit, least=query.least, types=types)
-    return Page(
-        [MatchAnswer.of(each, repository=each.repository.slug, similarity=round(each.similarity, 4)) for each in found]
-    )
+    return Page([match_answer(each) for each in found])
 
 
 @api.get(BASE + "/files", READ, "Find the files that a piece of work is likely to touch, likeliest first")

@@ -157,7 +157,8 @@ def repository_answer(repository: Repository, principal: Principal) -> Repositor
     return RepositoryAnswer.of(repository, **_more(repository, principal))
 
 
-async def _status(repositories: Repositories, principal: Principal, slug: str) -> RepositoryStatusAnswer:
+async def status_answer(repositories: Repositories, principal: Principal, slug: str) -> RepositoryStatusAnswer:
+    """How good a repository's memory is, and what is being done about it."""
     # Work first: what ends in between is shown as ready and still at work, never as unready with nobody at work.
     work = await repositories.work(principal, slug)
     found, score, vectors = await repositories.status(principal, slug)
@@ -186,7 +187,7 @@ async def get(
     repositories: Repositories, workspaces: Workspaces, principal: Principal, workspace_id: str, slug: str
 ) -> RepositoryStatusAnswer:
     await check_within(repositories, workspaces, principal, workspace_id, [slug])
-    return await _status(repositories, principal, slug)
+    return await status_answer(repositories, principal, slug)
 
 
 @api.post(ONE + "/sync", WRITE, "Bring a repository up to date", status=202)
@@ -195,7 +196,7 @@ async def sync(
 ) -> RepositoryStatusAnswer:
     await check_within(repositories, workspaces, principal, workspace_id, [slug])
     await repositories.sync(principal, slug)
-    return await _status(repositories, principal, slug)
+    return await status_answer(repositories, principal, slug)
 
 
 @api.post(ONE + "/cancel", WRITE, "Stop what is queued or running for a repository")
@@ -204,7 +205,7 @@ async def cancel(
 ) -> RepositoryStatusAnswer:
     await check_within(repositories, workspaces, principal, workspace_id, [slug])
     await repositories.cancel(principal, slug)
-    return await _status(repositories, principal, slug)
+    return await status_answer(repositories, principal, slug)
 
 
 @api.get(ONE + "/syncs", READ, "List a repository's syncs, newest first")

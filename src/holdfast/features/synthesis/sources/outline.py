@@ -35,7 +35,7 @@ _LICENCE = re.compile(r"copyright|licen[cs]e|spdx|all rights reserved|eslint|@ts
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class GlossaryTerm:
     """Something a file defines and explains."""
 
     name: str
@@ -51,7 +51,7 @@ class Outline:
     imports: tuple[str, ...] = ()
     doc: str = ""
     doc_lines: tuple[int, int] = (1, 1)
-    terms: tuple[Term, ...] = ()
+    terms: tuple[GlossaryTerm, ...] = ()
 
     def to_json(self) -> str:
         return orjson.dumps(asdict(self)).decode()
@@ -61,7 +61,7 @@ def from_json(text: str) -> Outline:
     """The outline that was kept."""
     value = orjson.loads(text)
     first, last = value["doc_lines"]
-    terms = tuple(Term(**term) for term in value["terms"])
+    terms = tuple(GlossaryTerm(**term) for term in value["terms"])
     return Outline(tuple(value["imports"]), value["doc"], (first, last), terms)
 
 
@@ -189,7 +189,7 @@ def _unprefixed(language: str, text: str) -> str:
 # What its classes are
 
 
-def _terms(language: str, lines: Sequence[str]) -> list[Term]:
+def _terms(language: str, lines: Sequence[str]) -> list[GlossaryTerm]:
     pattern = _NAMED.get(language, _NAMED_ELSEWHERE)
     found = []
     for number, line in enumerate(lines):
@@ -201,7 +201,7 @@ def _terms(language: str, lines: Sequence[str]) -> list[Term]:
         else:
             text, first, last = _comment_above(lines, number)
         if len(text.split()) >= 4 and is_fit(text):
-            found.append(Term(named[1], text, min(first, number + 1), max(last, number + 1)))
+            found.append(GlossaryTerm(named[1], text, min(first, number + 1), max(last, number + 1)))
     return found
 
 
