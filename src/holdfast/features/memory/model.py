@@ -85,6 +85,11 @@ class Memory:
     """Whether the workspace recalls it, or only the chat it was saved in."""
 
     @property
+    def says(self) -> tuple[str, str]:
+        """What its vector is made from."""
+        return self.title, self.content
+
+    @property
     def entry_type(self) -> str:
         """What search calls it."""
         return CHAT_ENTITY if self.visibility == "chat" else ENTITY

@@ -206,7 +206,7 @@ class MemoryService:
             store.insert_revisions(tx, [revision_of(found, principal.actor)])
             store.replace(tx, edited)
             # Somebody else may have edited it meanwhile; then its vector follows from the background.
-            same_text = not isinstance(expected, Refusal) and _text(expected) == _text(edited)
+            same_text = not isinstance(expected, Refusal) and expected.says == edited.says
             self._search.put(tx, [entry_of(edited)], vector[None, :] if same_text and vector is not None else None)
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
@@ -429,10 +429,6 @@ class MemoryService:
         )
         payload = {"id": memory.id, "slug": memory.slug, "action": action.removeprefix("memory.")}
         self._events.publish(tx, "memory.changed", payload, workspace_id=memory.workspace_id)
-
-
-def _text(memory: Memory) -> str:
-    return embedded_text(memory.title, memory.content)
 
 
 def _compared(content: str, near: list[tuple[Memory, float]]) -> tuple[Memory | None, list[Contradiction]]:
