@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.core.text.counting import many
 from holdfast.features.endpoints.model import TOOLS, EndpointUpstream
 from holdfast.features.endpoints.operations import EndpointAnswer
 from holdfast.features.endpoints.service import Endpoints
@@ -71,7 +72,7 @@ async def add(session: Session, service: Endpoints, identity: Identity, given: A
         made = await service.put(session.principal, project_id, given.name, [*kept, upstream], without)
     else:
         made = await service.add_upstream(session.principal, project_id, given.name, upstream)
-    lines = [f"{made.name} answers at {made.path} with {len(made.upstreams)} upstream(s)."]
+    lines = [f"{made.name} answers at {made.path} with {many(len(made.upstreams), 'upstream')}."]
     session.out.record(EndpointAnswer.of(made), lines)
 
 

@@ -83,4 +83,6 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value) or "-"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return str(value)
