@@ -76,7 +76,7 @@ CHECKS: tuple[Check | NotRun, ...] = (
     Check(
         "README.md",
         '.venv/bin/holdfast repos ask "Why is libgit2 used instead of the git command?"',
-        says=r"(?s)0017-reading-repositories\.md.*executes nothing",
+        says=r"(?s)0017-reading-repositories\.md.*executes what a repository names",
         cwd="project",
     ),
     Check(_ARTIFACTS, 'holdfast artifacts create release-notes.md notes.md --title "Release notes"', says="version 1"),

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
+from holdfast.features.memory.model import Filters
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.e2e.clients.test_real_clients import BIN, Bench, bench, needs
 from tests.fakes.llm.model import KEY, FakeModel, Turn, calls, model, says
@@ -92,7 +93,8 @@ def written(upstream: FakeModel, *steps: Step) -> Author:
 
 
 async def memories(at: Bench) -> list[str]:
-    kept = await at.server.services.memory.list(at.server.owner, at.server.start.workspace_id)
+    everywhere = Filters(visibility=None)
+    kept = await at.server.services.memory.list(at.server.owner, at.server.start.workspace_id, everywhere)
     return [memory.content for memory in kept.items]
 
 

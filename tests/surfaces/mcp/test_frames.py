@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from holdfast.surfaces.mcp.transport.wire import MAX_BATCH, RpcBatch, RpcMessage, WireError, parse
 from tests.support.properties import examples
 
-leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
+leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
+)
 values = st.recursive(
     leaves,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
