@@ -195,7 +195,7 @@ def test_where_to_send_webhooks_is_said(holdfast: Cli, shop: GitRepo, monkeypatc
     assert holdfast.run("secrets", "set", "HOOK", input="a-long-secret\n").exit_code == 0
     signed = holdfast.json("repos", "webhook", "shop", "--secret", "HOOK")
     url = f"https://memory.example.org/api/webhooks/{added['id']}"
-    assert signed == {"slug": "shop", "url": url, "webhook_secret": "HOOK"}
+    assert signed == {"slug": "shop", "url": url, "secret": "HOOK"}
 
 
 @pytest.mark.slow

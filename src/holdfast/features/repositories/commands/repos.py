@@ -16,6 +16,7 @@ from holdfast.features.repositories.operations.repositories import (
     RepositoryAnswer,
     RepositoryStatusAnswer,
     SyncAnswer,
+    WebhookAnswer,
     repository_answer,
     status_answer,
 )
@@ -138,7 +139,7 @@ async def webhook(session: Session, service: Repositories, settings: Settings, g
     await check_within(session, service, [given.slug], given.workspace)
     found = await service.sign_webhooks(session.principal, given.slug, given.secret)
     url = f"{known_url(settings)}{PATH}{found.id}"
-    session.out.record({"slug": found.slug, "url": url, "webhook_secret": found.webhook_secret})
+    session.out.record(WebhookAnswer(slug=found.slug, url=url, secret=found.webhook_secret))
 
 
 class Remove(One):
