@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Invalid, NotFound
-from holdfast.features.intelligence.briefing.brief import Material, item_json, write_brief
+from holdfast.features.intelligence.briefing.brief import Material, item_json, render, write_brief
 from holdfast.features.intelligence.briefing.budget import MAX_BUDGET, MIN_BUDGET, clip, fill, tokens_of
 from holdfast.features.intelligence.model import SECTIONS, Brief, Decision, DecisionEdit, Milestone, Ref, Relation
 from holdfast.registry.entities import Blocker, Source
@@ -99,6 +99,12 @@ async def test_what_the_budget_leaves_out_is_counted(at: Stage) -> None:
     assert 0 < len(found.sections["decisions"]) < 30
     assert found.omitted["decisions"] == 30 - len(found.sections["decisions"])
     assert f"{found.omitted['decisions']} decisions" in found.markdown
+
+
+def test_one_thing_that_is_left_out_is_one() -> None:
+    omitted = {**dict.fromkeys(SECTIONS, 0), "decisions": 2, "memories": 1, "repositories": 1}
+    markdown = render("Shop", dict.fromkeys(SECTIONS, ()), omitted)
+    assert "Left out for room: 2 decisions, 1 memory, 1 repository." in markdown
 
 
 async def test_budget_and_tenant_are_checked(at: Stage) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.core.clock import iso
+from holdfast.core.text.counting import many
 from holdfast.features.intelligence.briefing.budget import clip, fill, json_tokens, tokens_of
 from holdfast.features.intelligence.model import (
     SECTIONS,
@@ -28,6 +29,7 @@ _SHARES = {
     "memories": 0.18,
     "repositories": 0.09,
 }
+_ONE = dict(zip(SECTIONS, ("blocker", "decision", "milestone", "connection", "memory", "repository"), strict=True))
 _HEADING = 8
 _FRAME = 100
 """Tokens for the title, the line about what was left out, and the JSON around the sections."""
@@ -70,7 +72,7 @@ def render(name: str, sections: Mapping[str, Sequence[Item]], omitted: Mapping[s
             lines += ["", f"## {section.capitalize()}", *(_line(item) for item in sections[section])]
     if not any(sections.values()):
         lines += ["", "Nothing is on record here yet."]
-    left = [f"{count} {section}" for section, count in omitted.items() if count]
+    left = [many(count, _ONE[section]) for section, count in omitted.items() if count]
     if left:
         lines += ["", f"Left out for room: {', '.join(left)}."]
     return "\n".join(lines) + "\n"
