@@ -135,6 +135,7 @@ async def test_metadata_services_and_odd_addresses_are_refused_to_everyone(world
         with pytest.raises(Invalid) as refused:
             await world.services.endpoints.create(who, world.project_id, "x", [replace(PUBLIC, base_url=url)])
         assert refused.value.fields[0].field == "base_url"
+        assert "HOLDFAST_UPSTREAM_ALLOW" not in refused.value.fields[0].message
 
 
 @pytest.mark.parametrize(

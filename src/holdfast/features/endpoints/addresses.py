@@ -59,9 +59,10 @@ class AddressRules:
         origin, _ = parse_base_url(base_url)
         host = origin.host.rstrip(".").lower()
         private = operator or self._allowed.name_known(host, origin.port)
-        why = "a metadata service" if host in _NEVER_NAMES else _literal_refusal(host, private)
+        never = "a metadata service" if host in _NEVER_NAMES else _literal_refusal(host, private=True)
+        why = never or _literal_refusal(host, private)
         if why is not None:
-            remedy = "choose another host" if private else "the operator can allow it with HOLDFAST_UPSTREAM_ALLOW"
+            remedy = "choose another host" if never else "the operator can allow it with HOLDFAST_UPSTREAM_ALLOW"
             problem = f"{host} is {why}; {remedy}"
             raise Invalid("The upstream's address can't be used.", fields=[FieldError("base_url", problem)])
         return private
