@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,23 @@ async def test_upstreams_are_added_replaced_and_removed(world: World) -> None:
     await endpoints.remove(world.owner, world.project_id, "fast")
     with pytest.raises(NotFound):
         await endpoints.remove(world.owner, world.project_id, "fast")
+
+
+async def test_what_is_left_out_stays_until_it_is_named_anew(world: World) -> None:
+    endpoints = world.services.endpoints
+
+    async def add(spec: EndpointUpstream, **more: Any) -> tuple[list[tuple[str, int]], set[str]]:
+        made = await endpoints.add_upstream(world.owner, world.project_id, "default", spec, **more)
+        return [(each.model, each.priority) for each in made.upstreams], set(made.disabled_tools)
+
+    assert await add(OLLAMA) == ([("qwen3", 0)], set())
+    assert await add(replace(OLLAMA, priority=1), without=frozenset({"code_search"})) == (
+        [("qwen3", 1)],
+        {"code_search"},
+    )
+    assert await add(PUBLIC) == ([("qwen3", 1), ("big", 0)], {"code_search"})
+    assert await add(PUBLIC, alone=True) == ([("big", 0)], {"code_search"})
+    assert await add(PUBLIC, without=frozenset({"web_search"})) == ([("big", 0)], {"web_search"})
 
 
 async def test_a_key_comes_from_the_workspace_that_has_the_secret(world: World) -> None:

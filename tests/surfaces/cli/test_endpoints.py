@@ -49,14 +49,17 @@ def test_an_endpoint_is_added_listed_shown_and_removed(holdfast: Cli) -> None:
 
     added = holdfast.json("endpoints", "add", "fast", "--base-url", url, "--model", "qwen3", "--key-from", "MODEL_KEY")
     more = holdfast.json("endpoints", "add", "fast", "--base-url", "https://api.example.com/v1", "--model", "big")
-    one = holdfast.json(
-        "endpoints", "add", "fast", "--base-url", url, "--model", "qwen3", "--replace", "--without", "code_search"
-    )
+    less = holdfast.json("endpoints", "add", "fast", "--base-url", url, "--model", "qwen3", "--without", "code_search")
+    one = holdfast.json("endpoints", "add", "fast", "--base-url", url, "--model", "qwen3", "--replace")
 
     assert added["name"] == "fast"
     assert added["path"] == f"/{added['project_id']}/fast/v1"
     assert [(each["model"], each["key_secret"]) for each in added["upstreams"]] == [("qwen3", "MODEL_KEY")]
     assert [each["model"] for each in more["upstreams"]] == ["qwen3", "big"]
+    assert ([each["model"] for each in less["upstreams"]], less["disabled_tools"]) == (
+        ["big", "qwen3"],
+        ["code_search"],
+    )
     assert ([each["model"] for each in one["upstreams"]], one["disabled_tools"]) == (["qwen3"], ["code_search"])
     assert [each["name"] for each in holdfast.json("endpoints", "list")] == ["default", "fast"]
     assert holdfast.json("endpoints", "show", "default")["embedded"] is True

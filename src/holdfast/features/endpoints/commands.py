@@ -65,13 +65,10 @@ async def add(session: Session, service: Endpoints, identity: Identity, given: A
         price_in=given.price_in,
         price_out=given.price_out,
     )
-    if given.replace or given.without:
-        before = [] if given.replace else await service.list(session.principal, project_id)
-        kept = [each for endpoint in before if endpoint.name == given.name for each in endpoint.upstreams]
-        without = frozenset(given.without)
-        made = await service.put(session.principal, project_id, given.name, [*kept, upstream], without)
-    else:
-        made = await service.add_upstream(session.principal, project_id, given.name, upstream)
+    without = frozenset(given.without) or None
+    made = await service.add_upstream(
+        session.principal, project_id, given.name, upstream, alone=given.replace, without=without
+    )
     lines = [f"{made.name} answers at {made.path} with {many(len(made.upstreams), 'upstream')}."]
     session.out.record(EndpointAnswer.of(made), lines)
 

@@ -130,15 +130,29 @@ class Endpoints:
 
         return await self._database.write(work)
 
-    async def add_upstream(self, principal: Principal, project_id: str, name: str, spec: EndpointUpstream) -> Endpoint:
-        """One more upstream for an endpoint, made where there is none; the same server and model is replaced."""
+    async def add_upstream(
+        self,
+        principal: Principal,
+        project_id: str,
+        name: str,
+        spec: EndpointUpstream,
+        *,
+        alone: bool = False,
+        without: frozenset[str] | None = None,
+    ) -> Endpoint:
+        """One more upstream for an endpoint, made where there is none; the same server and model is replaced.
+
+        `alone` drops the upstreams before; `without` are the tools left out from now on, None those that are already.
+        """
 
         def work(tx: Tx) -> Endpoint:
             self._manage(tx, principal, project_id)
             old = store.find(tx, project_id, checked_name(name))
-            known = old.upstreams if old else ()
+            base = old or Endpoint(project_id, name)
+            known = () if alone else base.upstreams
             kept = [each for each in known if (each.base_url, each.model) != (spec.base_url, spec.model)]
-            new = replace(old or Endpoint(project_id, name), upstreams=(*kept, spec))
+            tools = base.disabled_tools if without is None else without
+            new = replace(base, upstreams=(*kept, spec), disabled_tools=tools)
             return self._put(tx, principal, new, "update" if old else "create", old.updated_at if old else 0)
 
         return await self._database.write(work)
