@@ -29,6 +29,7 @@ REFUSAL = "A person has to agree first."
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "xerotier.artifact.update": {"identifier": "plan.md"},
     "xerotier.artifact.create": {"identifier": "plan.md"},
+    "xerotier.artifact.read": {"identifier": "plan.md"},
     "xerotier.research.fetch_url": {"url": "https://example.com/"},
     "fetch_url": {"url": "https://example.com/"},
     "code_search": {"query": "tide"},

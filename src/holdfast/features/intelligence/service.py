@@ -171,7 +171,11 @@ class IntelligenceService:
     def _how_far(self, tx: Tx, workspace_id: str, source: Source) -> Source:
         """A repository with a word about what of it is not found by meaning yet."""
         waiting = self._base.search.vectors(tx, workspace_id, source.collection).said if source.collection else ""
-        return replace(source, text=f"{waiting} {source.text}") if waiting else source
+        if not waiting:
+            return source
+        # What went wrong comes before what takes time.
+        told = (source.text, waiting) if source.status == "failed" else (waiting, source.text)
+        return replace(source, text=" ".join(told))
 
     def _newest(self, tx: Tx, workspace_id: str, type: str) -> Sequence[Source]:
         recent_of = self._entities.recent.get(type)
