@@ -2,10 +2,14 @@
 
 import os
 import re
+import threading
 import time
 import uuid
 
 _SHAPE = re.compile(r"[a-z]{1,8}_[0-9a-f]{32}")
+_TICKS_A_MILLISECOND = 1 << 12
+_last_tick = 0
+_lock = threading.Lock()
 
 
 def new_id(prefix: str) -> str:
@@ -14,12 +18,19 @@ def new_id(prefix: str) -> str:
 
 
 def new_uuid() -> uuid.UUID:
-    """A UUIDv7 (RFC 9562), which Python 3.11 lacks: 48 bits of milliseconds, then 74 random bits."""
-    millis = time.time_ns() // 1_000_000
-    number = (millis & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(os.urandom(10), "big")
-    number = number & ~(0xF << 76) | 0x7 << 76
-    number = number & ~(0x3 << 62) | 0x2 << 62
-    return uuid.UUID(int=number)
+    """A UUIDv7 (RFC 9562), which Python 3.11 lacks: 48 bits of milliseconds, 12 of their fraction, 62 random bits."""
+    millis, fraction = divmod(_next_tick(), _TICKS_A_MILLISECOND)
+    random = int.from_bytes(os.urandom(8), "big") & ~(0x3 << 62)
+    return uuid.UUID(int=(millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | random)
+
+
+def _next_tick() -> int:
+    """Now in 4,096ths of a millisecond, later than the last one given: what a process makes first sorts first."""
+    global _last_tick  # noqa: PLW0603 (one order for the whole process)
+    now = time.time_ns() * _TICKS_A_MILLISECOND // 1_000_000
+    with _lock:
+        _last_tick = max(now, _last_tick + 1)
+        return _last_tick
 
 
 def is_id(prefix: str, text: str) -> bool:

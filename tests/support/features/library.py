@@ -77,7 +77,7 @@ class Library:
 
     async def audited(self) -> list[str]:
         """The actions in the audit trail, oldest first."""
-        rows = await self.database.read(lambda tx: tx.all("SELECT action FROM audit_event ORDER BY id"))
+        rows = await self.database.read(lambda tx: tx.all("SELECT action FROM audit_event ORDER BY number"))
         return [row["action"] for row in rows]
 
     async def count(self, table: str) -> int:
