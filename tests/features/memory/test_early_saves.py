@@ -1,20 +1,23 @@
-"""Proves that the first save after a start does not wait for the model, and that nothing is lost by that."""
+"""Proves that no save after a start waits for the model, and that nothing is lost by that."""
 
 import asyncio
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.search.model import Query
 from holdfast.features.identity.service import local_principal
-from holdfast.features.memory.model import NewMemory, Saved
+from holdfast.features.memory.model import Memory, MemoryChange, NewMemory, Saved
+from holdfast.features.memory.writing import likeness
 from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
-from tests.support.services import build_services, first_start
+from tests.support.services import Services, build_services, first_start
 
 
 class LoadingEmbedder(WordEmbedder):
@@ -31,34 +34,113 @@ class LoadingEmbedder(WordEmbedder):
         return await super().embed(texts)
 
 
-async def test_the_first_save_does_not_wait_for_the_model_and_the_second_is_still_compared(database: Database) -> None:
+class LoadingServer:
+    """A workspace with one memory, on a server whose model is still being loaded."""
+
+    def __init__(self, services: Services, owner: Principal, workspace: str, embedder: LoadingEmbedder) -> None:
+        self.services, self.owner, self.workspace, self.embedder = services, owner, workspace, embedder
+        self._loading = asyncio.create_task(services.search.load())
+
+    async def save(self, content: str) -> Saved:
+        async with asyncio.timeout(30):
+            return await self.services.memory.save(self.owner, self.workspace, NewMemory(content))
+
+    async def loaded(self) -> None:
+        """Return when the model is there and what went ahead was looked at again."""
+        self.embedder.loaded.set()
+        await self._loading
+        await self.save("Nothing is known about the weather on the moon")
+
+    async def memory(self, saved: Saved) -> Memory:
+        assert saved.memory is not None
+        return await self.services.memory.get(self.owner, self.workspace, saved.memory.id)
+
+
+@pytest.fixture
+async def loading(database: Database) -> LoadingServer:
     embedder = LoadingEmbedder()
-    settings = Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY)
-    services = build_services(settings, database, SystemClock(), embedder)
+    services = build_services(
+        Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY), database, SystemClock(), embedder
+    )
     start = await first_start(services)
-    owner, workspace = local_principal(start.organization_id), start.workspace_id
-
-    async def save(content: str) -> Saved:
-        return await services.memory.save(owner, workspace, NewMemory(content))
-
-    services.search.is_loading = True
-    loading = asyncio.create_task(services.search.load())
-    async with asyncio.timeout(30):
-        first = await save("The deploy runs on Fridays at noon")
-    assert first.memory is not None and not embedder.loaded.is_set()
-    # There is something to compare with now: whether it repeats or contradicts that, only the model can tell.
-    second = asyncio.create_task(save("The deploy runs on Mondays at noon"))
-    async with asyncio.timeout(30):
-        while embedder.asked < 3:
-            await asyncio.sleep(0)
-    assert not second.done()
+    owner = local_principal(start.organization_id)
     embedder.loaded.set()
-    await loading
-    assert services.search.is_loading is False
-    assert [each.memory.id for each in (await second).contradicts] == [first.memory.id]
-    assert (await services.search.progress()).pending == 0
-    found = await services.search.search(Query(workspace, "when is the deploy"))
-    assert first.memory.id in {hit.id for hit in found}
+    await services.memory.save(owner, start.workspace_id, NewMemory("The deploy runs on Fridays at noon"))
+    embedder.loaded.clear()
+    services.search.is_loading = True
+    return LoadingServer(services, owner, start.workspace_id, embedder)
+
+
+async def test_a_save_among_other_memories_does_not_wait_and_sees_what_it_changes(loading: LoadingServer) -> None:
+    saved = await loading.save("The deploy runs on Mondays at noon")
+    assert saved.outcome == "saved" and not loading.embedder.loaded.is_set()
+    assert [each.memory.content for each in saved.contradicts] == ["The deploy runs on Fridays at noon"]
+    await loading.loaded()
+    assert (await loading.services.search.progress()).pending == 0
+    found = await loading.services.search.search(Query(loading.workspace, "when is the deploy"))
+    assert saved.memory is not None and saved.memory.id in {hit.id for hit in found}
+    # It was told already.
+    assert (await loading.memory(saved)).status_note == ""
+
+
+async def test_a_repetition_in_the_same_words_is_one_before_the_model_is_there(loading: LoadingServer) -> None:
+    exact = await loading.save("The deploy runs on Fridays at noon")
+    turned = await loading.save("On Fridays, at noon, the deploy runs.")
+    assert [exact.outcome, turned.outcome] == ["duplicate", "duplicate"]
+    assert not loading.embedder.loaded.is_set()
+    await loading.loaded()
+
+
+async def test_what_only_the_model_sees_as_a_repetition_gives_way_once_it_is_there(
+    loading: LoadingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(likeness, "repeats", lambda new, old, cosine: cosine != likeness.BY_WORDS and cosine > 0.6)
+    saved = await loading.save("The deploy of ours runs on Fridays at noon")
+    assert saved.outcome == "saved"
+    await loading.loaded()
+    kept = await loading.memory(saved)
+    assert (kept.status, kept.status_note) == ("superseded", "the-deploy-runs-on-fridays-at-noon says this already.")
+    recalled = await loading.services.memory.recall(loading.owner, loading.workspace, "when does the deploy run")
+    assert [each.memory.content for each in recalled][:1] == ["The deploy runs on Fridays at noon"]
+    assert saved.memory is not None and saved.memory.id not in {each.memory.id for each in recalled}
+
+
+async def test_what_only_the_model_sees_as_a_change_is_noted_on_the_memory(
+    loading: LoadingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        likeness, "contradiction", lambda new, old, cosine: None if cosine == likeness.BY_WORDS else likeness.CHANGED
+    )
+    saved = await loading.save("The deploy runs on Mondays at noon")
+    assert saved.contradicts == []
+    await loading.loaded()
+    kept = await loading.memory(saved)
+    assert kept.status == "current"
+    assert kept.status_note == "It seems to change the-deploy-runs-on-fridays-at-noon: it says that something changed."
+
+
+async def test_of_two_early_saves_that_say_the_same_the_later_gives_way(
+    loading: LoadingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(likeness, "repeats", lambda new, old, cosine: cosine != likeness.BY_WORDS and cosine > 0.6)
+    first = await loading.save("Anna keeps the keys of the cellar in a drawer")
+    later = await loading.save("Anna keeps the cellar keys in a drawer upstairs")
+    await loading.loaded()
+    assert (await loading.memory(first)).status == "current"
+    assert (await loading.memory(later)).superseded_by == (await loading.memory(first)).id
+
+
+async def test_a_memory_edited_while_the_model_loads_is_left_as_it_was_edited(loading: LoadingServer) -> None:
+    saved = await loading.save("The cellar is locked on Sundays")
+    assert saved.memory is not None
+    async with asyncio.timeout(30):
+        await loading.services.memory.edit(
+            loading.owner, loading.workspace, saved.memory.id, MemoryChange(content="The cellar is open on Sundays")
+        )
+    await loading.loaded()
+    assert (await loading.memory(saved)).content == "The cellar is open on Sundays"
+    await loading.services.search.tend()
+    assert (await loading.services.search.progress()).pending == 0
 
 
 async def test_an_embedder_that_cannot_be_loaded_ends_no_server(database: Database) -> None:

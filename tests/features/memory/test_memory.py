@@ -8,8 +8,7 @@ import pytest
 from holdfast.core.errors import Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.features.memory.model import Filters, MemoryChange, NewMemory
-from holdfast.features.memory.service import MemoryRejected
+from holdfast.features.memory.model import Filters, MemoryChange, MemoryRejected, NewMemory
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.features.memory.saving import count, save

@@ -168,6 +168,11 @@ class SearchEngine:
         vector = await self._query_vector(_without(text, named))
         return await self._database.read(lambda tx: self._search(tx, query, text, vector, named))
 
+    async def search_words(self, query: Query) -> list[Hit]:
+        """The best entries by their words alone, for callers that cannot wait for the model."""
+        text = query.text.strip()[:LONGEST_QUERY]
+        return await self._database.read(lambda tx: self._search(tx, query, text, None, frozenset()))
+
     async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
         """The query's vector; None while the embedder is away, when words alone must do."""
         try:

@@ -51,3 +51,13 @@ class RevisionAnswer(Answer):
     occurred_at: Time | None
     written_at: Time
     edited_by: str = Field(validation_alias="editor")
+
+
+class ContradictionAnswer(Answer):
+    """Two memories of which perhaps only one holds; `memory` is the newer."""
+
+    id: str
+    memory: MemoryAnswer
+    other: MemoryAnswer
+    reason: str
+    found_at: Time

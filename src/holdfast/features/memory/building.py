@@ -8,6 +8,7 @@ from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
@@ -29,6 +30,11 @@ def memory(parts: Parts) -> MemoryService:
         parts[Clock],
         parts[Entities],
     )
+
+
+@build
+def contradictions(parts: Parts) -> Contradictions:
+    return Contradictions(parts[Database], parts[Audit], parts[Workspaces], parts[Clock], parts[MemoryService])
 
 
 def tools(parts: Parts) -> list[AnyTool]:

@@ -2,43 +2,19 @@
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory import store
-from holdfast.features.memory.model import CHAT_ENTITY, ENTITY, Memory, NewMemory
-from holdfast.features.memory.writing import likeness
+from holdfast.features.memory.model import CHAT_ENTITY, Memory, NewMemory
 from holdfast.features.memory.writing.draft import MemoryDraft
 from holdfast.features.memory.writing.wording import digest_of
-from holdfast.storage.database import Database, Tx
-
-NEIGHBOURS = 8
-IN_CHATS = 64
-"""How many memories of all chats are looked at for those of one."""
+from holdfast.storage.database import Tx
 
 
 def sees(chat_id: str | None, memory: Memory) -> bool:
     """Whether somebody in this chat (None: in none) recalls the memory."""
     return memory.visibility == "workspace" or (chat_id is not None and memory.chat_id == chat_id)
-
-
-async def near(
-    database: Database, engine: SearchEngine, workspace_id: str, vector: NDArray[np.float32], chat_id: str | None
-) -> list[tuple[Memory, float]]:
-    """Current memories nearest to a vector that this chat sees, with their cosine."""
-    nearest = await engine.nearest(workspace_id, frozenset({ENTITY}), vector, NEIGHBOURS)
-    if chat_id:
-        nearest += await engine.nearest(workspace_id, frozenset({CHAT_ENTITY}), vector, IN_CHATS)
-    alike = {id: cosine for id, cosine in nearest if cosine >= likeness.SAME_SUBJECT}
-    rows = await database.read(lambda tx: store.by_ids(tx, workspace_id, list(alike))) if alike else {}
-    return [
-        (row, cosine)
-        for id, cosine in alike.items()
-        if (row := rows.get(id)) is not None and row.status == "current" and sees(chat_id, row)
-    ]
 
 
 def find_current(tx: Tx, workspace_id: str, new: NewMemory, checked: MemoryDraft) -> Memory | None:

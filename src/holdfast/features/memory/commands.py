@@ -6,8 +6,8 @@ from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Moment, Option, Session, command
 from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
-from holdfast.features.memory.model import Filters, MemoryChange, NewMemory, Saved
-from holdfast.features.memory.service import MemoryRejected, MemoryService
+from holdfast.features.memory.model import Filters, MemoryChange, MemoryRejected, NewMemory, Saved
+from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.writing.wording import checked_category
 
 memory = Commands("memory", help="What people and agents remember: facts, preferences, instructions, decisions.")

@@ -18,7 +18,7 @@ FEATURE = Feature(
         "memory": ("commands:memory", "Memories."),
         "search": ("commands:search", "Search everything in a workspace."),
     },
-    services=("MemoryService",),
+    services=("MemoryService", "Contradictions"),
     tools=True,
     aliases=True,
     prompts=True,
@@ -26,6 +26,6 @@ FEATURE = Feature(
     operations=("operations",),
     entities=True,
     topics={"memory": Topic(READ, _changed)},
-    migrations=("0006_memory", "0026_memory_visibility"),
+    migrations=("0006_memory", "0026_memory_visibility", "0031_contradictions"),
     contract=("XM-4", "XS-T8"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.core.errors import Conflict, NotFound
+from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 
 Status = Literal["current", "superseded", "retracted"]
 Trust = Literal["person", "agent", "web"]
@@ -183,3 +183,12 @@ class MemoryNotFound(NotFound):
 
     def __init__(self, key: str) -> None:
         super().__init__("memory", key)
+
+
+class MemoryRejected(Invalid):
+    """The text is not stored: a credential, junk or boilerplate."""
+
+    code = "memory_rejected"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The memory was not stored. {reason}", fields=[FieldError("content", reason)])

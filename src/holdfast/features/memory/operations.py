@@ -10,11 +10,12 @@ from holdfast.core.model import Model, Moment, PageQuery, Words
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
-from holdfast.features.memory.answers import MemoryAnswer, RecalledAnswer, RevisionAnswer
+from holdfast.features.memory.answers import ContradictionAnswer, MemoryAnswer, RecalledAnswer, RevisionAnswer
 from holdfast.features.memory.finding import MAX_RESULTS
-from holdfast.features.memory.model import Filters, MemoryChange, NewMemory, Trust
-from holdfast.features.memory.service import MemoryRejected, MemoryService
+from holdfast.features.memory.model import Filters, MemoryChange, MemoryRejected, NewMemory, Trust
+from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.tools import ResultOutput, SaveOutput, result_output, save_output
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.memory.writing.wording import checked_category
 
 _WORKSPACE = "/api/workspaces/{workspace_id}"
@@ -178,3 +179,26 @@ async def search(
         principal, workspace_id, query.q, types=query.types or None, limit=query.limit, as_of=query.as_of
     )
     return Page([result_output(hit) for hit in hits])
+
+
+@api.get(_WORKSPACE + "/contradictions", READ, "List memories that contradict each other, the newest first")
+async def open_contradictions(
+    contradictions: Contradictions, principal: Principal, workspace_id: str, query: PageQuery
+) -> Page[ContradictionAnswer]:
+    found = await contradictions.list(principal, workspace_id, limit=query.limit, cursor=query.cursor)
+    return found.map(ContradictionAnswer.of)
+
+
+class SettleBody(Model):
+    keep: str = Field(
+        max_length=200, description="Id or slug of the memory that holds, or both; the other is retracted"
+    )
+
+
+@api.post(
+    _WORKSPACE + "/contradictions/{contradiction_id}/settle", WRITE, "Say which of two memories holds, or that both do"
+)
+async def settle(
+    contradictions: Contradictions, principal: Principal, workspace_id: str, contradiction_id: str, body: SettleBody
+) -> ContradictionAnswer:
+    return ContradictionAnswer.of(await contradictions.settle(principal, workspace_id, contradiction_id, body.keep))

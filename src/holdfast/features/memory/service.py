@@ -3,6 +3,7 @@
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +22,18 @@ from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
-    Contradiction,
     Filters,
     Memory,
     MemoryChange,
     MemoryNotFound,
+    MemoryRejected,
     NewMemory,
     Recalled,
     Revision,
     Saved,
     require_current,
 )
-from holdfast.features.memory.writing import likeness
+from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,
     Refusal,
@@ -51,21 +52,11 @@ from holdfast.registry.entities import Entities
 from holdfast.registry.precedence import worth_showing
 from holdfast.storage.database import Database, Tx
 
-MAX_CONTRADICTIONS = 5
 MAX_QUERY = 2_000
 CURRENT = Filters()
 KNOWN = "A memory says this already."
 
 Vector = NDArray[np.float32]
-
-
-class MemoryRejected(Invalid):
-    """The text is not stored: a credential, junk or boilerplate."""
-
-    code = "memory_rejected"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The memory was not stored. {reason}", fields=[FieldError("content", reason)])
 
 
 class MemoryService:
@@ -89,7 +80,8 @@ class MemoryService:
         self._clock = clock
         self._entities = entities
         self._finding = MemoryFinding(workspaces, search, entities)
-        self._early = EarlySaves(database, search)
+        self._comparison = MemoryComparison(database, search)
+        self._early = EarlySaves(database, search, self._comparison)
 
     async def save(self, principal: Principal, workspace_id: str, new: NewMemory) -> Saved:
         """Remember something: stored, or the existing memory that it repeats, or refused with the reason."""
@@ -101,10 +93,9 @@ class MemoryService:
         if known is not None and new.supersedes is None:
             return Saved("duplicate", known, reason=KNOWN)
         where = (await self._workspaces.get(principal, workspace_id)).id
-        goes_ahead = await self._early.need_no_model(where)
-        vector = None if goes_ahead else await self._vector(checked.title, checked.content)
-        near = await chats.near(self._database, self._search, where, vector, new.chat_id) if vector is not None else []
-        repeated, contradicts = _compared(checked.content, near)
+        goes_ahead = self._early.go_ahead
+        vector = await self._vector(checked.title, checked.content)
+        compared = await self._comparison.of(where, checked.content, vector, new.chat_id)
 
         def work(tx: Tx) -> Saved:
             workspace = self._workspaces.check(tx, principal, workspace_id)
@@ -112,13 +103,14 @@ class MemoryService:
             if superseded is not None:
                 chats.require_same(new, superseded)
             known = chats.find_current(tx, workspace.id, new, checked)
-            if known is None and superseded is None and repeated is not None:
-                known = store.find(tx, workspace.id, repeated.id)
+            if known is None and superseded is None and compared.repeated is not None:
+                known = store.find(tx, workspace.id, compared.repeated.id)
                 known = known if known is not None and known.status == "current" else None
             if known is None:
                 made = self._insert(tx, principal, workspace.id, new, checked, superseded, vector)
                 if made is not None:
-                    others = [each for each in contradicts if superseded is None or each.memory.id != superseded.id]
+                    others = [each for each in compared.contradicts if each.memory != superseded]
+                    store.note_contradictions(tx, made, others)
                     return Saved("saved", made, contradicts=others)
                 known = store.find_current(tx, workspace.id, checked.digest)
             assert known is not None
@@ -126,7 +118,11 @@ class MemoryService:
                 self._replace(tx, principal, superseded, known, known.true_from)
             return Saved("duplicate", known, reason=KNOWN)
 
-        return self._early.follow(await self._database.write(work), goes_ahead)
+        saved = await self._database.write(work)
+        if goes_ahead:
+            told = frozenset(each.memory.id for each in saved.contradicts)
+            self._early.follow(saved, partial(self._review, principal, told, new.supersedes is None))
+        return saved
 
     async def supersede(self, principal: Principal, workspace_id: str, key: str, new: NewMemory) -> Saved:
         """Save a memory that takes the place of another; the other stays findable as of its time."""
@@ -345,7 +341,9 @@ class MemoryService:
         return await self._database.write(work)
 
     async def _vector(self, title: str, content: str) -> Vector | None:
-        """The text's vector; None while the embedder is away, when the index makes it later."""
+        """The text's vector; None while the embedder is loading or away, when the index makes it later."""
+        if self._early.go_ahead:
+            return None
         try:
             vectors = await self._search.embed([embedded_text(title, content)])
             await self._early.settled()
@@ -417,6 +415,23 @@ class MemoryService:
         self._search.expire(tx, old.workspace_id, old.entry_type, old.id, until)
         self._record(tx, principal, "memory.supersede", ended, by=by.id)
 
+    def _review(
+        self, principal: Principal, told: frozenset[str], may_repeat: bool, tx: Tx, memory: Memory, found: Compared
+    ) -> None:
+        """Write down what the model found of a memory after its save was answered."""
+        if found.repeated is not None and may_repeat:
+            known = store.lock(tx, memory.workspace_id, found.repeated.id)
+            if known is not None and known.status == "current":
+                note = f"{known.slug} says this already."
+                self._replace(tx, principal, replace(memory, status_note=note), known, memory.true_from)
+            return
+        changes = [each for each in found.contradicts if each.memory.id not in told]
+        if changes:
+            slugs = ", ".join(each.memory.slug for each in changes)
+            noted = replace(memory, status_note=f"It seems to change {slugs}: {changes[0].reason}."[:MAX_NOTE])
+            store.replace(tx, noted)
+            self._record(tx, principal, "memory.contradict", noted, contradicts=[each.memory.id for each in changes])
+
     def _record(self, tx: Tx, principal: Principal, action: str, memory: Memory, **detail: object) -> None:
         self._audit.record(
             tx,
@@ -429,19 +444,3 @@ class MemoryService:
         )
         payload = {"id": memory.id, "slug": memory.slug, "action": action.removeprefix("memory.")}
         self._events.publish(tx, "memory.changed", payload, workspace_id=memory.workspace_id)
-
-
-def _compared(content: str, near: list[tuple[Memory, float]]) -> tuple[Memory | None, list[Contradiction]]:
-    """The memory that a text repeats, and those that it seems to change."""
-    if not near:
-        return None, []
-    reading = likeness.read(content)
-    contradicts = []
-    for memory, cosine in near:
-        other = likeness.read(memory.content)
-        if likeness.repeats(reading, other, cosine):
-            return memory, []
-        reason = likeness.contradiction(reading, other, cosine)
-        if reason is not None:
-            contradicts.append(Contradiction(memory, reason, cosine))
-    return None, contradicts[:MAX_CONTRADICTIONS]

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.features.memory.model import Filters, Memory, Revision
+from holdfast.core.ids import new_id
+from holdfast.features.memory.model import Contradiction, Filters, Memory, Revision
 from holdfast.features.memory.writing.wording import clean
 from holdfast.storage.database import Row, Tx
 
@@ -151,6 +152,23 @@ def revisions(tx: Tx, memory_ids: Sequence[str]) -> dict[str, list[Revision]]:
     ):
         found.setdefault(row["memory_id"], []).append(_revision(row))
     return found
+
+
+def note_contradictions(tx: Tx, made: Memory, found: Sequence[Contradiction]) -> None:
+    """Keep what a save found, in its transaction."""
+    for each in found:
+        tx.execute(
+            "INSERT INTO memory_contradiction (id, workspace_id, memory_id, other_id, reason, found_at) "
+            "VALUES (:id, :workspace_id, :memory_id, :other_id, :reason, :found_at) ON CONFLICT DO NOTHING",
+            {
+                "id": new_id("con"),
+                "workspace_id": made.workspace_id,
+                "memory_id": made.id,
+                "other_id": each.memory.id,
+                "reason": each.reason,
+                "found_at": made.learned_at,
+            },
+        )
 
 
 def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:

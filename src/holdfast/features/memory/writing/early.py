@@ -1,6 +1,7 @@
-"""Owns saves that come while a started server still loads its model: with nothing to compare with, none waits."""
+"""Owns saves that come while a started server still loads its model: none waits, and each is looked at once more."""
 
 import asyncio
+from collections.abc import Callable
 
 import numpy as np
 
@@ -8,50 +9,71 @@ from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.keeper import embedded_text
 from holdfast.features.memory import store
-from holdfast.features.memory.model import Filters, Memory, Saved
+from holdfast.features.memory.model import Memory, Saved
+from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import entry_of
 from holdfast.storage.database import Database, Tx
 
+Review = Callable[[Tx, Memory, Compared], None]
+"""Writes down what the model found of a memory that was kept before it could be asked."""
+
 
 class EarlySaves:
-    """The first memory of a workspace is kept at once, and gets its vector as soon as the model is there."""
+    """A memory is kept at once, gets its vector as soon as the model is there, and is then compared by meaning."""
 
-    def __init__(self, database: Database, search: SearchEngine) -> None:
+    def __init__(self, database: Database, search: SearchEngine, comparison: MemoryComparison) -> None:
         self._database = database
         self._search = search
+        self._comparison = comparison
         self._following: set[asyncio.Task[None]] = set()
+        # In turns, so that of two that say the same the later one finds the earlier.
+        self._turn = asyncio.Lock()
 
-    async def need_no_model(self, workspace_id: str) -> bool:
-        """Whether the model is not there yet, and there is no memory that a new one could repeat or contradict."""
-        if not self._search.is_loading:
-            return False
-        return await self._database.glance(lambda tx: not store.page(tx, workspace_id, Filters(), None, 1))
+    @property
+    def go_ahead(self) -> bool:
+        """Whether the model is not there yet."""
+        return self._search.is_loading
 
-    def follow(self, saved: Saved, went_ahead: bool) -> Saved:
-        """Give a memory that went ahead its vector, beside what the caller does."""
-        if went_ahead and saved.memory is not None:
-            task = asyncio.create_task(self._embed(saved.memory))
+    def follow(self, saved: Saved, review: Review) -> None:
+        """Give a memory that went ahead its vector and its second look, beside what the caller does."""
+        if saved.outcome == "saved" and saved.memory is not None:
+            task = asyncio.create_task(self._look_again(saved.memory, review))
             self._following.add(task)
             task.add_done_callback(self._following.discard)
-        return saved
 
     async def settled(self) -> None:
         """Return when what went ahead can be compared with."""
         if self._following:
             await asyncio.wait(self._following)
 
-    async def _embed(self, memory: Memory) -> None:
+    async def _look_again(self, memory: Memory, review: Review) -> None:
         text = embedded_text(memory.title, memory.content)
-        try:
-            vectors = await self._search.embed([text])
-        except (UpstreamFailed, Unavailable):
-            # The index makes it later, as for every entry without one.
-            return
+        async with self._turn:
+            try:
+                vectors = np.asarray(await self._search.embed([text]), np.float32)
+            except (UpstreamFailed, Unavailable):
+                # The index makes it later, as for every entry without one.
+                return
 
-        def work(tx: Tx) -> None:
-            kept = store.find(tx, memory.workspace_id, memory.id)
-            # It may have been edited or retracted meanwhile.
-            if kept is not None and kept.status == "current" and embedded_text(kept.title, kept.content) == text:
-                self._search.put(tx, [entry_of(kept)], np.asarray(vectors, np.float32))
+            def unchanged(tx: Tx) -> Memory | None:
+                """It may have been edited, shared or retracted meanwhile."""
+                kept = store.lock(tx, memory.workspace_id, memory.id)
+                return kept if kept == memory else None
 
-        await self._database.write(work)
+            def embedded(tx: Tx) -> bool:
+                kept = unchanged(tx)
+                if kept is not None:
+                    self._search.put(tx, [entry_of(kept)], vectors)
+                return kept is not None
+
+            if not await self._database.write(embedded):
+                return
+            chat_id = memory.chat_id if memory.visibility == "chat" else None
+            found = await self._comparison.by_meaning(memory.workspace_id, memory.content, vectors[0], chat_id, memory)
+
+            def reviewed(tx: Tx) -> None:
+                kept = unchanged(tx)
+                if kept is not None:
+                    review(tx, kept, found)
+
+            await self._database.write(reviewed)

@@ -28,6 +28,8 @@ SAME_WORDS = 0.35
 """Cosine from which two texts of the same words are the same statement."""
 NEAR_SUBJECT = 0.75
 """Cosine from which a subject may be named more closely on one side."""
+BY_WORDS = FAR_SUBJECT
+"""Taken for the cosine where there is none: only the same words, and the same subject in the same words, count."""
 MOST_STATEMENTS = 30
 """Of each text: a memory of more sentences is compared by its first."""
 MOST_CHARACTERS = 4_000

@@ -1,0 +1,135 @@
+"""Owns contradictions between memories: kept when a save finds them, until somebody says which one holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import Principal
+from holdfast.features.audit.service import Audit
+from holdfast.features.memory import store
+from holdfast.features.memory.model import Memory
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Row, Tx
+
+BOTH = "both"
+_ANY = (
+    "SELECT c.id, c.memory_id, c.other_id, c.reason, c.found_at, c.settled_at FROM memory_contradiction c "
+    "JOIN memory m ON m.id = c.memory_id JOIN memory o ON o.id = c.other_id "
+    "WHERE c.workspace_id = :workspace_id AND m.visibility = 'workspace' AND o.visibility = 'workspace'"
+)
+_OPEN = f"{_ANY} AND c.settled_at IS NULL AND m.status = 'current' AND o.status = 'current'"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContradiction:
+    """Two current memories of which perhaps only one holds; `memory` is the newer."""
+
+    id: str
+    memory: Memory
+    other: Memory
+    reason: str
+    found_at: int
+
+
+class ContradictionNotFound(NotFound):
+    """No such contradiction waits in this workspace."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__("contradiction", id)
+
+
+class Contradictions:
+    """The contradictions that wait for somebody."""
+
+    def __init__(
+        self, database: Database, audit: Audit, workspaces: Workspaces, clock: Clock, memories: MemoryService
+    ) -> None:
+        self._database = database
+        self._audit = audit
+        self._workspaces = workspaces
+        self._clock = clock
+        self._memories = memories
+
+    async def list(
+        self, principal: Principal, workspace_id: str, *, limit: int = 20, cursor: str | None = None
+    ) -> Page[OpenContradiction]:
+        """Those that wait, the newest first; one whose memory no longer holds waits no more."""
+        principal.require_any("read", "inference")
+        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+
+        def work(tx: Tx) -> Page[OpenContradiction]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            after = " AND c.id < :before" if before else ""
+            rows = tx.all(
+                f"{_OPEN}{after} ORDER BY c.id DESC LIMIT :limit",
+                {"workspace_id": workspace.id, "limit": limit + 1, **({"before": before} if before else {})},
+            )
+            return page_of(_filled(tx, workspace.id, rows), limit, lambda row: [row.id])
+
+        return await self._database.read(work)
+
+    async def settle(self, principal: Principal, workspace_id: str, id: str, keep: str) -> OpenContradiction:
+        """Keep one memory, by id or slug, and retract the other, or keep both; nobody is asked about it again."""
+        principal.require("inference")
+        found = await self._database.read(
+            lambda tx: _found(tx, self._workspaces.check(tx, principal, workspace_id).id, id)
+        )
+        goes = _going(found, keep)
+        if goes is not None:
+            kept = found.other if goes.id == found.memory.id else found.memory
+            # Once it is retracted nothing waits any more, also where the server stops before the next step.
+            await self._memories.retract(principal, workspace_id, goes.id, f"It contradicted {kept.slug}.")
+
+        def work(tx: Tx) -> None:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            tx.execute(
+                "UPDATE memory_contradiction SET settled_at = :now, settled_by = :actor "
+                "WHERE workspace_id = :workspace_id AND id = :id AND settled_at IS NULL",
+                {"workspace_id": workspace.id, "id": id, "now": self._clock.now(), "actor": principal.actor},
+            )
+            self._audit.record(
+                tx,
+                principal,
+                "memory.settle",
+                resource="contradiction",
+                resource_id=id,
+                workspace_id=workspace.id,
+                detail={"keep": BOTH if goes is None else kept.slug},
+            )
+
+        await self._database.write(work)
+        return found
+
+
+def _going(found: OpenContradiction, keep: str) -> Memory | None:
+    """The memory that is to go when `keep` (an id, a slug or `both`) is chosen."""
+    if keep == BOTH:
+        return None
+    for kept, goes in ((found.memory, found.other), (found.other, found.memory)):
+        if keep in (kept.id, kept.slug):
+            return goes
+    problem = f"choose {found.memory.slug}, {found.other.slug} or {BOTH}"
+    raise Invalid("It is not clear which memory holds.", fields=[FieldError("keep", problem)])
+
+
+def _found(tx: Tx, workspace_id: str, id: str) -> OpenContradiction:
+    rows = tx.all(f"{_ANY} AND c.id = :id", {"workspace_id": workspace_id, "id": id}) if id.isprintable() else []
+    if not rows:
+        raise ContradictionNotFound(id)
+    found = _filled(tx, workspace_id, rows)[0]
+    if rows[0]["settled_at"] is not None or {found.memory.status, found.other.status} != {"current"}:
+        raise Conflict("This contradiction is settled already; correct the memory itself.", code="settled")
+    return found
+
+
+def _filled(tx: Tx, workspace_id: str, rows: Sequence[Row]) -> list[OpenContradiction]:
+    memories = store.by_ids(tx, workspace_id, list({id for row in rows for id in (row["memory_id"], row["other_id"])}))
+    return [
+        OpenContradiction(
+            row["id"], memories[row["memory_id"]], memories[row["other_id"]], row["reason"], row["found_at"]
+        )
+        for row in rows
+    ]
