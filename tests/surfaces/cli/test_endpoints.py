@@ -67,6 +67,17 @@ def test_an_endpoint_is_added_listed_shown_and_removed(holdfast: Cli) -> None:
     assert holdfast.run("endpoints", "show", "fast").exit_code == NOT_FOUND
 
 
+def test_an_upstream_of_anthropics_wire_is_added_and_claude_codes_lines_are_shown(holdfast: Cli) -> None:
+    url = "https://api.anthropic.com/v1"
+    made = holdfast.json("endpoints", "add", "opus", "--base-url", url, "--model", "claude-opus", "--kind", "anthropic")
+    shown = holdfast.run("endpoints", "show", "opus").stdout
+
+    assert made["upstreams"][0]["kind"] == "anthropic"
+    assert f"upstream: claude-opus at {url} (anthropic)" in shown
+    assert f"/{made['project_id']}/opus\n" in shown and "export ANTHROPIC_BASE_URL=http" in shown
+    assert "ANTHROPIC_AUTH_TOKEN" in shown
+
+
 def test_a_missing_secret_and_a_metadata_address_are_refused_in_one_line(holdfast: Cli) -> None:
     url = "http://127.0.0.1:11434/v1"
     missing = holdfast.run("endpoints", "add", "x", "--base-url", url, "--model", "m", "--key-from", "NOPE")
@@ -82,6 +93,7 @@ def test_the_master_key_is_changed(holdfast: Cli, sqlite_path: Path) -> None:
     before = (sqlite_path.parent / "master.key").read_text()
 
     assert holdfast.json("secrets", "rekey") == {"secrets": 1}
+    assert "1 secret is sealed" in holdfast.run("secrets", "rekey").output
     assert (sqlite_path.parent / "master.key").read_text() != before
     url = "http://127.0.0.1:11434/v1"
     assert holdfast.json("endpoints", "add", "x", "--base-url", url, "--model", "m", "--key-from", "MODEL_KEY")

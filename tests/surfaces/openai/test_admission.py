@@ -79,8 +79,6 @@ async def test_models_are_those_of_the_endpoint(server: TestServer, chat: str) -
     ("path", "said"),
     [
         ("POST /completions", "Send `messages` to POST /chat/completions"),
-        ("POST /messages", "Use POST /chat/completions or POST /responses"),
-        ("POST /messages/count_tokens", "Use POST /chat/completions or POST /responses"),
         ("GET /chat/completions", "It takes POST."),
         ("POST /audio/speech", "/chat/completions, /embeddings, /responses"),
     ],

@@ -127,6 +127,23 @@ class Tool(Generic[_In, _Out]):
         """What it gives, as JSON Schema; None where it does not say."""
         return output_schema(self.output)
 
+    def described(self) -> dict[str, Any]:
+        """The tool as MCP lists it, which is what a model reads of it before it calls."""
+        notes, gives = self.annotations, self.output_schema()
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input_schema(),
+            **({} if gives is None else {"outputSchema": gives}),
+            "annotations": {
+                "readOnlyHint": notes.read_only,
+                "destructiveHint": notes.destructive,
+                "idempotentHint": notes.idempotent,
+                "openWorldHint": notes.open_world,
+            },
+        }
+
     def within(self, tier: Tier) -> bool:
         """Whether a key of that tier sees this tool."""
         return holds(tier, self.tier)

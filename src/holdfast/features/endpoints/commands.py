@@ -5,12 +5,14 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, Option, Session
+from holdfast.core.settings import Settings
 from holdfast.core.text.counting import many
 from holdfast.features.endpoints.model import TOOLS, EndpointUpstream
 from holdfast.features.endpoints.operations import EndpointAnswer
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.commands.keys import first_project
 from holdfast.features.identity.service import Identity
+from holdfast.storage.running import known_url
 
 endpoints = Commands("endpoints", help="Endpoints: which model answers chat, and where.")
 
@@ -36,6 +38,9 @@ class Add(Named):
 
     base_url: Annotated[str, Option(metavar="URL")] = Field(description="Such as http://127.0.0.1:11434/v1.")
     model: Annotated[str, Option(metavar="M")] = Field(description="The model's name there.")
+    kind: Annotated[str, Option(choices=("openai", "anthropic"))] = Field(
+        "openai", description="The wire that it speaks: OpenAI's Chat Completions or Anthropic's Messages."
+    )
     key_from: Annotated[str | None, Option(metavar="SECRET")] = Field(
         None, description="The secret that holds its API key."
     )
@@ -58,6 +63,7 @@ async def add(session: Session, service: Endpoints, identity: Identity, given: A
     upstream = EndpointUpstream(
         base_url=given.base_url,
         model=given.model,
+        kind="anthropic" if given.kind == "anthropic" else "openai",
         key_secret=given.key_from,
         key_workspace_id=await session.workspace(given.workspace) if given.workspace else None,
         priority=given.priority,
@@ -83,10 +89,21 @@ async def list_endpoints(session: Session, service: Endpoints, identity: Identit
     session.out.table(rows, ["name", "path", "embedded", "models"])
 
 
-@endpoints.command("show", help="Show an endpoint.")
-async def show(session: Session, service: Endpoints, identity: Identity, given: Named) -> None:
+@endpoints.command("show", help="Show an endpoint, and what to paste for Claude Code.")
+async def show(session: Session, service: Endpoints, identity: Identity, settings: Settings, given: Named) -> None:
     project_id = await first_project(session, identity, given.project)
-    session.out.record(EndpointAnswer.of(await service.get(session.principal, project_id, given.name)))
+    found = EndpointAnswer.of(await service.get(session.principal, project_id, given.name))
+    shown = found.model_dump()
+    lines = [f"{name}: {shown[name]}" for name in ("name", "path", "embedded", "disabled_tools")]
+    for each in found.upstreams:
+        key = f", key from {each.key_secret}" if each.key_secret else ""
+        lines.append(f"upstream: {each.model} at {each.base_url} ({each.kind}{key})")
+    lines += [
+        "for Claude Code:",
+        f"  export ANTHROPIC_BASE_URL={known_url(settings)}{found.path.removesuffix('/v1')}",
+        "  export ANTHROPIC_AUTH_TOKEN=xero_…  # a key of the project with the scope inference",
+    ]
+    session.out.record(found, lines)
 
 
 @endpoints.command("remove", help="Remove an endpoint; `default` goes back to the embedded model.")

@@ -12,5 +12,5 @@ FEATURE = Feature(
     services=("EndpointModels", "Endpoints"),
     closes=("EndpointModels",),
     migrations=("0012_endpoints",),
-    contract=("XS-1",),
+    contract=("XA-12", "XS-1"),
 )

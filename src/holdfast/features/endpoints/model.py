@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.core.errors import FieldError, Invalid, NotFound
+from holdfast.engines.llm.remote.upstream import Kind
 
 DEFAULT = "default"
 EMBEDDED_MODEL = "holdfast-extractive"
@@ -18,10 +19,12 @@ TOOLS = frozenset({"web_search", "fetch_url", "code_search", "gitlab_code_search
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointUpstream:
-    """One OpenAI-compatible server. Lower priorities are asked first; equal ones in order."""
+    """One server of OpenAI's or Anthropic's wire. Lower priorities are asked first; equal ones in order."""
 
     base_url: str
     model: str
+    kind: Kind = "openai"
+    """Whose wire it speaks."""
     key_secret: str | None = None
     """The name of the secret that holds its API key."""
     key_workspace_id: str | None = None

@@ -102,6 +102,7 @@ class EndpointModels:
         spec = UpstreamSpec(
             base_url=wanted.base_url,
             model=wanted.model,
+            kind=wanted.kind,
             key=key,
             priority=wanted.priority,
             timeouts=Timeouts(first_byte_seconds=wanted.timeout_seconds),

@@ -7,6 +7,7 @@ from holdfast.core.model import Answer, Model, Sorted, Time
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import SCOPES, Principal
+from holdfast.engines.llm.remote.upstream import Kind
 from holdfast.features.endpoints.model import MAX_MODEL, MAX_UPSTREAMS, Endpoint, EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.service import Identity
@@ -23,6 +24,7 @@ _MANAGE = Access("project", "management", role="admin")
 class UpstreamBody(Answer):
     base_url: str = Field(min_length=1, max_length=2000, description="Such as https://api.openai.com/v1")
     model: str = Field(min_length=1, max_length=MAX_MODEL, description="The model's name there")
+    kind: Kind = Field(default="openai", description="The wire that it speaks: Chat Completions or Messages")
     key_secret: str | None = Field(
         default=None, max_length=64, description="The secret that holds its API key; naming one takes an admin"
     )

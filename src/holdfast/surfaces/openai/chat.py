@@ -5,9 +5,10 @@ from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.remote.names import needs_rewriting
 from holdfast.features.chat.turn.selection import tool_options, upstream_body
 from holdfast.surfaces.http.asgi import header
+from holdfast.surfaces.http.endpoint.events import TurnTaker
 from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest
-from holdfast.surfaces.openai.turns import TurnTaker, answer_turn, stream_turn
+from holdfast.surfaces.openai.turns import answer_turn, stream_turn
 
 CHAT_HEADER = b"x-xerotier-chat"
 PATH = "/chat/completions"
@@ -27,7 +28,7 @@ class ChatCompletions:
         chat_id = chat_of(request, body)
         upstreams = request.connected.upstreams
         if upstreams is not None and chat_id is None and not _runs_here(body):
-            await self._passthrough.relay(request, upstreams, PATH, upstream_body(body))
+            await self._passthrough.chat(request, upstreams, PATH, upstream_body(body))
             return
         events = self._turns.turn(
             request.principal, request.project_id, request.workspace_id, request.connected, body, chat_id

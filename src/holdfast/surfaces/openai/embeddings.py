@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.surfaces.openai.passthrough import Passthrough, TokensUsed
+from holdfast.surfaces.http.endpoint.relay import TokensUsed
+from holdfast.surfaces.openai.passthrough import Passthrough
 from holdfast.surfaces.openai.request import OpenAiRequest, json_object
 
 MAX_INPUTS = 2048
@@ -31,7 +32,8 @@ class Embeddings:
         raw = await request.read()
         body = json_object(raw)
         upstreams = request.connected.upstreams
-        if upstreams is not None:
+        # Anthropic's wire has no embeddings.
+        if upstreams is not None and upstreams.speak("openai"):
             await self._passthrough.relay(request, upstreams, "/embeddings", body, raw=raw)
             return
         texts = _texts(body.get("input"))

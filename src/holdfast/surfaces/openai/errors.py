@@ -26,8 +26,6 @@ _TYPES = {
 _INSTEAD = {
     "completions": "The legacy completions API is not served. Send `messages` to POST /chat/completions; in most "
     "libraries that is the class or the setting for chat models.",
-    "messages": "Anthropic's Messages API is not served yet. Use POST /chat/completions or POST /responses with an "
-    "OpenAI client.",
 }
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 

@@ -1,38 +1,22 @@
 """Owns relaying: a client's request goes to the upstream, and the answer's bytes come back as they are."""
 
-from dataclasses import dataclass
+from contextlib import aclosing
 
 import orjson
 
-from holdfast.core.errors import UpstreamFailed
+from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
-from holdfast.engines.llm.remote.connection import UpstreamAnswer
-from holdfast.engines.llm.remote.upstream import Relayed
-from holdfast.engines.llm.remote.upstreams import Upstreams
-from holdfast.features.usage.model import UsageKind
+from holdfast.engines.llm.assembly import Assembly, tally_of
+from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
+from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
+from holdfast.surfaces.http.endpoint.relay import TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.openai.errors import error_object
+from holdfast.surfaces.http.sse import EventWriter, framed
+from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 
-# Answers up to this size are sent in one piece; larger ones pass through in the pieces that came.
-_WHOLE_BYTES = 8 * 1024 * 1024
-_TAIL_BYTES = 16 * 1024
-# What uvicorn says itself, or what is about the upstream's own address.
-_OURS = frozenset({b"date", b"server", b"alt-svc", b"strict-transport-security"})
-_RENAMED = {b"x-request-id": b"x-upstream-request-id"}
-
-
-@dataclass(frozen=True, slots=True)
-class TokensUsed:
-    """What a call took."""
-
-    input: int
-    output: int
-
-
-class UpstreamCutShort(Exception):
-    """The upstream failed in the middle of a body that can't say so; the connection is all that can tell."""
+DONE = framed(b"[DONE]")
 
 
 class Passthrough:
@@ -52,77 +36,77 @@ class Passthrough:
         sent = dict(request.scope["headers"])
         async with while_connected(request.scope, request.receive):
             relayed = await upstreams.relay("POST", path, sent, body if raw is None else raw)
-            try:
-                tokens = await _answer(request, relayed, body)
-            finally:
-                relayed.answer.close()
+            tokens = await _pass(request, relayed, body)
         if tokens is not None and relayed.status == 200:
             self.count(request, upstreams.name, tokens)
 
+    async def chat(self, request: OpenAiRequest, upstreams: Upstreams, path: str, body: Json) -> None:
+        """The same for a chat, which an upstream of Anthropic's wire may answer in translation."""
+        request.unhurried()
+        sent = dict(request.scope["headers"])
+        async with while_connected(request.scope, request.receive):
+            found = await upstreams.exchange(WireRequest("openai", path, body, lambda: body), sent)
+            if isinstance(found.answer, Relayed):
+                tokens = await _pass(request, found.answer, body)
+                is_counted = found.answer.status == 200
+            else:
+                tokens = await (_stream if body.get("stream") else _answer)(request, found.answer, body)
+                is_counted = True
+        if tokens is not None and is_counted:
+            self.count(request, found.model, tokens)
+
     def count(self, request: OpenAiRequest, model: str, tokens: TokensUsed) -> None:
-        """Count what one call took, at the price of its model. No row for each: thousands a second may pass."""
-        endpoint = request.connected.endpoint
-        amounts: dict[UsageKind, float] = {
-            "tokens_in": tokens.input,
-            "tokens_out": tokens.output,
-            "cost": endpoint.cost(model, tokens.input, tokens.output),
-        }
-        self._usage.count_all(request.principal, amounts, source="chat", project_id=endpoint.project_id, model=model)
+        """Count what one call took."""
+        count_tokens(self._usage, request, model, tokens)
 
 
-async def _answer(request: OpenAiRequest, relayed: Relayed, body: Json) -> TokensUsed | None:
-    headers = [(_RENAMED.get(name, name), value) for name, value in relayed.headers if name not in _OURS]
-    # Without a length the body is chunked and of any size.
-    events, length = False, 0
-    for name, value in headers:
-        if name == b"content-type":
-            events = value.startswith(b"text/event-stream")
-        elif name == b"content-length" and value.isdigit():
-            length = int(value)
-    headers += request.raw_headers()
-    start = {"type": "http.response.start", "status": relayed.status, "headers": headers}
-    if not events and length <= _WHOLE_BYTES:
-        begun, is_whole = await _begun(relayed.answer)
-        await request.send(start)
-        if is_whole:
-            await request.send({"type": "http.response.body", "body": begun})
-            return told_usage(begun)
-        await request.send({"type": "http.response.body", "body": begun, "more_body": True})
-        del begun
-    else:
-        await request.send(start)
-    return await _pass_on(request, relayed.answer, body, events)
-
-
-async def _begun(answer: UpstreamAnswer) -> tuple[bytes, bool]:
-    """The whole body; or, of one without a length that turns out to be larger, what came of it so far."""
-    pieces, size = [], 0
-    while piece := await answer.read():
-        pieces.append(piece)
-        size += len(piece)
-        if size > _WHOLE_BYTES:
-            return b"".join(pieces), False
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces), True
-
-
-async def _pass_on(request: OpenAiRequest, answer: UpstreamAnswer, body: Json, events: bool) -> TokensUsed:
-    """Send each piece as it comes."""
-    send = request.send
-    tail = b""
-    pieces = 0
-    last = b""
+async def _pass(request: OpenAiRequest, relayed: Relayed, body: Json) -> TokensUsed | None:
     try:
-        while piece := await answer.read():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            pieces += piece.count(b"data:")
-            tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (tail + piece)[-_TAIL_BYTES:]
-    except UpstreamFailed as problem:
-        if not events:
-            raise UpstreamCutShort from problem
-        # The blank line ends whatever event was cut; clients raise what the next one says.
-        last = b"\n\ndata: " + orjson.dumps({"error": error_object(problem)}) + b"\n\n"
-    await send({"type": "http.response.body", "body": last})
-    return streamed_usage(tail) or TokensUsed(estimate(body), pieces)
+        passed = await pass_answer(request, relayed, _error_event)
+    finally:
+        relayed.answer.close()
+    if passed.whole is not None:
+        return told_usage(passed.whole)
+    return streamed_usage(passed.tail) or TokensUsed(estimate(body), passed.events)
+
+
+async def _answer(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> TokensUsed:
+    """A translated answer at once."""
+    whole = Assembly()
+    async with aclosing(opened.chunks()) as chunks:
+        async for chunk in chunks:
+            whole.add(chunk)
+    if whole.empty:
+        raise UpstreamFailed("The upstream answered without any choice.")
+    await request.answer(whole.completion())
+    tally = tally_of(whole.usage)
+    return TokensUsed(tally.input_tokens, tally.output_tokens)
+
+
+async def _stream(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> TokensUsed:
+    """A translated answer as it comes."""
+    writer = EventWriter(request.send, request.headers)
+    options = body.get("stream_options")
+    tells_usage = isinstance(options, dict) and bool(options.get("include_usage"))
+    usage: Json = {}
+    last = DONE
+    try:
+        async with aclosing(opened.chunks()) as chunks:
+            async for chunk in chunks:
+                usage = chunk.get("usage") or usage
+                if chunk.get("choices") or tells_usage:
+                    await writer.write(framed(orjson.dumps(chunk)))
+    except HoldfastError as problem:
+        if not writer.is_started:
+            raise
+        last = _error_event(as_told(problem, request.scope))
+    await writer.end(last)
+    tally = tally_of(usage)
+    return TokensUsed(tally.input_tokens or estimate(body), tally.output_tokens)
+
+
+def _error_event(problem: HoldfastError) -> bytes:
+    return framed(orjson.dumps({"error": error_object(problem)}))
 
 
 def told_usage(whole: bytes) -> TokensUsed | None:

@@ -3,50 +3,20 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.principal import Principal
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
-from holdfast.features.endpoints.models import Connected
 from holdfast.surfaces.http.asgi import request_id
+from holdfast.surfaces.http.endpoint.events import End, pumped
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
 from holdfast.surfaces.openai.errors import as_told, error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 
 DONE = framed(b"[DONE]")
-_AHEAD = 64
-
-T = TypeVar("T")
-
-
-class TurnTaker(Protocol):
-    """Takes a turn: the model behind an endpoint, with the tools that the request opted in to."""
-
-    def turn(
-        self,
-        principal: Principal,
-        project_id: str,
-        workspace_id: str | None,
-        endpoint: Connected,
-        body: Json,
-        chat_id: str | None,
-    ) -> AsyncIterator[LoopEvent]:
-        """The events, `Done` last. What is wrong with the request is raised before the first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The events are over, one way or the other."""
-
-    problem: Exception | None = None
 
 
 async def stream_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) -> None:
@@ -94,33 +64,6 @@ async def answer_turn(request: OpenAiRequest, events: AsyncIterator[LoopEvent]) 
             raise UpstreamFailed("The model gave no answer.")
         whole = answer.completion()
         await request.answer({**whole, "usage": usage or whole.get("usage"), **({"x_events": told} if told else {})})
-
-
-@asynccontextmanager
-async def pumped(events: AsyncIterator[T]) -> AsyncIterator["asyncio.Queue[T | End]"]:
-    """The events from a task of their own, so that waiting for the next one can be given up and taken up again."""
-    queue: asyncio.Queue[T | End] = asyncio.Queue(_AHEAD)
-
-    async def pump() -> None:
-        try:
-            async for event in events:
-                await queue.put(event)
-        except Exception as problem:
-            await queue.put(End(problem))
-        else:
-            await queue.put(End())
-        finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
-
-    task = asyncio.create_task(pump())
-    try:
-        yield queue
-    finally:
-        task.cancel()
-        # Whatever the events hold open (an upstream, running tools) is let go before the request ends.
-        await asyncio.gather(task, return_exceptions=True)
 
 
 class _Writer:

@@ -8,7 +8,8 @@ from functools import cached_property
 from holdfast.engines.llm.cited.reading import ReadText
 
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)#*\s*$")
-_UNDERLINE = re.compile(r"^\s{0,3}(?:(=)=*|(-)-{2,}|(~)~{2,}|(\^)\^{2,})\s*$")
+_UNDERLINE = re.compile(r"^\s{0,3}(?:=+|-{3,}|~{3,}|\^{3,})\s*$")
+_UNDERLINES = "=-~^"
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
 _END = re.compile(r"(?<=[.!?])[\"”')\]]*\s+(?=[\"“'(\[`*#]*[A-Z0-9#])|(?<=;)\s+|\s+[–—]\s+")
 _CODE = re.compile(
@@ -66,15 +67,13 @@ class _Cut:
             return
         held: list[str] = []
         for number, line in enumerate(block):
-            heading = _HEADING.match(line)
-            under = _UNDERLINE.match(block[number + 1]) if number + 1 < len(block) and line.strip() else None
             if _UNDERLINE.match(line) and number:
                 continue
-            if heading or under:
+            heading = _heading(line, block[number + 1] if number + 1 < len(block) else "")
+            if heading is not None:
                 self._prose(held)
                 held = []
-                level = len(heading[1]) if heading else 1 + "=-~^".index(next(filter(None, under.groups())))  # type: ignore[union-attr]
-                self._head(level, heading[2] if heading else line.strip())
+                self._head(*heading)
             elif (item := _ITEM.match(line)) is not None:
                 self._prose(held)
                 held = [item[1].strip()]
@@ -121,3 +120,13 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
         elif held:
             yield held
             held = []
+
+
+def _heading(line: str, next_line: str) -> tuple[int, str] | None:
+    """The level and the words of a heading, with hashes before it or a line below it."""
+    hashed = _HEADING.match(line)
+    if hashed:
+        return len(hashed[1]), hashed[2]
+    if line.strip() and _UNDERLINE.match(next_line):
+        return 1 + _UNDERLINES.index(next_line.strip()[0]), line.strip()
+    return None

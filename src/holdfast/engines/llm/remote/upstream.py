@@ -1,19 +1,22 @@
-"""Owns one OpenAI-compatible upstream: parsed chunks for the loop, untouched bytes for passthrough."""
+"""Owns one upstream of either wire: parsed chunks for the loop, untouched bytes for passthrough."""
 
 import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from holdfast.core.credential import Credential
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.text.jsontext import dumps, loads_strange
+from holdfast.engines.llm.messages.chat_chunks import ChatChunks
+from holdfast.engines.llm.messages.messages_request import messages_body
+from holdfast.engines.llm.messages.words import THINKING_BLOCKS
 from holdfast.engines.llm.model import Json
 from holdfast.engines.llm.remote.connection import (
     Timeouts,
@@ -43,6 +46,10 @@ _REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})
 _SENT_ON = frozenset(
     {b"accept", b"content-type", b"idempotency-key", b"openai-beta", b"traceparent", b"tracestate", b"user-agent"}
 )
+_SENT_ON_TO = {"openai": _SENT_ON, "anthropic": _SENT_ON | {b"anthropic-version", b"anthropic-beta"}}
+# Models that do not think refuse the first, and some that do want the second by another name.
+_ADAPTED = {"reasoning_effort": "", "max_tokens": "max_completion_tokens"}
+_VERSION = (b"anthropic-version", b"2023-06-01")
 _HOP_BY_HOP = frozenset(
     {
         b"connection",
@@ -58,6 +65,10 @@ _HOP_BY_HOP = frozenset(
 )
 
 
+Kind = Literal["openai", "anthropic"]
+"""The wire that an upstream speaks: Chat Completions or Messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamSpec:
     """Where a model is and how to ask it."""
@@ -70,6 +81,7 @@ class UpstreamSpec:
     timeouts: Timeouts = field(default_factory=Timeouts)
     strict_names: bool = True
     """Whether tool names are rewritten to letters, digits, `_` and `-`, which is all that most upstreams take."""
+    kind: Kind = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,23 @@ class Relayed:
     def body(self) -> AsyncGenerator[bytes, None]:
         """The pieces, to be asked for once. Closing the iterator early hangs up."""
         return self.answer.chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAnswer:
+    """A begun answer for the loop or a translation. Read its chunks, or close it."""
+
+    answer: UpstreamAnswer
+    names: ToolNames
+    kind: Kind
+
+    def chunks(self) -> AsyncGenerator[Json, None]:
+        """The chunks, to be asked for once."""
+        return chunks_of(self.answer, self.names) if self.kind == "openai" else _translated(self.answer, self.names)
+
+    def close(self) -> None:
+        """Hang up, unless all of it came."""
+        self.answer.close()
 
 
 class UpstreamRefused(UpstreamFailed):
@@ -141,8 +170,12 @@ class Upstream:
         # Without compression the bytes can be passed on and read for their usage alike.
         self._always = [(b"accept-encoding", b"identity")]
         if spec.key is not None:
-            self._always.append((b"authorization", f"Bearer {spec.key.sent_to(self._origin.place)}".encode()))
+            key = spec.key.sent_to(self._origin.place)
+            told = (b"authorization", f"Bearer {key}") if spec.kind == "openai" else (b"x-api-key", key)
+            self._always.append((told[0], told[1].encode()))
+        self._sent_on = _SENT_ON_TO[spec.kind]
         self._heads: dict[tuple[str, str], bytes] = {}
+        self._unwanted: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -150,26 +183,44 @@ class Upstream:
 
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
         """The chunks of one answer; asks the upstream to stream and to tell its usage."""
-        answer, names = await self.open_chat(body)
-        async with contextlib.aclosing(chunks_of(answer, names)) as chunks:
+        opened = await self.open_chat(body)
+        async with contextlib.aclosing(opened.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def open_chat(self, body: Json) -> tuple[UpstreamAnswer, ToolNames]:
-        """Begin a streamed answer: its first bytes have come, or UpstreamFailed is raised."""
+    async def open_translated(self, body: Json, *, whole: bool) -> BegunAnswer:
+        """Begin an answer for a client of the other wire, which cannot know what this model takes.
+
+        A field that the upstream refuses by its name is left out or said otherwise, from then on.
+        """
+        while True:
+            asked = _adapted(body, self._unwanted)
+            try:
+                return await self.open_chat(asked, whole=whole)
+            except UpstreamRefused as refused:
+                named = next((name for name in _ADAPTED if name in asked and _names(refused, name)), None)
+                if named is None or named in self._unwanted:
+                    raise
+                self._unwanted.add(named)
+
+    async def open_chat(self, body: Json, *, whole: bool = False) -> BegunAnswer:
+        """Begin an answer, streamed or `whole`: its first bytes have come, or UpstreamFailed is raised."""
         names = names_of(body) if self.spec.strict_names else ToolNames(())
-        options = body.get("stream_options")
-        asked = {
-            **rewrite(body, names),
-            "stream": True,
-            "stream_options": {**(options if isinstance(options, dict) else {}), "include_usage": True},
-        }
-        headers = {b"content-type": b"application/json", b"accept": b"text/event-stream"}
-        answer = await self.open("POST", "/chat/completions", headers, asked)
+        named = rewrite(body, names)
+        if self.spec.kind == "anthropic":
+            path, asked = "/messages", messages_body(named)
+        else:
+            path, asked = "/chat/completions", {**_without_thoughts(named)}
+            options = asked.pop("stream_options", None)
+            if not whole:
+                asked["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        asked["stream"] = not whole
+        accept = b"application/json" if whole else b"text/event-stream"
+        answer = await self.open("POST", path, {b"content-type": b"application/json", b"accept": accept}, asked)
         if answer.status != 200:
             raise await refusal(answer)
         await answer.ready()
-        return answer, names
+        return BegunAnswer(answer, names, self.spec.kind)
 
     async def relay(
         self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
@@ -183,7 +234,9 @@ class Upstream:
         """Send a request under the base URL. A body that is an object gets this upstream's model."""
         if isinstance(body, dict):
             body = dumps({**body, "model": self.spec.model})
-        sent = [pair for pair in headers.items() if pair[0] in _SENT_ON]
+        sent = [pair for pair in headers.items() if pair[0] in self._sent_on]
+        if self.spec.kind == "anthropic" and b"anthropic-version" not in headers:
+            sent.append(_VERSION)
         data = request_bytes(self._head(method, path), sent, body)
         answer = await self._connections.send(self._origin, data, self.spec.timeouts)
         if answer.status in _REDIRECTS:
@@ -272,6 +325,27 @@ async def chunks_of(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[
         answer.close()
 
 
+async def _translated(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[Json, None]:
+    """The same of an answer of Anthropic's wire."""
+    made = ChatChunks()
+    try:
+        if (answer.header(b"content-type") or b"").startswith(b"application/json"):
+            whole = await answer.whole(MAX_ANSWER_BYTES + 1)
+            if len(whole) > MAX_ANSWER_BYTES:
+                raise AnswerTooLong
+            for chunk in made.whole(_parse(whole)):
+                yield restore(chunk, names)
+            return
+        async for data in _events(answer):
+            for chunk in made.hear(_parse(data)):
+                yield restore(chunk, names) if names else chunk
+            if made.is_finished:
+                return
+        raise UpstreamCut("The upstream's stream ended before its answer was finished.")
+    finally:
+        answer.close()
+
+
 async def _events(answer: UpstreamAnswer) -> AsyncIterator[bytes]:
     events, size = Events(), 0
     try:
@@ -315,6 +389,33 @@ def _as_chunk(completion: Json) -> Json:
         if isinstance(choice, dict)
     ]
     return {**completion, "object": "chat.completion.chunk", "choices": turned}
+
+
+def _names(refused: UpstreamRefused, field: str) -> bool:
+    return refused.answered in (400, 422) and field in _error_text(refused.body)
+
+
+def _adapted(body: Json, unwanted: Collection[str]) -> Json:
+    """The body as this model takes it."""
+    made = {key: value for key, value in body.items() if key not in unwanted}
+    for name in unwanted:
+        if name in body and _ADAPTED[name]:
+            made[_ADAPTED[name]] = body[name]
+    return made
+
+
+def _without_thoughts(body: Json) -> Json:
+    """The body without thoughts that an Anthropic model signed: nobody else takes them."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not any(
+        isinstance(each, dict) and THINKING_BLOCKS in each for each in messages
+    ):
+        return body
+    kept = [
+        {key: value for key, value in each.items() if key != THINKING_BLOCKS} if isinstance(each, dict) else each
+        for each in messages
+    ]
+    return {**body, "messages": kept}
 
 
 def _error_text(body: Any) -> str:

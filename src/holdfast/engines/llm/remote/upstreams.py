@@ -11,13 +11,12 @@ from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
 from holdfast.engines.llm.model import Json
-from holdfast.engines.llm.remote.connection import UpstreamAnswer
-from holdfast.engines.llm.remote.names import ToolNames
 from holdfast.engines.llm.remote.upstream import (
+    BegunAnswer,
+    Kind,
     Relayed,
     Upstream,
     UpstreamRefused,
-    chunks_of,
     is_for_others,
     refusal,
     relayed,
@@ -41,6 +40,25 @@ class Health:
     failures: int = 0
     rests_until: float = 0.0
     not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """A client's request in its own wire, and how it is said in chat."""
+
+    kind: Kind
+    path: str
+    body: Json
+    chat: Callable[[], Json]
+    """Its Chat Completions body, for upstreams of the other wire; Invalid where it cannot be said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireAnswer:
+    """Which model answers, and what came of it."""
+
+    model: str
+    answer: Relayed | BegunAnswer
 
 
 class Upstreams:
@@ -82,11 +100,11 @@ class Upstreams:
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
         """The chunks of the first upstream that answers."""
 
-        async def ask(upstream: Upstream) -> tuple[UpstreamAnswer, ToolNames]:
+        async def ask(upstream: Upstream) -> BegunAnswer:
             return await upstream.open_chat(body)
 
-        answer, names = await self._first(ask)
-        async with aclosing(chunks_of(answer, names)) as chunks:
+        opened = await self._first(ask)
+        async with aclosing(opened.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -96,13 +114,25 @@ class Upstreams:
         """The bytes of the first upstream that answers, whatever else it says; UpstreamFailed when none does."""
 
         async def ask(upstream: Upstream) -> Relayed:
-            answer = await upstream.open(method, path, headers, body)
-            if is_for_others(answer.status):
-                raise await refusal(answer)
-            await answer.ready()
-            return relayed(answer)
+            return await _relay(upstream, method, path, headers, body)
 
         return await self._first(ask)
+
+    async def exchange(self, request: WireRequest, headers: Mapping[bytes, bytes]) -> WireAnswer:
+        """The first answer: bytes from an upstream that speaks the client's wire, else chunks to translate."""
+
+        async def ask(upstream: Upstream) -> WireAnswer:
+            if upstream.spec.kind != request.kind:
+                return WireAnswer(
+                    upstream.name, await upstream.open_translated(request.chat(), whole=not request.body.get("stream"))
+                )
+            return WireAnswer(upstream.name, await _relay(upstream, "POST", request.path, headers, request.body))
+
+        return await self._first(ask)
+
+    def speak(self, kind: Kind) -> bool:
+        """Whether every upstream speaks this wire."""
+        return all(each.spec.kind == kind for each in self._upstreams)
 
     async def _first(self, ask: Callable[[Upstream], Awaitable[T]]) -> T:
         problem: HoldfastError | None = None
@@ -166,6 +196,16 @@ class Upstreams:
         health.rests_until = now + rest
         if isinstance(problem, UpstreamRefused) and problem.retry_after is not None:
             health.not_before = now + min(problem.retry_after, _LONGEST_REST_SECONDS)
+
+
+async def _relay(
+    upstream: Upstream, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None
+) -> Relayed:
+    answer = await upstream.open(method, path, headers, body)
+    if is_for_others(answer.status):
+        raise await refusal(answer)
+    await answer.ready()
+    return relayed(answer)
 
 
 def _is_worth_repeating(problem: UpstreamFailed) -> bool:

@@ -1,0 +1,1 @@
+"""Between Anthropic's Messages and OpenAI's Chat Completions: requests, answers and streams, in both directions."""

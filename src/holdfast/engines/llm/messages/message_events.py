@@ -1,0 +1,213 @@
+"""Owns an answer as the events of Anthropic's wire, made from chunks of Chat Completions, in the documented order."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from holdfast.core.errors import UpstreamFailed
+from holdfast.core.ids import new_uuid
+from holdfast.engines.llm.assembly import Assembly, GrowingCall
+from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason
+from holdfast.engines.llm.model import Json
+
+
+class MessageEvents:
+    """Give it chunks; it gives events. One block is open at a time, as Anthropic has it.
+
+    The first call streams; further ones wait for the end, because upstreams may write several at once.
+    """
+
+    def __init__(self, model: str, input_tokens: int, *, shows_thinking: bool) -> None:
+        """`input_tokens` is told until the upstream tells its own count."""
+        self._model = model
+        self._estimate = max(1, input_tokens)
+        self._shows_thinking = shows_thinking
+        self._answer = Assembly()
+        self._stop_sequence: str | None = None
+        self._index = -1
+        self._open = ""
+        self._call: GrowingCall | None = None
+        self._told = 0
+        self._late: list[str] = []
+        self._characters = 0
+        self.usage: Json = {}
+        """What it took, in Anthropic's words, once it is over."""
+
+    def begin(self) -> Iterator[Json]:
+        """The opening."""
+        usage = {
+            "input_tokens": self._estimate,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 1,
+        }
+        message: Json = {
+            "id": f"msg_{new_uuid().hex}",
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        yield {"type": "message_start", "message": message}
+        yield {"type": "ping"}
+
+    def hear(self, chunk: Json) -> Iterator[Json]:
+        """The events that a chunk makes."""
+        self._answer.add(chunk)
+        for choice in dicts(chunk.get("choices"))[:1]:
+            if isinstance(choice.get("stop_reason"), str):
+                self._stop_sequence = choice["stop_reason"]
+            delta = choice.get("delta") or choice.get("message")
+            if not isinstance(delta, dict):
+                continue
+            thought = delta.get("reasoning_content") or delta.get("reasoning")
+            if isinstance(thought, str) and thought and self._shows_thinking:
+                yield from self._think(thought)
+            for block in dicts(delta.get(THINKING_BLOCKS)):
+                yield from self._sign(block)
+            yield from self._say(_text(delta.get("content") or delta.get("refusal")))
+        for call in self._answer.grown:
+            yield from self._grow(call)
+
+    def blocks(self, blocks: Iterable[Json]) -> Iterator[Json]:
+        """Whole blocks: of what ran here."""
+        for block in blocks:
+            yield from self._close()
+            yield from self._start("whole", block)
+            yield from self._close()
+
+    def finish(self, usage: Json | None = None) -> Iterator[Json]:
+        """The end; `usage` over all rounds where there were several."""
+        if self._answer.empty:
+            raise UpstreamFailed("The upstream answered without any choice.")
+        for call in self._answer.growing:
+            if self._call is None or call is self._call:
+                yield from self._grow(call)
+            else:
+                yield from self._start_call(call)
+                yield from self._grow(call)
+        yield from self._close()
+        late, self._late = "".join(self._late), []
+        self._call = None
+        yield from self._say(late)
+        yield from self._close()
+        told = messages_usage(usage or self._answer.usage)
+        if not any(told.values()):
+            told["input_tokens"] = self._estimate
+        told["output_tokens"] = told["output_tokens"] or max(1, self._characters // 4)
+        self.usage = told
+        reason = stop_reason(self._answer.finish_reason)
+        if self._answer.growing:
+            reason = "tool_use"
+        elif self._stop_sequence is not None and reason == "end_turn":
+            reason = "stop_sequence"
+        sequence = self._stop_sequence if reason == "stop_sequence" else None
+        yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": sequence}, "usage": told}
+        yield {"type": "message_stop"}
+
+    def _say(self, text: str) -> Iterator[Json]:
+        if not text:
+            return
+        self._characters += len(text)
+        if self._call is not None:
+            self._late.append(text)
+            return
+        if self._open != "text":
+            yield from self._close()
+            yield from self._start("text", {"type": "text", "text": ""})
+        yield self._delta({"type": "text_delta", "text": text})
+
+    def _think(self, text: str) -> Iterator[Json]:
+        if self._call is not None:
+            return
+        self._characters += len(text)
+        if self._open != "thinking":
+            yield from self._close()
+            yield from self._start("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        yield self._delta({"type": "thinking_delta", "thinking": text})
+
+    def _sign(self, block: Json) -> Iterator[Json]:
+        """A signed thought of an Anthropic model, whose text came before."""
+        if self._call is not None:
+            return
+        if block.get("type") == "redacted_thinking":
+            yield from self.blocks([block])
+        elif self._open == "thinking" and block.get("signature"):
+            yield self._delta({"type": "signature_delta", "signature": str(block["signature"])})
+            yield from self._close()
+
+    def _grow(self, call: GrowingCall) -> Iterator[Json]:
+        if self._call is None:
+            if not call.function.text("name"):
+                return
+            yield from self._start_call(call)
+        if call is not self._call:
+            return
+        piece, self._told = call.function.news("arguments", self._told)
+        if piece:
+            self._characters += len(piece)
+            yield self._delta({"type": "input_json_delta", "partial_json": piece})
+
+    def _start_call(self, call: GrowingCall) -> Iterator[Json]:
+        yield from self._close()
+        self._call, self._told = call, 0
+        name = call.function.text("name") or "nameless"
+        yield from self._start("tool_use", {"type": "tool_use", "id": call.id, "name": name, "input": {}})
+
+    def _start(self, kind: str, block: Json) -> Iterator[Json]:
+        self._index += 1
+        self._open = kind
+        yield {"type": "content_block_start", "index": self._index, "content_block": block}
+
+    def _delta(self, delta: Json) -> Json:
+        return {"type": "content_block_delta", "index": self._index, "delta": delta}
+
+    def _close(self) -> Iterator[Json]:
+        if self._open:
+            self._open = ""
+            yield {"type": "content_block_stop", "index": self._index}
+
+
+def whole_message(events: Sequence[Json]) -> Json:
+    """The message that events tell."""
+    message: Json = {}
+    texts: dict[int, list[str]] = {}
+    for event in events:
+        kind = event["type"]
+        if kind == "message_start":
+            message = {**event["message"], "content": []}
+        elif kind == "content_block_start":
+            message["content"].append(dict(event["content_block"]))
+        elif kind == "content_block_delta":
+            block, delta = message["content"][event["index"]], event["delta"]
+            if delta["type"] == "input_json_delta":
+                texts.setdefault(event["index"], []).append(delta["partial_json"])
+            else:
+                name = delta["type"].removesuffix("_delta")
+                block[name] += delta[name]
+        elif kind == "message_delta":
+            message |= event["delta"]
+            message["usage"] = {**message["usage"], **event["usage"]}
+    for index, pieces in texts.items():
+        message["content"][index]["input"] = _input("".join(pieces))
+    return message
+
+
+def _input(text: str) -> Json:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise UpstreamFailed("The model called a tool with arguments that are not a JSON object.")
+    return value
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in dicts(content))
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,186 @@
+"""Owns a Chat Completions request as a Messages request, for a model behind Anthropic's wire."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
+from holdfast.engines.llm.model import Json
+
+DEFAULT_MAX_TOKENS = 8_192
+"""Messages needs a limit; Chat Completions does not."""
+_NO_PLACE = "it cannot be said to a model behind Anthropic's API"
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
+_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
+
+
+def messages_body(body: Json) -> Json:
+    """The same question in Anthropic's words; Invalid names what cannot be said in them."""
+    if body.get("n") not in (None, 1):
+        raise _wrong("n", "only one answer is given by a model behind Anthropic's API")
+    for name in ("logprobs", "audio", "functions"):
+        if body.get(name):
+            raise _wrong(name, _NO_PLACE)
+    made: Json = {key: body[key] for key in PASSED if body.get(key) is not None}
+    made["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_MAX_TOKENS
+    if isinstance(made.get("temperature"), (int, float)):
+        made["temperature"] = min(1, made["temperature"])
+    system, messages = _said(dicts(body.get("messages")))
+    if system:
+        made["system"] = "\n\n".join(system)
+    made["messages"] = messages
+    stop = body.get("stop")
+    if stop:
+        made["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    if isinstance(body.get("user"), str):
+        made["metadata"] = {"user_id": body["user"]}
+    return made | _tools(body) | _thinking(body)
+
+
+def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
+    system: list[str] = []
+    made: list[Json] = []
+    gathers = False
+    for number, message in enumerate(messages):
+        place, role = f"messages[{number}]", message.get("role")
+        if role in ("system", "developer"):
+            system.append(_plain(message.get("content"), place))
+            continue
+        if role == "assistant":
+            content = _assistant(message, place)
+            # A turn without a word has no place there.
+            if content:
+                made.append({"role": "assistant", "content": content})
+            gathers = False
+        elif role == "tool":
+            block = {
+                "type": "tool_result",
+                "tool_use_id": message.get("tool_call_id"),
+                "content": _plain(message.get("content"), place),
+            }
+            if gathers:
+                made[-1]["content"].append(block)
+            else:
+                made.append({"role": "user", "content": [block]})
+            gathers = True
+        elif role == "user":
+            blocks = _user(message.get("content"), place)
+            # Results and what a person says to them are one message there.
+            if gathers:
+                made[-1]["content"] += [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+            else:
+                made.append({"role": "user", "content": blocks})
+            gathers = False
+        else:
+            raise _wrong(f"{place}.role", "use system, user, assistant or tool")
+    return system, made
+
+
+def _assistant(message: Json, place: str) -> str | list[Json]:
+    content = message.get("content") or message.get("refusal") or ""
+    text = _plain(content, place, between="")
+    thinking = dicts(message.get(THINKING_BLOCKS))
+    calls = dicts(message.get("tool_calls"))
+    if not thinking and not calls:
+        return text
+    blocks = [*thinking, *([{"type": "text", "text": text}] if text else [])]
+    for call in calls:
+        function = call.get("function")
+        if not isinstance(function, dict):
+            raise _wrong(f"{place}.tool_calls", "only calls of functions can be told")
+        made = {"type": "tool_use", "id": call.get("id"), "name": function.get("name")}
+        blocks.append({**made, "input": _arguments(function.get("arguments"))})
+    return blocks
+
+
+def _arguments(text: Any) -> Json:
+    """Arguments as an object; a model's own unreadable ones must not end the conversation."""
+    try:
+        value = orjson.loads(text) if isinstance(text, str) else text
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _user(content: Any, place: str) -> str | list[Json]:
+    if isinstance(content, str):
+        return content
+    return [_block(part, f"{place}.content[{number}]") for number, part in enumerate(dicts(content))]
+
+
+def _block(part: Json, place: str) -> Json:
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    if kind == "image_url":
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, dict) else image
+        return {"type": "image", "source": _source(str(url))}
+    file = part.get("file")
+    if kind == "file" and isinstance(file, dict) and isinstance(file.get("file_data"), str):
+        made: Json = {"type": "document", "source": _source(file["file_data"])}
+        return {**made, "title": file["filename"]} if file.get("filename") else made
+    raise _wrong(place, _NO_PLACE)
+
+
+def _source(url: str) -> Json:
+    head, comma, data = url.partition(",")
+    if head.startswith("data:") and head.endswith(";base64") and comma:
+        return {"type": "base64", "media_type": head[5:-7], "data": data}
+    return {"type": "url", "url": url}
+
+
+def _plain(content: Any, place: str, *, between: str = "\n") -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = [part.get("text") or part.get("refusal") for part in dicts(content)]
+    if not all(isinstance(text, str) for text in texts):
+        raise _wrong(f"{place}.content", "only text can be told here")
+    return between.join(str(text) for text in texts)
+
+
+def _tools(body: Json) -> Json:
+    made = []
+    for number, tool in enumerate(dicts(body.get("tools"))):
+        function = tool.get("function")
+        if tool.get("type") != "function" or not isinstance(function, dict):
+            raise _wrong(f"tools[{number}]", _NO_PLACE)
+        schema = function.get("parameters") or {"type": "object", "properties": {}}
+        named = {"name": function.get("name"), "input_schema": schema}
+        more = {key: function[key] for key in ("description", "strict") if function.get(key) is not None}
+        made.append({**named, **more})
+    if not made:
+        return {}
+    wanted = body.get("tool_choice")
+    choice: Json | None = None
+    if isinstance(wanted, dict):
+        choice = {"type": "tool", "name": (wanted.get("function") or {}).get("name")}
+    elif wanted is not None:
+        if not isinstance(wanted, str) or wanted not in _CHOICES:
+            raise _wrong("tool_choice", "use auto, required, none or a function")
+        choice = {"type": _CHOICES[wanted]}
+    if body.get("parallel_tool_calls") is False and (choice is None or choice["type"] != "none"):
+        choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return {"tools": made, **({"tool_choice": choice} if choice else {})}
+
+
+def _thinking(body: Json) -> Json:
+    made: Json = {}
+    output: Json = {}
+    effort = body.get("reasoning_effort")
+    if effort in _EFFORTS:
+        made["thinking"] = {"type": "adaptive"}
+        output["effort"] = _EFFORTS[effort]
+    wanted = body.get("response_format")
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    if kind == "json_schema" and isinstance(wanted, dict):
+        output["format"] = {"type": "json_schema", "schema": (wanted.get("json_schema") or {}).get("schema")}
+    elif kind not in (None, "text"):
+        raise _wrong("response_format", "use json_schema; a model behind Anthropic's API has no other form")
+    return {**made, **({"output_config": output} if output else {})}
+
+
+def _wrong(field: str, problem: str) -> Invalid:
+    return Invalid("The request cannot be translated.", fields=[FieldError(field, problem)])

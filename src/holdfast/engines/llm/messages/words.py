@@ -1,0 +1,74 @@
+"""Owns the words that both wires have for the same thing: reasons to stop, counts of tokens, fields of one name."""
+
+from typing import Any
+
+from holdfast.engines.llm.model import Json
+
+THINKING_BLOCKS = "thinking_blocks"
+"""Where an assistant's message in Chat Completions keeps thoughts of an Anthropic model, with their signatures."""
+PASSED = ("max_tokens", "temperature", "top_p")
+"""What is called the same and means the same."""
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+_STOP = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "refusal",
+}
+
+
+def finish_reason(stop_reason: Any) -> str:
+    """Why a model stopped, in OpenAI's words."""
+    return _FINISH.get(stop_reason, "stop")
+
+
+def stop_reason(finish: Any) -> str:
+    """The same in Anthropic's."""
+    return _STOP.get(finish, "end_turn")
+
+
+def chat_usage(usage: Json) -> Json:
+    """Anthropic's counts as OpenAI's, where what was cached is part of the prompt."""
+    read, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
+    prompt = count(usage.get("input_tokens")) + read + written
+    completion = count(usage.get("output_tokens"))
+    made: Json = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": read},
+    }
+    return {**made, "cache_creation_input_tokens": written} if written else made
+
+
+def messages_usage(usage: Json) -> Json:
+    """OpenAI's counts as Anthropic's, where what was cached is counted beside."""
+    details = usage.get("prompt_tokens_details")
+    read = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    written = count(usage.get("cache_creation_input_tokens"))
+    return {
+        "input_tokens": max(0, count(usage.get("prompt_tokens")) - read - written),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "output_tokens": count(usage.get("completion_tokens")),
+    }
+
+
+def count(value: Any) -> int:
+    """A count that somebody else told."""
+    return max(0, int(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+
+
+def dicts(value: Any) -> list[Json]:
+    """The objects of a list that somebody else wrote."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,0 +1,123 @@
+"""Owns what a Messages request asks of this server itself: a chat, tools that run here, and what never travels on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import Scope
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.llm.messages.chat_request import chat_body
+from holdfast.engines.llm.messages.words import dicts
+from holdfast.engines.llm.model import Json
+from holdfast.surfaces.http.asgi import header
+
+CHAT_HEADER = b"x-xerotier-chat"
+TOOLS_HEADER = b"x-xerotier-tools"
+# It changes with every request, and no cache of a prompt that begins with it is ever hit.
+BILLING = "x-anthropic-billing-header"
+_HOSTED = {"web_search_": "web_search", "web_fetch_": "fetch_url"}
+_OURS = ("x_chat_id", "x_tools", "x_deep_think", "x_max_iterations")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, with what is ours taken out of it."""
+
+    body: Json
+    """As an upstream of Anthropic's wire gets it."""
+    chat_id: str | None
+    options: Json | None
+    """What is said of tools that run here, as `web_search_options`; None where nothing is."""
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether a model alone cannot answer."""
+        return self.chat_id is not None or self.options is not None
+
+    def chat(self) -> Json:
+        """The request in Chat Completions."""
+        return chat_body(self.body)
+
+    def turn(self) -> Json:
+        """The same for a turn of the loop, with what is ours."""
+        return self.chat() if self.options is None else {**self.chat(), "web_search_options": self.options}
+
+
+def asked(scope: Scope, body: Json) -> Asked:
+    """Read a request; Invalid where it makes no sense."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        problem = 'write at least one message, such as {"role": "user", "content": "Hello"}'
+        raise Invalid("There is nothing to answer.", fields=[FieldError("messages", problem)])
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    chat_id = metadata.get("x_chat_id") or header(scope, CHAT_HEADER) or None
+    if chat_id is not None and not isinstance(chat_id, str):
+        raise Invalid("The chat cannot be found.", fields=[FieldError("metadata.x_chat_id", "write its id as text")])
+    kept, hosted = _split(body.get("tools"))
+    options = _options(scope, metadata, hosted)
+    made = {**body, "messages": [message for each in messages if (message := _thoughtful(each)) is not None]}
+    if hosted:
+        made["tools"] = kept
+        if not kept:
+            del made["tools"]
+            made.pop("tool_choice", None)
+    theirs = {key: value for key, value in metadata.items() if key not in _OURS}
+    if len(theirs) < len(metadata):
+        made["metadata"] = theirs
+    system = body.get("system")
+    if isinstance(system, list):
+        made["system"] = [block for block in system if not _is_billing(block)]
+        if not made["system"]:
+            del made["system"]
+    return Asked(made, chat_id, options)
+
+
+def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
+    named = header(scope, TOOLS_HEADER)
+    names = metadata.get("x_tools")
+    if names is None and named is not None:
+        names = [name.strip() for name in named.split(",") if name.strip()]
+    deep = metadata.get("x_deep_think")
+    if names is None and not hosted and not deep:
+        return None
+    if names is not None and not isinstance(names, list):
+        raise Invalid("The tools cannot be read.", fields=[FieldError("metadata.x_tools", "write a list of names")])
+    options: Json = {"x_tools": [*(names or ()), *hosted]}
+    if deep is not None:
+        options["x_deep_think"] = deep
+    if metadata.get("x_max_iterations") is not None:
+        options["max_iterations"] = metadata["x_max_iterations"]
+    return options
+
+
+def _split(tools: Any) -> tuple[list[Json], list[str]]:
+    """The client's own tools, and the names of ours that stand for Anthropic's."""
+    kept: list[Json] = []
+    hosted: list[str] = []
+    for tool in tools if isinstance(tools, list) else ():
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        name = next((ours for begin, ours in _HOSTED.items() if isinstance(kind, str) and kind.startswith(begin)), None)
+        if name is None:
+            kept.append(tool)
+        else:
+            hosted.append(name)
+    return kept, hosted
+
+
+def _is_billing(block: Any) -> bool:
+    text = block.get("text") if isinstance(block, dict) else None
+    return isinstance(text, str) and text.startswith(BILLING)
+
+
+def _thoughtful(message: Any) -> Any:
+    """A message without thoughts that nobody signed, which came from another model; None where nothing is left."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if not any(_is_unsigned(block) for block in dicts(content)):
+        return message
+    kept = [block for block in dicts(content) if not _is_unsigned(block)]
+    return {**message, "content": kept} if kept else None
+
+
+def _is_unsigned(block: Json) -> bool:
+    return block.get("type") == "thinking" and not block.get("signature")

@@ -1,0 +1,78 @@
+"""Owns errors as Anthropic's clients expect them: `{"type": "error", "error": {type, message}, "request_id"}`."""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.types import Scope, Send
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.text.redaction import redacted_path
+from holdfast.engines.llm.remote.upstream import UpstreamRefused
+from holdfast.surfaces.http.asgi import request_id, send_json
+
+_log = logging.getLogger(__name__)
+
+OVERLOADED = 529
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    OVERLOADED: "overloaded_error",
+}
+
+
+def status_of(error: HoldfastError) -> int:
+    """Anthropic answers 400 for what a body says wrongly, and has a status of its own for an overloaded model."""
+    if isinstance(error, UpstreamRefused) and error.answered in (503, OVERLOADED):
+        return OVERLOADED
+    return 400 if error.status in (415, 422) else error.status
+
+
+def error_object(error: HoldfastError) -> dict[str, Any]:
+    """The whole object, but for the request's id."""
+    message = error.message
+    told = (error.body or {}).get("error") if isinstance(error, UpstreamRefused) else None
+    if isinstance(told, dict) and isinstance(told.get("message"), str):
+        message = told["message"]
+    # Some messages name their fields already.
+    wrong = [text for each in error.fields[:3] if (text := f"{each.field}: {each.message}") not in message]
+    if wrong:
+        message += " " + "; ".join(wrong) + "."
+    return {"type": "error", "error": {"type": _TYPES.get(status_of(error), "api_error"), "message": message}}
+
+
+def as_told(problem: Exception, scope: Scope) -> HoldfastError:
+    """A problem in words for the client: of what nobody foresaw it learns nothing, and the log has it all."""
+    if isinstance(problem, HoldfastError):
+        return problem
+    id = request_id(scope)
+    _log.error("a turn failed", exc_info=problem, extra={"request_id": id, "path": redacted_path(scope["path"])})
+    return HoldfastError(f"Something went wrong here; the log has it under the request id {id}.")
+
+
+async def send_error(scope: Scope, send: Send, error: HoldfastError) -> None:
+    """Answer with an error."""
+    id = request_id(scope)
+    headers = {**limit_headers(error.headers), "request-id": id}
+    await send_json(send, status_of(error), {**error_object(error), "request_id": id}, headers)
+
+
+def limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Where a client stands with its limit, in Anthropic's names too."""
+    made = dict(headers)
+    for ours, theirs in (("X-RateLimit-Limit", "limit"), ("X-RateLimit-Remaining", "remaining")):
+        if ours in headers:
+            made[f"anthropic-ratelimit-requests-{theirs}"] = headers[ours]
+    reset = headers.get("X-RateLimit-Reset", "")
+    if reset.isdigit():
+        moment = datetime.fromtimestamp(int(reset), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        made["anthropic-ratelimit-requests-reset"] = moment
+    return made

@@ -1,0 +1,216 @@
+"""Owns `/messages`: relayed untouched, translated, or a turn of the loop, by who answers and what runs here."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+
+import orjson
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.text.jsontext import dumps, loads_strange
+from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
+from holdfast.engines.llm.messages.words import count
+from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
+from holdfast.engines.llm.remote.upstream import Relayed
+from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
+from holdfast.features.usage.service import Usage
+from holdfast.surfaces.anthropic.asked import Asked, asked
+from holdfast.surfaces.anthropic.blocks import blocks_of
+from holdfast.surfaces.anthropic.errors import as_told, error_object
+from holdfast.surfaces.http.endpoint.events import End, TurnTaker, pumped
+from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
+from holdfast.surfaces.http.endpoint.request import EndpointRequest
+from holdfast.surfaces.http.protocol.hang_up import while_connected
+from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
+
+PATH = "/messages"
+COUNT_PATH = "/messages/count_tokens"
+PING = framed(b'{"type": "ping"}', event="ping")
+
+
+class Messages:
+    """Decides who answers."""
+
+    def __init__(self, usage: Usage, turns: TurnTaker) -> None:
+        self._usage = usage
+        self._turns = turns
+
+    async def create(self, request: EndpointRequest) -> None:
+        """One answer, streamed or whole."""
+        wanted = asked(request.scope, await request.json())
+        request.unhurried()
+        upstreams = request.connected.upstreams
+        if upstreams is None or wanted.runs_here:
+            await self._turn(request, wanted)
+            return
+        async with while_connected(request.scope, request.receive):
+            await self._exchange(request, upstreams, wanted)
+
+    async def count(self, request: EndpointRequest) -> None:
+        """How many tokens a request has: as the upstream counts them, or about four bytes each."""
+        wanted = asked(request.scope, await request.json())
+        upstreams = request.connected.upstreams
+        if upstreams is not None and upstreams.speak("anthropic"):
+            async with while_connected(request.scope, request.receive):
+                sent = dict(request.scope["headers"])
+                relayed = await upstreams.relay("POST", _with_query(request, COUNT_PATH), sent, wanted.body)
+                await _pass(request, relayed)
+            return
+        await request.answer({"input_tokens": estimate(wanted.body)})
+
+    async def _exchange(self, request: EndpointRequest, upstreams: Upstreams, wanted: Asked) -> None:
+        sent = dict(request.scope["headers"])
+        asking = WireRequest("anthropic", _with_query(request, PATH), wanted.body, wanted.chat)
+        found = await upstreams.exchange(asking, sent)
+        if isinstance(found.answer, Relayed):
+            passed = await _pass(request, found.answer)
+            if found.answer.status == 200:
+                count_tokens(self._usage, request, found.model, _used(passed, wanted.body))
+            return
+        told = _Telling(request, wanted, found.model)
+        try:
+            async with aclosing(found.answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    await told.tell(told.events.hear(chunk))
+            await told.end()
+        except HoldfastError as problem:
+            await told.fail(problem)
+            return
+        usage = told.events.usage
+        count_tokens(self._usage, request, found.model, _tokens(usage) or TokensUsed(0, 0))
+
+    async def _turn(self, request: EndpointRequest, wanted: Asked) -> None:
+        """The turn counts and keeps what it takes by itself."""
+        events = self._turns.turn(
+            request.principal,
+            request.project_id,
+            request.workspace_id,
+            request.connected,
+            wanted.turn(),
+            wanted.chat_id,
+        )
+        told = _Telling(request, wanted, request.connected.model_name)
+        async with while_connected(request.scope, request.receive), pumped(events) as queue:
+            problem = await _told_all(told, queue)
+            if problem is not None:
+                await told.fail(as_told(problem, request.scope))
+
+
+async def _told_all(told: "_Telling", queue: "asyncio.Queue[LoopEvent | End]") -> Exception | None:
+    """Tell events until they are over; what went wrong."""
+    done: Done | None = None
+    while True:
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                event = await queue.get()
+        except TimeoutError:
+            await told.ping()
+            continue
+        try:
+            if isinstance(event, ChunkEvent):
+                await told.tell(told.events.hear(event.chunk))
+            elif isinstance(event, CallEvent):
+                await told.tell(told.events.blocks(blocks_of(event)))
+            elif isinstance(event, Done):
+                done = event
+            elif isinstance(event, End):
+                if event.problem is None:
+                    await told.end(done.usage if done else None)
+                return event.problem
+        except HoldfastError as problem:
+            return problem
+
+
+class _Telling:
+    """An answer on its way to the client: events as they come, or all of it at the end."""
+
+    def __init__(self, request: EndpointRequest, wanted: Asked, model: str) -> None:
+        self._request = request
+        self._streams = bool(wanted.body.get("stream"))
+        self._writer = EventWriter(request.send, request.headers)
+        self._kept: list[Json] = []
+        thinking = wanted.body.get("thinking")
+        shows = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+        named = wanted.body.get("model")
+        self.events = MessageEvents(
+            named if isinstance(named, str) and named else model, estimate(wanted.body), shows_thinking=shows
+        )
+        self._is_begun = False
+
+    async def tell(self, events: Iterable[Json], *, is_last: bool = False) -> None:
+        """Some more of it."""
+        told = [] if self._is_begun else list(self.events.begin())
+        self._is_begun = True
+        told += events
+        if not self._streams:
+            self._kept += told
+        elif told:
+            data = b"".join([framed(orjson.dumps(event), event=event["type"]) for event in told])
+            await self._writer.write(data, is_last=is_last)
+
+    async def ping(self) -> None:
+        """Keep a quiet stream open."""
+        if self._streams:
+            await self.tell(())
+            await self._writer.write(PING)
+
+    async def end(self, usage: Json | None = None) -> None:
+        """All of it was told."""
+        await self.tell(self.events.finish(usage), is_last=True)
+        if not self._streams:
+            await self._request.answer(whole_message(self._kept))
+
+    async def fail(self, problem: HoldfastError) -> None:
+        """Raise what can still be answered; tell the rest in the stream."""
+        if not self._writer.is_started:
+            raise problem
+        await self._writer.end(_error_event(problem))
+
+
+async def _pass(request: EndpointRequest, relayed: Relayed) -> Passed:
+    try:
+        return await pass_answer(request, relayed, _error_event)
+    finally:
+        relayed.answer.close()
+
+
+def _error_event(problem: HoldfastError) -> bytes:
+    return framed(orjson.dumps(error_object(problem)), event="error")
+
+
+def _with_query(request: EndpointRequest, path: str) -> str:
+    """The path with `?beta=true` where the client said so; no other query travels on."""
+    return f"{path}?beta=true" if b"beta=true" in request.scope["query_string"].split(b"&") else path
+
+
+def estimate(body: Json) -> int:
+    """About how many tokens a request has: four bytes each."""
+    return sum(len(dumps(body[key])) for key in ("system", "messages", "tools") if body.get(key)) // 4 + 1
+
+
+def _used(passed: Passed, body: Json) -> TokensUsed:
+    """What a relayed answer took: told whole, or at a stream's beginning and end."""
+    if passed.whole is not None:
+        return _tokens(_object(passed.whole).get("usage")) or TokensUsed(0, 0)
+    usage: Json = {}
+    for line in (*passed.head.split(b"\n"), *passed.tail.split(b"\n")):
+        if line.startswith(b"data:") and b'"usage"' in line:
+            event = _object(line[5:])
+            told = event.get("usage") or (event.get("message") or {}).get("usage")
+            usage |= {key: value for key, value in told.items() if value is not None} if isinstance(told, dict) else {}
+    return _tokens(usage) or TokensUsed(estimate(body), passed.events)
+
+
+def _tokens(usage: object) -> TokensUsed | None:
+    if not isinstance(usage, dict) or not usage:
+        return None
+    given = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return TokensUsed(sum(count(usage.get(key)) for key in given), count(usage.get("output_tokens")))
+
+
+def _object(data: bytes) -> Json:
+    try:
+        value = loads_strange(data)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,19 @@
+"""Owns putting endpoints in front of scripted upstreams of either wire."""
+
+from holdfast.features.endpoints.model import EndpointUpstream
+from tests.fakes.llm.messages import KEY as CLAUDE_KEY
+from tests.fakes.llm.model import KEY as MODEL_KEY
+from tests.support.server import TestServer
+
+
+async def put(server: TestServer, name: str, *upstreams: EndpointUpstream) -> None:
+    """An endpoint in front of upstreams, whose keys are set."""
+    services, workspace_id = server.services, server.start.workspace_id
+    await services.secrets.set(server.owner, workspace_id, "MODEL_KEY", MODEL_KEY)
+    await services.secrets.set(server.owner, workspace_id, "CLAUDE_KEY", CLAUDE_KEY)
+    await services.endpoints.put(server.owner, server.start.project_id, name, list(upstreams))
+
+
+def base_url(server: TestServer, name: str) -> str:
+    """What ANTHROPIC_BASE_URL is set to."""
+    return f"{server.url}/{server.start.project_id}/{name}"
