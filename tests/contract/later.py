@@ -9,5 +9,5 @@ LATER: dict[str, str] = {
     **{f"XM-{number}": EXECUTION for number in (9, 11, 12, 13, 14, 15)},
     "XM-21": DASHBOARD,
     **{f"ZE-{number}": CASES for number in range(1, 6)},
-    **{f"XA-{number}": AGENTS for number in range(1, 13) if number != 3},
+    **{f"XA-{number}": AGENTS for number in range(1, 12) if number != 3},
 }

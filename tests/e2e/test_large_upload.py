@@ -62,9 +62,12 @@ def test_two_hundred_megabytes_are_taken_in_with_flat_memory(tmp_path: Path) -> 
             assert small.status_code == 201, small.text
             # The model is loaded after the start, and is no part of what an upload takes.
             for content in ("Reports are uploaded on Friday", "Reports are read by the auditors"):
-                # The second one is compared with the first, for which the model has to be there.
                 saved = client.post(base.replace("/documents", "/memories"), json={"content": content})
                 assert saved.status_code == 201, saved.text
+            # A save waits for no model; whoever asks for a vector does.
+            vectors = f"{started['url']}/{started['project_id']}/default/v1/embeddings"
+            made = client.post(vectors, json={"model": "all-MiniLM-L6-v2", "input": "who reads reports " * 60})
+            assert made.status_code == 200, made.text
             before = private(process.pid)
 
             with _Peak(process.pid) as peak, large.open("rb") as file:

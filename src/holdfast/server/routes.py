@@ -21,7 +21,6 @@ from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens
 from holdfast.features.identity.people.invitations import Invitations
-from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.features.repositories.hosts.webhooks import PATH as WEBHOOKS
 from holdfast.features.repositories.hosts.webhooks import Webhooks
@@ -31,15 +30,15 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
 from holdfast.server.features import Features
 from holdfast.storage.database import Database, StartFailed, Tx
-from holdfast.surfaces.dashboard.bundles import PATH as BUNDLE_FORM
-from holdfast.surfaces.dashboard.bundles import BundleForm
-from holdfast.surfaces.dashboard.home import Home
-from holdfast.surfaces.dashboard.join import JoinPages
-from holdfast.surfaces.dashboard.pages import ICON
-from holdfast.surfaces.dashboard.sign_in import SignInPages
+from holdfast.surfaces.dashboard.signing.bundles import PATH as BUNDLE_FORM
+from holdfast.surfaces.dashboard.signing.bundles import BundleForm
+from holdfast.surfaces.dashboard.signing.join import JoinPages
+from holdfast.surfaces.dashboard.signing.pages import ICON
+from holdfast.surfaces.dashboard.signing.sign_in import SignInPages
 from holdfast.surfaces.http.asgi import send_bytes
 from holdfast.surfaces.http.authentication import Authenticator
 from holdfast.surfaces.http.deferred import Deferred
+from holdfast.surfaces.http.endpoint.wires import EndpointWires
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.operation import Readiness, health
 from holdfast.surfaces.http.protocol.proxies import Proxies
@@ -53,6 +52,8 @@ from holdfast.surfaces.rest.webhooks import WebhookEndpoint
 
 if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
+    from holdfast.surfaces.anthropic.surface import AnthropicSurface
+    from holdfast.surfaces.dashboard.shell.app import Dashboard
     from holdfast.surfaces.http.telemetry.tracing import Traced
     from holdfast.surfaces.mcp.keystone import KeystoneSurface
     from holdfast.surfaces.mcp.surface import McpSurface
@@ -117,12 +118,14 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     mcp = Deferred("holdfast.server.mcp", lambda: _mcp(settings, parts, authenticator))
     keystone = Deferred("holdfast.server.keystone", lambda: _keystone(settings, parts, authenticator))
     openai = Deferred("holdfast.server.openai", lambda: _openai(settings, parts, authenticator))
+    pages = Deferred("holdfast.server.dashboard", lambda: _dashboard(parts, authenticator, public_url))
+    anthropic = Deferred("holdfast.server.anthropic", lambda: _anthropic(settings, parts, authenticator))
     site = Site(
         exact={
             "/healthz": health,
             "/readyz": Readiness({"storage": lambda: parts[Database].read(_answers)}),
             "/metrics": metrics,
-            "/": Home(parts[SignIn], parts[Identity], parts[Workspaces], parts[Keys], public_url=public_url),
+            **dict.fromkeys(("/", "/chat", "/find", "/keys"), pages),
             "/join": join,
             BUNDLE_FORM: BundleForm(parts[SignIn], parts[ClientBundles], public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
@@ -132,9 +135,13 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             "/api/docs": docs_page,
             **dict.fromkeys(("/api/docs.js", "/api/docs.css"), docs_asset),
         },
-        prefixes=[(WEBHOOKS, WebhookEndpoint(parts[Webhooks])), ("/api/", api)],
+        prefixes=[
+            (WEBHOOKS, WebhookEndpoint(parts[Webhooks])),
+            ("/api/", api),
+            *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/")),
+        ],
         projects=[("/v1/mcp", mcp)],
-        endpoints=openai,
+        endpoints=EndpointWires(openai, anthropic),
     )
     traced = _traced(settings, site)
     gate = Gate(
@@ -145,7 +152,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         request_timeout_seconds=settings.request_timeout_seconds,
         proxies=Proxies(settings.trusted_proxies),
     )
-    gate.on_ready += [openai.load, mcp.load, keystone.load]
+    gate.on_ready += [openai.load, anthropic.load, mcp.load, keystone.load, pages.load]
     if settings.embedder == "embedded":
         parts[SearchEngine].is_loading = True
         gate.on_ready.append(parts[SearchEngine].load)
@@ -195,6 +202,18 @@ def _openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> "
     from holdfast.server.openai import build_openai
 
     return build_openai(settings, parts, authenticator)
+
+
+def _dashboard(parts: Parts, authenticator: Authenticator, public_url: str) -> "Dashboard":
+    from holdfast.server.dashboard import build_dashboard
+
+    return build_dashboard(parts, authenticator, public_url)
+
+
+def _anthropic(settings: Settings, parts: Parts, authenticator: Authenticator) -> "AnthropicSurface":
+    from holdfast.server.anthropic import build_anthropic
+
+    return build_anthropic(settings, parts, authenticator)
 
 
 def _fixed(make: Callable[[], bytes], content_type: bytes) -> ASGIApp:

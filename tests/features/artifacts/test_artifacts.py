@@ -149,7 +149,7 @@ async def test_a_chat_keeps_at_most_one_megabyte(here: Library) -> None:
     id = await _create(here, chat_id="chat_1", content="x" * CHAT_BYTES)
     with pytest.raises(Invalid, match="cannot be kept") as problem:
         await _update(here, id, "é" * (CHAT_BYTES // 2 + 1))
-    assert "1 MB" in problem.value.fields[0].message
+    assert "1 MiB" in problem.value.fields[0].message
     with pytest.raises(Invalid):
         await _create(here, identifier="large", content="x" * (WORKSPACE_BYTES + 1))
 

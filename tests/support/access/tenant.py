@@ -57,6 +57,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "NewEndpointBody": {"name": "planted", "upstreams": []},
     "RepositoryBody": {"location": "https://git.invalid/planted.git"},
     "WebhookBody": {"secret": None},
+    "SettleBody": {"keep": "both"},
     "AskBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
@@ -88,6 +89,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "invitation_id": (await server.services.invitations.invite(server.owner, email="x@example.com")).invitation.id,
         "key_id": (await server.mint(name="victim")).key.id,
         "memory": await make(f"{space}/memories", {"content": "The secret launch code is kept by Eve"}, "memory_id"),
+        "contradiction_id": await _contradiction(client, space),
         "artifact_id": await make(
             f"{space}/artifacts",
             {"identifier": "a", "title": "A", "type": "text/plain", "content": "secret"},
@@ -131,6 +133,12 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     ids["sha"] = "0123456789"
     ids["relation_id"] = await make(f"{space}/relations", relation, "relation_id")
     return ids
+
+
+async def _contradiction(client: httpx.AsyncClient, space: str) -> str:
+    for content in ("The secret limit is 45 calls a minute", "The secret limit is 60 calls a minute"):
+        assert (await client.post(f"{space}/memories", json={"content": content})).is_success
+    return str((await client.get(f"{space}/contradictions")).json()["items"][0]["id"])
 
 
 def filled(value: Any, ids: dict[str, str]) -> Any:

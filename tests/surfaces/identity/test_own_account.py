@@ -130,9 +130,9 @@ async def test_a_secret_that_is_shown_once_is_not_kept_for_a_repeated_request(fe
     assert rows and secret not in str([row["body"] for row in rows])
 
 
-async def test_the_first_page_makes_a_bundle_with_its_own_token_only(few: People) -> None:
+async def test_the_connect_page_makes_a_bundle_with_its_own_token_only(few: People) -> None:
     owner = await few.sign_in(few.server.start.owner_id)
-    home = (await owner.get("/")).text
+    home = (await owner.get("/w/default/connect")).text
     assert 'action="/client-bundle"' in home and owner.headers["X-CSRF-Token"] in home
     form = {"workspace": few.server.start.workspace_id, "client": "cursor", "tier": "core"}
     refused = await owner.post("/client-bundle", data=form)
@@ -141,7 +141,7 @@ async def test_the_first_page_makes_a_bundle_with_its_own_token_only(few: People
     made = await owner.post("/client-bundle", data={**form, "csrf": owner.headers["X-CSRF-Token"]})
     assert (made.status_code, made.headers["content-type"]) == (200, "application/zip")
     member = await few.sign_in(await few.add("member@example.com"))
-    assert "/client-bundle" not in (await member.get("/")).text
+    assert "/client-bundle" not in (await member.get("/w/default/connect")).text
     unfit = await member.post("/client-bundle", data={**form, "csrf": member.headers["X-CSRF-Token"]})
     assert unfit.status_code == 403
     stranger = await few.stranger()

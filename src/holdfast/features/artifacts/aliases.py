@@ -15,7 +15,7 @@ class CreateArtifactInput(AliasInput):
     title: str = Field(description="What people see.")
     type: str = Field(description=f"MIME type: {', '.join(TYPES)}, or text/x-LANGUAGE for code, such as text/x-python.")
     language: str | None = Field(None, description="Programming language for highlighting; leave out for prose.")
-    content: str = Field(description="The whole content, at most 1 MB.")
+    content: str = Field(description="The whole content, at most 1 MiB.")
 
 
 class UpdateArtifactInput(AliasInput):

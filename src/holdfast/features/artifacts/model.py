@@ -189,5 +189,5 @@ def content_problems(content: str, *, in_chat: bool) -> list[FieldError]:
     except UnicodeEncodeError:
         return [FieldError("content", "remove the unpaired surrogates; artifacts are Unicode text")]
     if size > limit:
-        return [FieldError("content", f"{size:,} bytes are more than the {limit // 1024 // 1024} MB allowed")]
+        return [FieldError("content", f"{size:,} bytes are more than the {limit // 1024 // 1024} MiB allowed")]
     return []

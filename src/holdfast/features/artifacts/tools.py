@@ -35,7 +35,7 @@ class CreateInput(_Input):
     )
     title: str = Field(description="What people see.", min_length=1, max_length=300)
     type: str = Field(description=f"MIME type: {', '.join(TYPES)}, or text/x-LANGUAGE for code, such as text/x-python.")
-    content: str = Field(description="The whole content, at most 1 MB in a chat.")
+    content: str = Field(description="The whole content, at most 1 MiB in a chat.")
     language: str | None = Field(None, description="Of code, for highlighting.")
     chat_id: str | None = Field(None, description="The chat to keep it with, if not the workspace.")
 

@@ -38,21 +38,21 @@ class Document:
     media_type: str
     size_bytes: int
     sha256: str
-    state: State
-    reason_code: str | None
-    reason: str | None
-    """Why it failed, in words for whoever uploaded it."""
-    chunks: int
-    characters: int
-    truncated: bool
-    """Whether only its beginning was read, because it is too long."""
-    progress_done: int
-    progress_total: int | None
-    job_id: str
     created_by: str
     created_by_name: str
     created_at: int
     updated_at: int
+    state: State = "queued"
+    reason_code: str | None = None
+    reason: str | None = None
+    """Why it failed, in words for whoever uploaded it."""
+    chunks: int = 0
+    characters: int = 0
+    truncated: bool = False
+    """Whether only its beginning was read, because it is too long."""
+    progress_done: int = 0
+    progress_total: int | None = None
+    job_id: str = ""
 
     @property
     def finished(self) -> bool:

@@ -209,7 +209,7 @@ def _with_documents(items: Iterable[Item]) -> Iterator["Item | _Step"]:
             arriving = None
         if isinstance(item, KeptDocument):
             arriving, parts = Arriving(item), 0
-            yield _Step(item.file, lambda restore, arriving=arriving: restore.document(arriving))  # type: ignore[misc]
+            yield _begun(arriving)
         else:
             yield item
     if arriving is not None:
@@ -218,6 +218,10 @@ def _with_documents(items: Iterable[Item]) -> Iterator["Item | _Step"]:
 
 def _bytes_work(arriving: Arriving, first_part: int, data: bytes) -> Work:
     return lambda restore: restore.document_bytes(arriving, first_part, data)
+
+
+def _begun(arriving: Arriving) -> _Step:
+    return _Step(arriving.kept.file, lambda restore: restore.document(arriving))
 
 
 def _whole(arriving: Arriving) -> _Step:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.errors import Invalid
+from holdfast.core.text.counting import many
 from holdfast.features.secrets.operations import SecretAnswer
 from holdfast.features.secrets.service import Secrets
 
@@ -62,7 +63,7 @@ class Rekey(Given):
 )
 async def rekey(session: Session, service: Secrets, given: Rekey) -> None:
     count = await service.change_master_key(session.principal, given.new_key)
-    lines = [f"{count} secrets are sealed under the new master key."]
+    lines = [f"{many(count, 'secret')} {'is' if count == 1 else 'are'} sealed under the new master key."]
     if given.new_key is not None:
         lines.append("Put it into WORKSPACE_SECRETS_MASTER_KEY now and start the server again.")
     session.out.record({"secrets": count}, lines)

@@ -184,15 +184,6 @@ def _document(file: str, fields: Fields, body: str) -> list[Item]:
         title=fields.text("filename"),
         format="",
         language=None,
-        state="queued",
-        reason_code=None,
-        reason=None,
-        chunks=0,
-        characters=0,
-        truncated=False,
-        progress_done=0,
-        progress_total=None,
-        job_id="",
         updated_at=fields.time("created_at"),
     )
     return [KeptDocument(file, document)]

@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.tools.finding import FIND_TOOL
 from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
 from holdfast.core.tools.outcome import Outcome
-from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
+from holdfast.core.tools.tool import Consumer, ToolCall
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import WorkspaceFinder
 from holdfast.surfaces.mcp.admission import Admitted
@@ -35,7 +35,7 @@ class ToolHandlers:
         self._consumer: Consumer = "keystone" if workspaces is None else "mcp"
         self._gateway = gateway
         self._clients = clients
-        self._wire = {tool.name: self._described(tool) for tool in gateway.listed(self._consumer)}
+        self._wire = {tool.name: tool.described() for tool in gateway.listed(self._consumer)}
         self._mirrored = {name: wire["inputSchema"] for name, wire in self._wire.items() if _mirrors(wire)}
 
     def listed(self, principal: Principal) -> dict[str, Any]:
@@ -92,22 +92,6 @@ class ToolHandlers:
 
     def _by_catalog(self, principal: Principal) -> bool:
         return principal.catalog_search and self._workspaces is not None
-
-    def _described(self, tool: AnyTool) -> dict[str, Any]:
-        notes, gives = tool.annotations, tool.output_schema()
-        return {
-            "name": tool.name,
-            "title": tool.title,
-            "description": tool.description,
-            "inputSchema": tool.input_schema(),
-            **({} if gives is None else {"outputSchema": gives}),
-            "annotations": {
-                "readOnlyHint": notes.read_only,
-                "destructiveHint": notes.destructive,
-                "idempotentHint": notes.idempotent,
-                "openWorldHint": notes.open_world,
-            },
-        }
 
 
 def error_result(error: HoldfastError) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""Owns `/client-bundle`: the first page's form that makes a client's files, with the token that every change needs."""
+"""Owns `/client-bundle`: where the connect page makes the files of a client, with the token of the session."""
 
 import hmac
-from collections.abc import Sequence
 from html import escape
 from urllib.parse import parse_qs
 
@@ -10,12 +9,10 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import Forbidden, HoldfastError, Invalid, Unauthenticated
 from holdfast.core.principal import TIERS, Tier
 from holdfast.features.client_bundles.model import WantedClient
-from holdfast.features.client_bundles.service import CLIENTS, ClientBundles, archive
+from holdfast.features.client_bundles.service import ClientBundles, archive
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
-from holdfast.features.identity.sessions.store import WebSession
-from holdfast.features.workspaces.model import Workspace
-from holdfast.surfaces.dashboard.pages import page
-from holdfast.surfaces.dashboard.sign_in import MAX_FORM_BYTES, first, redirect, send_page
+from holdfast.surfaces.dashboard.signing.pages import page
+from holdfast.surfaces.dashboard.signing.sign_in import MAX_FORM_BYTES, first, redirect, send_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
 from holdfast.surfaces.http.authentication import session_cookie
 from holdfast.surfaces.http.site import MethodNotAllowed
@@ -60,20 +57,6 @@ class BundleForm:
             "Cache-Control": "no-store",
         }
         await send_bytes(send, 200, archive(bundle), content_type=b"application/zip", headers=headers)
-
-
-def bundle_form(session: WebSession, workspaces: Sequence[Workspace]) -> str:
-    """The form, for somebody who may make keys."""
-    spaces = "".join(f'<option value="{each.id}">{escape(each.name)}</option>' for each in workspaces)
-    clients = "".join(f'<option value="{id}">{escape(client.title)}</option>' for id, client in CLIENTS.items())
-    tiers = "".join(f"<option{' selected' if tier == 'all' else ''}>{tier}</option>" for tier in TIERS)
-    return (
-        f'<form method="post" action="{PATH}"><input type="hidden" name="csrf" value="{escape(session.csrf)}">'
-        f'<label>Client<select name="client">{clients}</select></label>'
-        f'<label>Workspace<select name="workspace">{spaces}</select></label>'
-        f'<label>Tools<select name="tier">{tiers}</select></label><button>Download its files</button></form>'
-        '<p class="quiet">Each download makes a fresh key and stops the one before.</p>'
-    )
 
 
 def _tier(given: str | None) -> Tier:

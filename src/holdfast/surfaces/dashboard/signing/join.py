@@ -13,8 +13,8 @@ from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
-from holdfast.surfaces.dashboard.pages import page
-from holdfast.surfaces.dashboard.sign_in import (
+from holdfast.surfaces.dashboard.signing.pages import page
+from holdfast.surfaces.dashboard.signing.sign_in import (
     MAX_FORM_BYTES,
     count_attempt,
     first,

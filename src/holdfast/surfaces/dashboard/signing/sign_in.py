@@ -11,7 +11,7 @@ from holdfast.core.errors import HoldfastError, Unauthenticated
 from holdfast.features.identity.sessions.sign_in import ATTEMPT_MILLIS, SESSION_MILLIS, LinkRefused, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
-from holdfast.surfaces.dashboard.pages import CSP, sign_in_page
+from holdfast.surfaces.dashboard.signing.pages import CSP, sign_in_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
 from holdfast.surfaces.http.authentication import COOKIE, cookie_of, session_cookie
 from holdfast.surfaces.http.site import MethodNotAllowed

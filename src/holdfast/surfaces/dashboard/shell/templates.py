@@ -1,0 +1,62 @@
+"""Owns how templates become markup: one environment a language, everything escaped unless Markdown made it."""
+
+import json
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from holdfast.core.clock import iso
+from holdfast.surfaces.dashboard.shell.assets import asset_url
+from holdfast.surfaces.dashboard.shell.markdown import rendered
+from holdfast.surfaces.dashboard.shell.words import catalogue
+
+
+@cache
+def environment(language: str) -> Environment:
+    """The templates in a language."""
+    made = Environment(
+        loader=PackageLoader("holdfast.surfaces.dashboard", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+        auto_reload=False,
+    )
+    made.install_gettext_translations(catalogue(language), newstyle=True)  # type: ignore[attr-defined]
+    made.filters.update(when=_when, day=_day, markdown=rendered, number=_number, part=_part, json=_json)
+    # `_` takes what it is given for our own markup; a title may be anybody's words, which stay text.
+    made.filters["told"] = catalogue(language).gettext
+    made.globals["asset"] = asset_url
+    return made
+
+
+def _when(millis: int | None) -> Markup:
+    """A moment in UTC, which a script writes in the reader's own way."""
+    if millis is None:
+        return Markup("–")
+    text = iso(millis)
+    return Markup('<time datetime="{}">{}</time>').format(text, f"{text[:10]} {text[11:16]} UTC")
+
+
+def _day(millis: int | None) -> Markup:
+    if millis is None:
+        return Markup("–")
+    text = iso(millis)
+    return Markup('<time datetime="{}" data-day>{}</time>').format(text, text[:10])
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+def _part(value: object) -> str:
+    """A value as one part of a path."""
+    return quote(str(value), safe="")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,31 @@
+"""Owns the languages of the pages: gettext catalogues in `locale/`, one chosen for each request."""
+
+import gettext
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
+"""By code, each in its own words."""
+
+
+def language_of(chosen: str | None, accepted: str | None) -> str:
+    """What somebody chose, else the first of ours that their browser asks for, else English."""
+    if chosen in LANGUAGES:
+        return str(chosen)
+    for wanted in (accepted or "").split(","):
+        code = wanted.partition(";")[0].strip().partition("-")[0].lower()
+        if code in LANGUAGES:
+            return code
+    return "en"
+
+
+@cache
+def catalogue(language: str) -> gettext.NullTranslations:
+    """The words of a language; English stands in the pages themselves."""
+    if language == "en":
+        return gettext.NullTranslations()
+    folder = Path(str(resources.files("holdfast.surfaces.dashboard") / "locale"))
+    with (folder / f"{language}.mo").open("rb") as file:
+        return gettext.GNUTranslations(file)

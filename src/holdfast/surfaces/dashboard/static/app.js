@@ -1,0 +1,76 @@
+// What every page has alive: dates in the reader's way, the menu, live parts, the palette, keys, copying, undo.
+import { follow } from "./live.js";
+import { keys } from "./keys.js";
+
+const meta = (name) => document.querySelector(`meta[name="${name}"]`);
+export const csrf = () => meta("csrf")?.content ?? "";
+
+const language = document.documentElement.lang || "en";
+const moment = new Intl.DateTimeFormat([...navigator.languages, language], { dateStyle: "medium", timeStyle: "short" });
+const day = new Intl.DateTimeFormat([...navigator.languages, language], { dateStyle: "medium" });
+
+export function localise(root) {
+  for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    time.title = time.textContent;
+    time.textContent = (time.hasAttribute("data-day") ? day : moment).format(at);
+    time.dataset.local = "";
+  }
+}
+
+export function toast(text) {
+  const line = document.createElement("p");
+  line.textContent = text;
+  document.getElementById("toasts").append(line);
+  setTimeout(() => line.remove(), 4000);
+}
+
+localise(document);
+document.addEventListener("htmx:after:swap", () => localise(document));
+
+document.addEventListener("click", async (event) => {
+  const menu = event.target.closest("[data-menu]");
+  const side = document.getElementById("side");
+  if (menu) {
+    const open = side.classList.toggle("open");
+    menu.setAttribute("aria-expanded", String(open));
+    if (open) side.querySelector("a").focus();
+  } else if (side.classList.contains("open") && !side.contains(event.target)) {
+    closeMenu();
+  }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    const text = document.getElementById(copy.dataset.copy)?.textContent ?? copy.dataset.copy;
+    await navigator.clipboard.writeText(text.trim());
+    toast(copy.dataset.copied ?? "✓");
+  }
+  const opener = event.target.closest("[data-open]");
+  if (opener) document.getElementById(opener.dataset.open)?.showModal();
+  if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
+});
+
+function closeMenu() {
+  document.getElementById("side").classList.remove("open");
+  document.querySelector("[data-menu]").setAttribute("aria-expanded", "false");
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") closeMenu();
+});
+
+// A form that says what it will do asks once more; without scripts it just does it.
+document.addEventListener("submit", (event) => {
+  const asked = event.target.dataset?.confirm;
+  if (asked && !window.confirm(asked)) event.preventDefault();
+});
+
+// A choice that stands for a whole form sends it at once.
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
+});
+
+follow(meta("workspace")?.content);
+keys();
+// Tests and other scripts can tell that keys and live parts work from here on.
+document.documentElement.dataset.ready = "";

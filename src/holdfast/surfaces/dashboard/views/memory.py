@@ -1,0 +1,178 @@
+"""Owns `/w/{ws}/memory`: memories as they are or were on a day, correcting them, and settling contradictions."""
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from holdfast.core.access import READ, WRITE
+from holdfast.core.clock import Clock, iso, parse_moment
+from holdfast.core.errors import HoldfastError
+from holdfast.features.memory.model import Filters, Memory, MemoryRejected, NewMemory
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.memory.writing.contradictions import Contradictions
+from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
+from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
+
+_PAGE = 100
+_FOUND = 30
+_DAY_MILLIS = 24 * 60 * 60 * 1000
+_CATEGORIES = ("fact", "preference", "instruction", "decision")
+_LIST = "/w/{ws}/memory"
+_ONE = _LIST + "/{slug}"
+pages = Pages(NavRow("Memory", _LIST, "memory", "workspace", 0, READ))
+
+
+@pages.get(_LIST, READ)
+async def memories_page(view: PageView, memories: MemoryService, contradictions: Contradictions, clock: Clock) -> Reply:
+    """A day stands for its end: what held when it was over."""
+    query, category, tag = (view.query.get(name, "").strip() for name in ("q", "category", "tag"))
+    day = view.query.get("as_of", "").strip()
+    as_of = parse_moment(day, "as_of") if day else None
+    if as_of is not None and len(day) == 10:
+        as_of = min(as_of + _DAY_MILLIS - 1, clock.now())
+    more = ""
+    if query:
+        found = await memories.recall(
+            view.principal, view.ws.id, query, limit=_FOUND, category=category or None, as_of=as_of
+        )
+        rows = [each.memory for each in found if not tag or tag in each.memory.tags]
+    else:
+        filters = Filters(category=category or None, tag=tag or None, as_of=as_of)
+        page = await memories.list(
+            view.principal, view.ws.id, filters, limit=_PAGE, cursor=view.query.get("cursor") or None
+        )
+        rows = list(page.items)
+        if page.next_cursor:
+            kept = {"category": category, "tag": tag, "as_of": day, "cursor": page.next_cursor}
+            more = f"{_base(view)}?{urlencode({name: value for name, value in kept.items() if value})}"
+    shown: dict[str, Any] = {
+        "found": rows,
+        "more": more,
+        "query": query,
+        "category": category,
+        "tag": tag,
+        "as_of": day,
+    }
+    if view.is_part:
+        return view.part("memory/rows.html", **shown)
+    waiting = (await contradictions.list(view.principal, view.ws.id, limit=1)).items
+    return view.page(
+        "memory/list.html",
+        "Memory",
+        **shown,
+        categories=_CATEGORIES,
+        today=iso(clock.now())[:10],
+        first=iso(view.ws.created_at)[:10],
+        waiting=bool(waiting),
+        may_write=_may_write(view),
+    )
+
+
+@pages.get(_LIST + "/new", WRITE)
+async def new_memory(view: PageView) -> Reply:
+    return view.page("memory/new.html", "New memory", errors={}, categories=_CATEGORIES)
+
+
+@pages.post(_LIST + "/new", WRITE)
+async def save_memory(view: PageView, memories: MemoryService) -> Reply:
+    try:
+        saved = await memories.save(view.principal, view.ws.id, _given(view))
+        if saved.memory is None:
+            raise MemoryRejected(saved.reason or "")
+    except HoldfastError as error:
+        if error.status != 422:
+            raise
+        shown: dict[str, Any] = {"errors": field_errors(error), "categories": _CATEGORIES}
+        return view.page("memory/new.html", "New memory", status=422, **shown)
+    notice = "It was known already." if saved.outcome == "duplicate" else "Saved."
+    return view.go(f"{_base(view)}/contradictions" if saved.contradicts else _url(view, saved.memory), notice)
+
+
+@pages.get(_LIST + "/contradictions", READ)
+async def contradictions_page(view: PageView, contradictions: Contradictions) -> Reply:
+    page = await contradictions.list(view.principal, view.ws.id, cursor=view.query.get("cursor") or None)
+    more = f"{_base(view)}/contradictions?{urlencode({'cursor': page.next_cursor})}" if page.next_cursor else ""
+    shown: dict[str, Any] = {"found": page.items, "more": more, "may_write": _may_write(view)}
+    return view.page("memory/contradictions.html", "Contradictions", **shown)
+
+
+@pages.post(_LIST + "/contradictions/{id}", WRITE)
+async def settle(view: PageView, contradictions: Contradictions) -> Reply:
+    await contradictions.settle(view.principal, view.ws.id, view.path["id"], view.given("keep"))
+    return view.go(f"{_base(view)}/contradictions", "Settled.")
+
+
+@pages.get(_ONE, READ)
+async def memory_page(view: PageView, memories: MemoryService) -> Reply:
+    return await _shown(view, memories)
+
+
+@pages.post(_ONE + "/correct", WRITE)
+async def correct(view: PageView, memories: MemoryService) -> Reply:
+    """What it said stays findable as of its time; a new memory takes its place."""
+    old = await memories.get(view.principal, view.ws.id, view.path["slug"])
+    try:
+        saved = await memories.supersede(view.principal, view.ws.id, old.id, _given(view, old))
+        if saved.memory is None:
+            raise MemoryRejected(saved.reason or "")
+    except HoldfastError as error:
+        if error.status != 422:
+            raise
+        return await _shown(view, memories, error)
+    return view.go(_url(view, saved.memory), "Corrected. What it said before stays in its history.")
+
+
+@pages.post(_ONE + "/retract", WRITE)
+async def retract(view: PageView, memories: MemoryService) -> Reply:
+    done = await memories.retract(view.principal, view.ws.id, view.path["slug"], view.given("note"))
+    return view.go(_url(view, done), "Retracted.")
+
+
+@pages.post(_ONE + "/share", WRITE)
+async def share(view: PageView, memories: MemoryService) -> Reply:
+    done = await memories.share(view.principal, view.ws.id, view.path["slug"])
+    return view.go(_url(view, done), "The whole workspace recalls it now.")
+
+
+async def _shown(view: PageView, memories: MemoryService, error: HoldfastError | None = None) -> Reply:
+    found = await memories.get(view.principal, view.ws.id, view.path["slug"])
+    by = None
+    if found.superseded_by is not None:
+        by = await memories.get(view.principal, view.ws.id, found.superseded_by)
+    return view.page(
+        "memory/one.html",
+        found.title,
+        status=error.status if error else 200,
+        memory=found,
+        by=by,
+        written=view.given("content") if error else found.content,
+        history=await memories.history(view.principal, view.ws.id, found.id),
+        errors=field_errors(error) if error else {},
+        may_write=_may_write(view),
+    )
+
+
+def _given(view: PageView, old: Memory | None = None) -> NewMemory:
+    """What a form says; a correction keeps what it does not ask about."""
+    if old is not None:
+        chat = old.chat_id if old.visibility == "chat" else None
+        return NewMemory(view.given("content"), old.category, tags=old.tags, source=old.source, chat_id=chat)
+    tags = tuple(tag.strip() for tag in view.given("tags").split(",") if tag.strip())
+    return NewMemory(
+        view.given("content"),
+        view.given("category") or None,
+        view.given("title") or None,
+        tags,
+        source=view.given("source"),
+    )
+
+
+def _may_write(view: PageView) -> bool:
+    return WRITE.missing(view.principal) is None
+
+
+def _base(view: PageView) -> str:
+    return f"/w/{quote(view.ws.slug, safe='')}/memory"
+
+
+def _url(view: PageView, memory: Memory) -> str:
+    return f"{_base(view)}/{quote(memory.slug, safe='')}"

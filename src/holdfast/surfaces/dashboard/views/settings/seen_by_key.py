@@ -1,0 +1,78 @@
+"""Owns what a key would see over MCP before it is made: tools, prompts and resources, with what each costs to read."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.principal import Principal
+from holdfast.core.tools.gateway import Gateway
+from holdfast.features.identity.model import NewKey
+from holdfast.features.intelligence.briefing.budget import tokens_of
+from holdfast.registry.prompts import Prompts
+from holdfast.registry.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One thing that the key's client is told of when it connects."""
+
+    name: str
+    title: str
+    tokens: int
+    destructive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenByKey:
+    """Everything that it is told of."""
+
+    tools: tuple[Seen, ...]
+    prompts: tuple[Seen, ...]
+    resources: tuple[Seen, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(each.tokens for each in (*self.tools, *self.prompts, *self.resources))
+
+
+def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompts, resources: Resources) -> SeenByKey:
+    """What a key like this would be listed."""
+    holder = Principal(
+        organization_id=organization_id,
+        actor="key_preview",
+        proof="key",
+        is_person=False,
+        scopes=new.scopes,
+        tier=new.tier,
+        project_id=new.project_id,
+        workspace_ids=new.workspace_ids,
+        allow_destructive=new.allow_destructive,
+    )
+    consumer = "mcp" if new.kind == "project" else "keystone"
+    tools = [
+        Seen(tool.name, tool.title, _cost(tool.described()), tool.annotations.destructive)
+        for tool in gateway.visible(holder, consumer)  # type: ignore[arg-type]
+    ]
+    if new.kind == "organization":
+        return SeenByKey(tuple(tools), (), ())
+    named = [
+        Seen(
+            each.name,
+            each.title,
+            _cost([each.name, each.title, each.description, *((a.name, a.description) for a in each.arguments)]),
+        )
+        for each in prompts.listed(holder)
+    ]
+    fixed = [
+        Seen(each.uri, each.title, _cost([each.uri, each.name, each.title, each.description, each.mime_type]))
+        for each in resources.fixed(holder)
+    ]
+    templates = [
+        Seen(each.uri_template, each.title, _cost([each.uri_template, each.name, each.title, each.description]))
+        for each in resources.templates(holder)
+    ]
+    return SeenByKey(tuple(tools), tuple(named), (*fixed, *templates))
+
+
+def _cost(told: Any) -> int:
+    return tokens_of(json.dumps(told, ensure_ascii=False, separators=(",", ":")))

@@ -1,0 +1,92 @@
+"""The frame of the pages: who gets in, how languages and themes are chosen, what browsers may keep."""
+
+import gzip
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.server import TestServer, serving
+
+
+@pytest.fixture
+async def server(sqlite_database: SqliteDatabase) -> AsyncIterator[TestServer]:
+    async with serving(sqlite_database) as running:
+        yield running
+
+
+async def test_a_stranger_is_sent_to_the_sign_in_page_and_a_key_opens_no_page(server: TestServer) -> None:
+    async with server.stranger() as stranger, server.client() as key:
+        for client in (stranger, key):
+            answer = await client.get("/")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+
+
+async def test_every_page_runs_only_what_the_server_itself_sends(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        page = await owner.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'self'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert page.headers["cache-control"] == "no-store"
+    assert "<style" not in page.text and " style=" not in page.text and " onclick=" not in page.text
+    assert re.findall(r"<script(?! src=\"/static/)", page.text) == []
+
+
+async def test_static_files_are_kept_for_good_under_a_name_that_changes_with_them(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner, server.stranger() as stranger:
+        page = (await owner.get("/")).text
+        found = re.search(r'href="(/static/[0-9a-f]{12}/app\.css)"', page)
+        assert found is not None
+        kept = await stranger.get(found[1])
+        assert "immutable" in kept.headers["cache-control"] and kept.headers["content-encoding"] == "gzip"
+        plain = await stranger.get(found[1], headers={"Accept-Encoding": "identity"})
+        assert plain.text == kept.text and "content-encoding" not in plain.headers
+        old = await stranger.get("/static/000000000000/app.css")
+        assert old.headers["cache-control"] == "no-store"
+        for path in ("/static/x/nothing.css", "/static/x/../shell/app.py", "/static/x/vendor/README.md", "/static/"):
+            assert (await stranger.get(path)).status_code == 404
+
+
+async def test_a_page_and_what_it_loads_stay_small(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        page = (await owner.get("/")).text
+        loaded = set(re.findall(r'(?:src|href)="(/static/[^"#]+\.(?:js|css))"', page))
+        loaded |= {re.sub(r"app\.js$", f"{name}.js", url) for url in loaded for name in ("live", "keys")}
+        total = sum([len(gzip.compress((await owner.get(url)).content, 9)) for url in loaded])
+    assert total < 60 * 1024
+
+
+async def test_the_language_is_the_readers_and_can_be_chosen(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        german = await owner.get("/", headers={"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"})
+        assert '<html lang="de"' in german.text and ">Start<" in german.text.replace("</svg>", ">")
+        other = await owner.get("/", headers={"Accept-Language": "fr"})
+        assert '<html lang="en"' in other.text
+        owner.cookies.set("holdfast_language", "en")
+        chosen = await owner.get("/", headers={"Accept-Language": "de"})
+        assert '<html lang="en"' in chosen.text
+
+
+async def test_a_chosen_theme_holds_and_an_unknown_one_is_none(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        owner.cookies.set("holdfast_theme", "dark")
+        assert 'data-theme="dark"' in (await owner.get("/")).text
+        owner.cookies.set("holdfast_theme", '"><script>')
+        assert "data-theme" not in (await owner.get("/")).text
+
+
+async def test_a_notice_is_shown_once_and_as_text(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        owner.cookies.set("holdfast_notice", "%3Cb%3EDone%3C%2Fb%3E")
+        page = await owner.get("/")
+        assert "&lt;b&gt;Done&lt;/b&gt;" in page.text
+        assert "holdfast_notice=;" in page.headers["set-cookie"] and "Max-Age=0" in page.headers["set-cookie"]
+
+
+async def test_what_is_not_there_is_said_in_the_frame(server: TestServer) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        page = await owner.get("/settings/<b>nothing")
+        assert page.status_code == 404 and "There is nothing here" in page.text and "<b>nothing" not in page.text
+        part = await owner.get("/settings/nothing", headers={"HX-Request": "true"})
+        assert part.status_code == 404 and "<html" not in part.text and 'role="alert"' in part.text
