@@ -26,7 +26,7 @@ def new_uuid() -> uuid.UUID:
 
 def _next_tick() -> int:
     """Now in 4,096ths of a millisecond, later than the last one given: what a process makes first sorts first."""
-    global _last_tick  # noqa: PLW0603 (one order for the whole process)
+    global _last_tick
     now = time.time_ns() * _TICKS_A_MILLISECOND // 1_000_000
     with _lock:
         _last_tick = max(now, _last_tick + 1)
