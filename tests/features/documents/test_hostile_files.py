@@ -67,6 +67,8 @@ async def test_hostile_files_end_alike_on_both_stores(database: Database, clock:
 async def test_what_would_take_hours_is_ended_by_the_clock(
     sqlite_database: SqliteDatabase, clock: MovableClock, hostile: Hostile
 ) -> None:
-    here = await library(sqlite_database, clock, limits=ExtractLimits(cpu_seconds=2))
+    # So much memory that a fast machine can't fill it before the clock ends it.
+    limits = ExtractLimits(cpu_seconds=1, memory_bytes=16 * 1024**3)
+    here = await library(sqlite_database, clock, limits=limits)
     async with here.working():
         await _ends(here, hostile)

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.features.synthesis.sources import cues
 from holdfast.features.synthesis.sources.quoting import blocks, first_sentence, sentences
+from holdfast.features.synthesis.sources.touching import touched
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,44 @@ def test_choices_are_told(subject: str, body: str) -> None:
 def test_what_only_explains_a_change_is_passed_over(subject: str, body: str) -> None:
     told = cues.tell(subject, body)
     assert not (told.quotes and told.score >= cues.LEAST_SCORE)
+
+
+@pytest.mark.parametrize(
+    ("subject", "paths"),
+    [
+        ("Use buf.String() instead of string(buf.Bytes())", ["render.go"]),
+        ("Replace magic numbers with named constants", ["codes.go"]),
+        ("Move helpers from utils.py to models.py", ["shop/utils.py", "shop/models.py"]),
+        ("Switch to explicit typing.Optional throughout", ["shop/models.py"]),
+        ("Use a table instead of a list in the guide", ["docs/guide.md"]),
+        ("Replace requests with a fake", ["tests/test_client.py"]),
+        ("Add a deprecated test case", ["tests/test_old.py"]),
+        ("Version 0.15.0", ["CHANGELOG.md", "shop/__init__.py"]),
+        ("Use one loop instead of two", ["shop/loop.py"]),
+    ],
+)
+def test_work_on_the_form_of_the_code_or_around_it_is_no_decision(subject: str, paths: list[str]) -> None:
+    told = cues.tell(subject, "", of=touched(paths))
+    assert not (told.quotes and told.score >= cues.LEAST_SCORE)
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "paths"),
+    [
+        ("Use crc instead of buffer-crc32", "", ["package.json", "lib/response.js"]),
+        ("Replace `route` with `Router::new().route()`", "", ["CHANGELOG.md", "src/routing.rs"]),
+        ("Use one loop instead of two", "Because the second one starved the first.", ["shop/loop.py"]),
+        ("Deprecate URL.is_ssl", "", ["httpx/_models.py"]),
+        ("Remove `strict` parameter", "", ["requests/models.py"]),
+        ("Enable tracing by default", "", ["CHANGELOG.md", "Cargo.toml"]),
+        ("Drop support go1.10", "", ["gin.go"]),
+    ],
+)
+def test_what_changes_a_dependency_an_interface_or_a_default_is_a_decision(
+    subject: str, body: str, paths: list[str]
+) -> None:
+    told = cues.tell(subject, body, of=touched(paths))
+    assert told.score >= cues.LEAST_SCORE and told.quotes
 
 
 def test_the_sentence_that_gives_the_reason_is_quoted_whole() -> None:

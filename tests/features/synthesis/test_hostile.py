@@ -66,7 +66,8 @@ async def test_a_repository_made_to_break_it_is_summed_up(
         },
     )
     repo.commit("Remplacer «A» instead of «B» parce que \xe9t\xe9".encode("latin-1"), {"src/b.py": "x = 1\n" * 10})
-    repo.commit("Use ](javascript:x) | <script> instead of `sane` things", {"src/b.py": "x = 2\n" * 10})
+    odd = "Use ](javascript:x) | <script> instead of `sane` things\n\nBecause those were too slow."
+    repo.commit(odd, {"src/b.py": "x = 2\n" * 10})
     repo.tag("weird/tag|name")
     async with repository_world(sqlite_database, clock, tmp_path / "data", synthesis=True) as here:
         row = await synthesised(here, repo, "odd")

@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.engines.git.model import Commit
 from holdfast.features.synthesis.sources import cues
 from holdfast.features.synthesis.sources.quoting import shortened
+from holdfast.features.synthesis.sources.touching import touched
 
 HALF_LIFE_DAYS = 180.0
 MOST_CANDIDATES = 300
@@ -187,7 +188,8 @@ class History:
             )
             return
         size = min(len(commit.changes) + commit.more_changes, 30) / 5
-        told = cues.tell(commit.subject, commit.body, weight=size)
+        of = touched(change.path for change in commit.changes)
+        told = cues.tell(commit.subject, commit.body, of=of, weight=size)
         if told.quotes and told.score >= cues.LEAST_SCORE:
             self._keep(DecisionCandidate(commit.sha, commit.authored_at, commit.author, told, pull))
 
