@@ -27,7 +27,11 @@ PAGES = {
     "results": [{"title": "Herons", "url": "https://birds.test/", "snippet": "Herons nest."}],
     "fetched_pages": [{"url": "https://birds.test/", "content": "Grey herons nest in April near the tide."}],
 }
-REPORT = '# Herons\n\nThey nest in spring [1 "nest in April"], on the moon [1 "nest on the moon"], says [5].'
+REPORT = (
+    '# Herons\n\nGrey herons nest in April [1 "nest in April"]. They nest on the moon [1 "nest on the moon"]. '
+    "Grey herons nest in May [1]. They also dance."
+)
+FOUND = "Grey herons nest in April (https://birds.test/). They live for 400 years."
 
 
 class Memo:
@@ -88,7 +92,7 @@ async def failing(model: LanguageModel, tools: Sequence[LoopTool], memo: Memo) -
 
 
 def whole() -> list[Turn]:
-    return [says(PLAN), calls(("web_search", {"query": "herons"})), says("April."), says("Two."), says("Three.")]
+    return [says(PLAN), calls(("web_search", {"query": "herons"})), says(FOUND), says("Two."), says("Three.")]
 
 
 @pytest.mark.contract("XS-6")
@@ -127,10 +131,14 @@ async def test_a_research_plans_looks_into_each_part_and_reports_with_checked_ci
         "title": "Herons and tides",
         "artifact_name": "deep-think-report.md",
     }
-    assert heard.text.startswith(
-        "# Herons\n\nThey nest in spring [1], on the moon, says.\n\n## Sources\n\n- [1] Herons"
+    assert heard.text == (
+        "# Herons\n\nGrey herons nest in April [1].\n\n## Sources\n\n- [1] Herons – https://birds.test/\n"
+        "  > nest in April\n\n*Left out, because nothing that was read bears it out: 3 statements, 2 citations.*"
     )
-    assert "2 citations were left out" in heard.text
+    assert memo.kept["deep-think-findings.md"] == (
+        "# Findings: Herons and tides\n\n## part 1\n\n- Grey herons nest in April [1].\n\n"
+        "## Sources\n\n- [1] Herons – https://birds.test/\n"
+    )
     assert memo.kept["deep-think-report.md"] == heard.text == heard.done.message["content"]
     assert memo.state is None
     assert heard.done.tally.total == 6 * 15
@@ -180,21 +188,25 @@ async def test_a_site_that_cannot_be_read_does_not_end_the_research() -> None:
     assert heard.side[-1] == "x_deep_think.completed"
 
 
-async def test_tables_of_sub_tasks_become_artifacts_of_their_own() -> None:
+async def test_tables_of_sub_tasks_become_artifacts_of_their_own_as_far_as_they_hold() -> None:
     memo = Memo()
-    table = "### Sizes\n\n| bird | cm |\n|---|---|\n| heron | 95 |\n| wren | 9 |"
-    matrix = "| tool | free | fast |\n|---|---|---|\n| a | yes | no |\n| b | ✓ | ✗ |"
-    async with upstream(says(PLAN), says(table), says(matrix), says("Three."), says("Report.")) as (_, model):
-        heard = await think(model, memo=memo)
+    page = {"url": "https://birds.test/", "title": "Birds", "content": "A heron measures 95 cm. | kite | yes | no |"}
+    at = "https://birds.test/"
+    table = f"### Birds\n\n| bird | cm | where |\n|---|---|---|\n| heron | 95 | {at} |\n| heron | 99 | {at} |"
+    matrix = f"| bird | yes | no |\n|---|---|---|\n| kite | yes | no | ({at}) |\n| heron | no | yes | ({at}) |"
+    script = [says(PLAN), calls(("web_search", {"query": "q"})), says(table), says(matrix), says("Three."), says("R.")]
+    async with upstream(*script) as (_, model):
+        heard = await think(model, [search({"results": [page]})], memo=memo)
     made = [event for event in heard.wire if event.get("type") == "x_deep_think.artifact_created"]
     assert [(each["artifact_type"], each["artifact_title"]) for each in made] == [
-        ("table", "Sizes"),
+        ("table", "Birds"),
         ("matrix", "part 2"),
-        ("findings", "Findings: Herons and tides"),
     ]
-    assert made[0]["message"] == "Saved 2 rows as deep-think-table-1.md"
-    assert memo.kept["deep-think-table-1.md"].endswith("| heron | 95 |\n| wren | 9 |\n")
-    assert "- Three." in memo.kept["deep-think-findings.md"]
+    assert made[0]["message"] == "Saved 1 row as deep-think-table-1.md"
+    assert "| heron | 95 | [1] |\n\n## Sources\n\n- [1] Birds" in memo.kept["deep-think-table-1.md"]
+    assert "99" not in memo.kept["deep-think-table-1.md"]
+    assert "| kite | yes | no | [1] |" in memo.kept["deep-think-matrix-2.md"]
+    assert "heron" not in memo.kept["deep-think-matrix-2.md"]
 
 
 @pytest.mark.contract("XS-6")
@@ -376,6 +388,77 @@ async def test_a_model_without_words_still_gives_a_quoted_report() -> None:
     async with upstream(*whole(), says("")) as (_, model):
         heard = await think(model, [search()])
     assert "Grey herons nest in April near the tide. [1]" in heard.text
+
+
+async def broken(arguments: Json) -> Outcome:
+    raise Invalid("The search engine answered 503 with zebras.")
+
+
+@pytest.mark.parametrize("with_model", [True, False], ids=["model", "embedded"])
+async def test_a_report_after_failed_searches_says_so_and_quotes_no_failure(with_model: bool) -> None:
+    memo, tools = Memo(), [tool("web_search", broken)]
+    if with_model:
+        claims = "Zebras run at 503 km/h (https://birds.test/)."
+        script = [says(PLAN), calls(("web_search", {"query": "q"})), says(claims), says("Two."), says("Three.")]
+        async with upstream(*script, says("# Zebras\n\nZebras answered 503 [1].")) as (_, model):
+            heard = await think(model, tools, memo)
+        failed = "The only search failed"
+    else:
+        heard = await think(Extractive(), tools, memo)
+        failed = "All 3 searches and reads failed"
+    assert f"This report has no findings. {failed}, so nothing can be said about the question." in heard.text
+    assert "503" not in heard.text and "ebras" not in heard.text
+    assert list(memo.kept) == ["deep-think-report.md"]
+
+
+async def test_a_report_beside_failed_searches_names_how_many() -> None:
+    found, asked = json.dumps(PAGES), list[Json]()
+
+    async def sometimes(arguments: Json) -> Outcome:
+        asked.append(arguments)
+        if len(asked) == 1:
+            return await broken(arguments)
+        return Outcome(found, sources=1, untrusted=True)
+
+    twice = calls(("web_search", {"query": "one"}), ("web_search", {"query": "two"}))
+    script = [says(PLAN), twice, says(FOUND), says("Two."), says("Three."), says(REPORT)]
+    async with upstream(*script) as (_, model):
+        heard = await think(model, [tool("web_search", sometimes)])
+    assert "Grey herons nest in April [1]." in heard.text
+    assert heard.text.endswith("*1 of 2 searches and reads failed; what they would have found is missing.*")
+
+
+async def test_a_report_of_which_nothing_holds_gives_way_to_quotations() -> None:
+    invented = "# Herons\n\nHerons were invented in 1987 by the emperor [1]. Everybody knows that."
+    async with upstream(*whole(), says(invented)) as (_, model):
+        heard = await think(model, [search()])
+    assert "1987" not in heard.text and "Everybody" not in heard.text
+    assert "- Grey herons nest in April near the tide. [1]" in heard.text
+    assert "bears it out: 2 statements, 1 citation" in heard.text
+
+
+async def test_what_a_model_thinks_is_heard_before_its_report() -> None:
+    deltas = [{"reasoning_content": "Hm."}, {"content": REPORT}]
+    chunks: list[Json] = [{"choices": [{"index": 0, "delta": each, "finish_reason": None}]} for each in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    thinking = Turn(chunks=chunks)
+    async with upstream(*whole(), thinking) as (_, model):
+        heard = await think(model, [search()])
+    told = [choice["delta"] for event in heard.wire for choice in event.get("choices", ())]
+    assert told[0].get("reasoning_content") == "Hm."
+    assert "nest in April [1]" in heard.text
+
+
+async def test_a_research_that_an_older_version_began_goes_on() -> None:
+    memo = Memo()
+    async with upstream(*whole()[:3], Turn(status=400, body={"error": {"message": "no", "type": "x"}})) as (_, model):
+        await failing(model, [search()], memo)
+    assert memo.state is not None
+    memo.state["results"] = [{"answer": "April.", "sources": [1]}]
+    del memo.state["searches"]
+    async with upstream(says("Two."), says("Three."), says(REPORT)) as (_, model):
+        heard = await think(model, [search()], memo)
+    assert "Grey herons nest in April [1]." in heard.text
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ from tests.support.world import World, new_world
 QUESTION = "How much is six times seven, and why?"
 PLAN = json.dumps({"title": "Six times seven", "subtasks": ["compute it", "who cares", "what else"]})
 DEEP: dict[str, Any] = {"web_search_options": {"x_deep_think": True}}
-WHOLE = (PLAN, call("calculator", expression="6*7"), "It is 42.", "Everybody.", "Nothing.", "# Report\n\nIt is 42.")
+WHOLE = (PLAN, call("calculator", expression="6*7"), "It is 42.", "Everybody.", "Nothing.", "# Six\n\nIt is 42 [1].")
+REPORT = "# Six\n\nIt is 42 [1].\n\n## Sources\n\n- [1] calculator: 6*7 = 42"
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ async def test_a_turn_of_deep_think_keeps_its_report_with_the_chat(world: World)
     check([each for each in wire if each])
     name = taken.side("x_deep_think.completed")["artifact_name"]
     assert re.fullmatch(r"deep-think-\d{8}-\d{6}\.md", name)
-    assert await report(world, name, "c1") == taken.text == "# Report\n\nIt is 42."
+    assert await report(world, name, "c1") == taken.text == REPORT
     assert taken.types[-1] == "x_chat.metadata"
     assert taken.metadata["usage"]["total_tokens"] == 6 * 110
     assert taken.metadata["usage"]["research"]["iterations"] == 1
@@ -98,7 +99,7 @@ async def test_a_research_that_was_refused_goes_on_in_the_same_chat_only(world: 
     again = ScriptedModel(*WHOLE[3:])
     taken = await take(world, again, said(QUESTION), **DEEP)
     assert len(again.bodies) == 3
-    assert taken.text == "# Report\n\nIt is 42."
+    assert taken.text == REPORT
     assert await runs(world) == 0
 
 
@@ -146,7 +147,8 @@ async def test_citations_are_checked_against_pages_as_they_were_fetched(world: W
         fetch = _fetch_tool(Fetcher(reader, seconds=90))
         place = TurnPlace(world.owner, world.start.project_id, world.start.workspace_id, None)
         body = {"messages": said(f"What does {web.url()} say?")}
-        cited = 'They nest [1 "herons nest in April"], eat [2 "small fish and frogs"], and sing [2 "they sing"].'
+        cited = 'Grey herons nest in April [1 "herons nest in April"]. They eat small fish [2 "small fish and frogs"]. '
+        cited += 'They sing [2 "they sing"].'
         model = ScriptedModel(PLAN, "One.", "Two.", "Three.", cited)
         services = world.services
         think = DeepThinkService(
@@ -156,9 +158,9 @@ async def test_citations_are_checked_against_pages_as_they_were_fetched(world: W
         found = taken.side("x_deep_think.discovery_completed")
         assert found["pages_fetched"] == 2
         assert "/food" in found["site_map"]
-        assert taken.text.startswith("They nest [1], eat [2], and sing.\n\n## Sources")
+        assert taken.text.startswith("Grey herons nest in April [1]. They eat small fish [2].\n\n## Sources")
         assert web.url("/food") in taken.text
-        assert "1 citation was left out" in taken.text
+        assert "bears it out: 1 statement, 1 citation" in taken.text
         await reader.aclose()
         await guard.aclose()
 

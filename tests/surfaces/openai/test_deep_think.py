@@ -19,9 +19,20 @@ ASK: dict[str, Any] = {
 }
 
 
+REPORT = (
+    "# Report\n\nIt is 42 [1].\n\n## Sources\n\n- [1] calculator: 6*7 = 42\n\n"
+    "*Left out, because nothing that was read bears it out: 1 statement, 1 citation.*"
+)
+
+
 def script() -> list[Turn]:
-    research = [calls(("calculator", {"expression": "6*7"})), says("It is 42."), says("All."), says("Nothing.")]
-    return [says(PLAN), *research, says("# Report\n\nIt is 42.", pieces=8)]
+    research = [
+        calls(("calculator", {"expression": "6*7"})),
+        says("It is 42 (calculator: 6*7 = 42)."),
+        says("All."),
+        says("Nothing."),
+    ]
+    return [says(PLAN), *research, says("# Report\n\nIt is 42 [1]. It is 43 [1].", pieces=8)]
 
 
 @pytest.mark.contract("XS-6")
@@ -42,7 +53,7 @@ async def test_a_research_can_be_answered_whole(server: TestServer, upstream: Fa
     async with server.client() as client:
         answer = await client.post(f"{chat}/chat/completions", json=ASK)
     told = answer.json()
-    assert told["choices"][0]["message"]["content"] == "# Report\n\nIt is 42."
+    assert told["choices"][0]["message"]["content"] == REPORT
     assert told["usage"]["total_tokens"] == 6 * 15
     assert "x_deep_think.completed" in [event["type"] for event in told["x_events"]]
 
@@ -62,7 +73,7 @@ async def test_the_clients_of_openai_read_a_research(server: TestServer, upstrea
         async for chunk in stream:
             types += [str(chunk.model_dump()["type"])] if "type" in chunk.model_dump() else []
             text += (chunk.choices[0].delta.content or "") if chunk.choices else ""
-    assert text == "# Report\n\nIt is 42."
+    assert text == REPORT
     assert types[0] == "x_deep_think.plan_created"
 
 
@@ -83,5 +94,5 @@ async def test_a_refusal_is_told_as_such_and_asking_again_goes_on(
         asked = len(upstream.requests)
         upstream.script = script()[4:]
         answer = await client.post(f"{chat}/chat/completions", json=ASK)
-    assert answer.json()["choices"][0]["message"]["content"] == "# Report\n\nIt is 42."
+    assert answer.json()["choices"][0]["message"]["content"] == REPORT
     assert len(upstream.requests) == asked + 2

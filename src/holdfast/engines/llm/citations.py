@@ -1,27 +1,20 @@
-"""Owns citations: what was read, numbered, and each citation of a report checked against it as it is written."""
+"""Owns what can be cited: everything that was read, numbered, and how a citation of it is written."""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engines.llm.extractive.extracts import QuotedPassage, parsed, passages
+from holdfast.engines.llm.extractive.extracts import QuotedPassage, computed, parsed, passages
 from holdfast.engines.llm.model import CallEvent, Json
-from holdfast.engines.search.text.analyser import query_words, words
 
 MOST_SOURCES = 60
 MOST_CHARACTERS = 24_000
 """Of one source; several reads of it add up."""
 
-_LONGEST = 700
-_QUOTED_WORDS = 3
 _OPEN, _CLOSE = '["“„«]', '["”“»]'
 CITATION = re.compile(rf"\[\s*(\d{{1,4}}(?:\s*,\s*\d{{1,4}})*)\s*(?:[:,]?\s*{_OPEN}([^\n]{{0,700}}?){_CLOSE}\s*)?\]")
-_BEGUN = re.compile(rf"\[\s*(?:\d[\d\s,]*(?:[:,]?\s*(?:{_OPEN}[^\n]*)?)?)?")
-_MARK = re.compile(r"\[\d+\]")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_SPAN = re.compile(rf"{_OPEN}([^\"“”„«»]{{3,400}}){_CLOSE}")
 _GAP = re.compile(r"\s*(?:\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…)\s*")
 _PLAIN = str.maketrans({**dict.fromkeys("*_`\u200b\u00ad", ""), **dict.fromkeys("‘’‚", "'")})
 _PLAIN |= str.maketrans({**dict.fromkeys("“”„«»", '"'), **dict.fromkeys("‐‑‒–—−", "-")})
@@ -60,7 +53,7 @@ class Sources:
 
     def read(self, call: CallEvent) -> list[int]:
         """Take in what a call gave; the numbers of its sources."""
-        if call.failed or call.name == "calculator":
+        if call.failed:
             return []
         numbers = [self.add(each) for each in _passages(call)]
         return list(dict.fromkeys(number for number in numbers if number))
@@ -72,7 +65,7 @@ class Sources:
         if known is None:
             if len(self._by_key) >= MOST_SOURCES:
                 return 0
-            known = ReadSource(len(self._by_key) + 1, passage.title, passage.source, "")
+            known = ReadSource(len(self._by_key) + 1, passage.title, passage.source, "", about=passage.source)
             self._by_key[key] = known
         if passage.text not in known.text:
             known.text = f"{known.text}\n{passage.text}"[:MOST_CHARACTERS].lstrip("\n")
@@ -88,148 +81,30 @@ class Sources:
 
     def restore(self, kept: list[Json]) -> None:
         for number, each in enumerate(kept, 1):
-            self._by_key[each["key"]] = ReadSource(number, each["title"], each["address"], each["text"])
+            self._by_key[each["key"]] = ReadSource(
+                number, each["title"], each["address"], each["text"], about=each["address"]
+            )
 
 
-class CitationCheck:
-    """Reads a report in pieces and lets it go on with only those citations that hold.
-
-    A citation is `[3]`, or `[3 "words of the source"]`. It is dropped, and counted, when there is no source of that
-    number; when its quoted words, or those quoted before it, are not in the source; or, without a quotation, when the
-    source has hardly a word of what it is said to support.
-    """
-
-    def __init__(self, sources: Mapping[int, ReadSource]) -> None:
-        self._sources = sources
-        self._words: dict[int, frozenset[str]] = {}
-        self._texts: dict[int, str] = {}
-        self._pending = ""
-        self._said = ""
-        self._line = ""
-        self._fenced = False
-        self._out: list[str] = []
-        self.cited: dict[int, list[str]] = {}
-        """The numbers that hold, with the quotations that were checked."""
-        self.dropped = 0
-
-    def feed(self, text: str) -> str:
-        """The part of the report that is certain by now."""
-        self._pending += text
-        while self._pending and self._step():
-            pass
-        return self._taken()
-
-    def end(self) -> str:
-        """What was held back."""
-        self._say(self._pending)
-        self._pending = ""
-        return self._taken()
-
-    def _step(self) -> bool:
-        before, bracket, _ = self._pending.partition("[")
-        head = before.rstrip(" ")
-        if head:
-            self._say(head)
-            self._pending = self._pending[len(head) :]
-        if not bracket:
-            return False
-        spaces, rest = before[len(head) :], self._pending.lstrip(" ")
-        found = None if self._in_code else CITATION.match(rest)
-        if found is not None:
-            kept = self._checked(found)
-            self._say(spaces + kept if kept else "")
-            self._pending = rest[found.end() :]
-        elif not self._in_code and len(rest) <= _LONGEST and _BEGUN.fullmatch(rest):
-            return False
-        else:
-            self._say(f"{spaces}[")
-            self._pending = rest[1:]
-        return True
-
-    def _checked(self, found: "re.Match[str]") -> str:
-        kept = []
-        for number in dict.fromkeys(int(each) for each in found[1].split(",")):
-            quote = (found[2] or "").strip()
-            if self._holds(number, quote):
-                known = self.cited.setdefault(number, [])
-                if quote and quote not in known:
-                    known.append(quote)
-                kept.append(f"[{number}]")
-            else:
-                self.dropped += 1
-        return "".join(kept)
-
-    def _holds(self, number: int, quote: str) -> bool:
-        source = self._sources.get(number)
-        if source is None:
-            return False
-        if quote:
-            return _says(self._text_of(source), quote)
-        claim = self._claim()
-        spans = [span for span in _SPAN.findall(claim) if len(span.split()) >= _QUOTED_WORDS]
-        if spans:
-            return _says(self._text_of(source), spans[-1])
-        wanted = set(query_words(claim))
-        return len(wanted & self._words_of(source)) * 3 >= len(wanted)
-
-    def _claim(self) -> str:
-        """What the citation at this place is said to support: the sentence, from the citation before on."""
-        sentence = _SENTENCE.split(self._said.rstrip().rstrip(".!?"))[-1]
-        parts = [part for part in _MARK.split(sentence) if part.strip(" ,;.")]
-        return parts[-1] if parts else ""
-
-    def _words_of(self, source: ReadSource) -> frozenset[str]:
-        if source.number not in self._words:
-            self._words[source.number] = frozenset(words(f"{source.title} {source.text}"))
-        return self._words[source.number]
-
-    def _text_of(self, source: ReadSource) -> str:
-        if source.number not in self._texts:
-            self._texts[source.number] = _plain(source.text)
-        return self._texts[source.number]
-
-    @property
-    def _in_code(self) -> bool:
-        return self._fenced or self._line.lstrip().startswith("```") or self._line.count("`") % 2 == 1
-
-    def _say(self, text: str) -> None:
-        self._out.append(text)
-        self._said = (self._said + text)[-2_000:]
-        lines = (self._line + text).split("\n")
-        for line in lines[:-1]:
-            if line.lstrip().startswith("```"):
-                self._fenced = not self._fenced
-        self._line = lines[-1]
-
-    def _taken(self) -> str:
-        text, self._out = "".join(self._out), []
-        return text
-
-
-def bibliography(check: CitationCheck, sources: Mapping[int, ReadSource]) -> str:
-    """What the numbers of a report mean, with the words that were found there, and how many citations did not hold."""
-    lines = []
-    for number in sorted(check.cited):
-        source = sources[number]
-        name = source.title or source.address
-        shown = f"{name} – {source.address}" if source.address and source.address != name else name
-        quoted = "".join(f"\n  > {quote}" for quote in check.cited[number][:3])
-        lines.append(f"- [{number}] {shown}{quoted}")
-    parts = ["## Sources\n\n" + "\n".join(lines)] if lines else []
-    if check.dropped:
-        noun = "citation was" if check.dropped == 1 else "citations were"
-        parts.append(f"*{check.dropped} {noun} left out: not confirmed by the text that was read.*")
-    return "\n\n".join(parts)
+def came_to_nothing(call: CallEvent) -> bool:
+    """Whether a call failed, or gave nothing but pages that could not be read."""
+    return call.failed or (_has_errors(parsed(call.outcome.text)) and not any(_passages(call)))
 
 
 def _passages(call: CallEvent) -> Iterator[QuotedPassage]:
     text = call.outcome.text
     value = parsed(text)
+    asked = parsed(call.arguments)
+    arguments = asked if isinstance(asked, dict) else {}
+    if call.name == "calculator":
+        if isinstance(value, dict) and "result" in value:
+            line = computed(value, arguments)
+            yield QuotedPassage(f"calculator: {line}", line)
+        return
     if isinstance(value, (dict, list)):
         yield from passages(_readable(value), call.name)
         return
-    arguments = parsed(call.arguments)
-    url = arguments.get("url") if isinstance(arguments, dict) else None
+    url = arguments.get("url")
     if isinstance(url, str) and text.strip():
         yield QuotedPassage(url, text, url)
 
@@ -241,6 +116,12 @@ def _readable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _readable(item) for name, item in value.items()}
     return value
+
+
+def _has_errors(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_errors, value))
+    return isinstance(value, dict) and (bool(value.get("error")) or any(map(_has_errors, value.values())))
 
 
 def _says(text: str, quote: str) -> bool:

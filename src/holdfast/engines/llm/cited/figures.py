@@ -7,6 +7,9 @@ _NAMES = "jan|january feb|february mar|march apr|april may jun|june jul|july aug
 _NAMES += "nov|november dec|december"
 _MONTHS = {name: number for number, names in enumerate(_NAMES.split(), 1) for name in names.split("|")}
 _MONTH = rf"(?P<{{}}>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+# Alone it is a month only where it is written like one: "it may", "a march".
+_ALONE = "January|February|March|April|May|June|July|August|September|October|November|December"
+_BEFORE_MONTH = "in|since|until|till|by|of|from|to|during|through|before|after|each|every|this|next|last|early|late"
 _DATES = (
     re.compile(r"(?<![\d.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)(?:-(?P<d>\d\d))?(?!\d)"),
     re.compile(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH.format('n')},? (?P<y>(?:19|20)\d\d)\b", re.I),
@@ -14,6 +17,7 @@ _DATES = (
     re.compile(rf"\b{_MONTH.format('n')},? (?P<y>(?:19|20)\d\d)\b", re.I),
     re.compile(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH.format('n')}\b", re.I),
     re.compile(rf"\b{_MONTH.format('n')} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b", re.I),
+    re.compile(rf"\b(?i:{_BEFORE_MONTH})[ -](?P<n>{_ALONE})\b"),
 )
 _WORDS = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
 _WORDS += "eighteen nineteen twenty"

@@ -33,10 +33,11 @@ _GAP = re.compile(
 _LONGEST_GAP = 240
 _TURN = re.compile(r"\b(?:but|however|though|although|yet|so|therefore|instead|because|likely|probably)\b", re.I)
 _PLAIN_WORDS = (
-    "above additional also answer aspect based below brief change code commit context conclusion detail discuss "
-    "document evidence example explain file find finding first follow following found from further given here history "
-    "in key line list main mention note number overall overview part point question reason relate relevant repository "
-    "section second see short show source step summary summarize tell then third two three way"
+    "above additional also answer aspect background based below brief change code commit context conclusion "
+    "detail discuss document evidence example explain file find finding first follow following found from further "
+    "given here history in introduction key line list main mention note number open overall overview part point "
+    "question reason relate relevant report repository section second see short show source stay step summary "
+    "summarize tell then third two three way"
 )
 _NEUTRAL = frozenset(words(_PLAIN_WORDS))
 _ASKS = "who|whom|whose|when|where|why|how|which|what|whether|if"

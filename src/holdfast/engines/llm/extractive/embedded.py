@@ -8,7 +8,16 @@ from typing import Any
 
 from holdfast.core.ids import new_uuid
 from holdfast.core.text.jsontext import dumps
-from holdfast.engines.llm.extractive.extracts import Quote, QuotedPassage, opening, parsed, passages, plain, quotes
+from holdfast.engines.llm.extractive.extracts import (
+    Quote,
+    QuotedPassage,
+    computed,
+    opening,
+    parsed,
+    passages,
+    plain,
+    quotes,
+)
 from holdfast.engines.llm.extractive.rules import is_small_talk, wanted_calls
 from holdfast.engines.llm.model import Json
 from holdfast.engines.search.text.analyser import query_words, words
@@ -18,6 +27,8 @@ HINT = (
     "No language model is connected: this answer was quoted by plain rules. "
     "Connect one with `holdfast endpoints add NAME --base-url URL --model MODEL`."
 )
+FAILED = " failed: "
+"""Stands between the name of a tool and what it said went wrong, on a line of its own."""
 NOTHING = "I found nothing about this in the workspace's knowledge."
 SMALL_TALK = (
     "Hello. I cannot converse, I only quote what this workspace knows: its memories, decisions, documents and "
@@ -118,9 +129,9 @@ def _read(given: _Given) -> tuple[str, list[QuotedPassage]]:
     value = parsed(text)
     if isinstance(value, dict):
         if isinstance(value.get("error"), str):
-            return f"{given.name} failed: {value['error']}", []
+            return f"{given.name}{FAILED}{' '.join(value['error'].split())}", []
         if given.name == "calculator" and "result" in value:
-            return f"{value.get('expression', given.arguments.get('expression', ''))} = {_digits(value)}", []
+            return computed(value, given.arguments), []
         if given.name == "save_memory":
             return f"Remembered: {value.get('content', given.arguments.get('content', ''))}", []
         answer = value.get("answer")
@@ -128,15 +139,6 @@ def _read(given: _Given) -> tuple[str, list[QuotedPassage]]:
     url = given.arguments.get("url")
     source = url if isinstance(url, str) else given.name
     return "", [QuotedPassage(source, text, source)]
-
-
-def _digits(value: Json) -> str:
-    exact, result = value.get("exact"), value["result"]
-    if isinstance(exact, str):
-        return exact
-    return (
-        str(int(result)) if isinstance(result, float) and result.is_integer() and abs(result) < 2**53 else str(result)
-    )
 
 
 def _cited(chosen: Sequence[Quote]) -> str:

@@ -68,6 +68,18 @@ def passages(value: Any, title: str) -> Iterator[QuotedPassage]:
                 yield from passages(item, title)
 
 
+def computed(value: dict[str, Any], arguments: dict[str, Any]) -> str:
+    """A calculator's result as one line."""
+    exact, result = value.get("exact"), value["result"]
+    if isinstance(exact, str):
+        shown = exact
+    elif isinstance(result, float) and result.is_integer() and abs(result) < 2**53:
+        shown = str(int(result))
+    else:
+        shown = str(result)
+    return f"{value.get('expression', arguments.get('expression', ''))} = {shown}"
+
+
 def quotes(question: str, found: Sequence[QuotedPassage]) -> list[Quote]:
     """The sentences that have most of the question's rarer words, best first, none twice.
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import AskedCall, Assembly, add_usage, tally_of
 from holdfast.engines.llm.budget import Budgeted, hearing
 from holdfast.engines.llm.calls import run_calls
-from holdfast.engines.llm.citations import CitationCheck, Sources, bibliography
+from holdfast.engines.llm.citations import Sources, came_to_nothing
 from holdfast.engines.llm.client_chunks import ClientChunks
 from holdfast.engines.llm.extractive import embedded
 from holdfast.engines.llm.extractive.extracts import parsed
@@ -30,8 +31,17 @@ from holdfast.engines.llm.model import (
     SideEvent,
 )
 from holdfast.engines.llm.research import material
-from holdfast.engines.llm.research.findings import Structured, TaskResult, findings, quoted_report, tables, without_hint
+from holdfast.engines.llm.research.findings import Structured, TaskResult, findings, tables
 from holdfast.engines.llm.research.planning import Plan, SubTask, plain_plan, plan_from_json, read_plan, targets
+from holdfast.engines.llm.research.report import (
+    Searches,
+    checked_report,
+    empty_report,
+    failed_remark,
+    quoted_by_embedded,
+    quoted_report,
+    stated,
+)
 
 SUBTASK_TOKENS = 16_000
 SUBTASK_ROUNDS = ROUNDS
@@ -39,6 +49,7 @@ FOLLOWED = 3
 """How many links of a site are read when it is looked at."""
 
 _KNOWLEDGE = frozenset({"file_search", "recall_memory"})
+_PARAGRAPH = re.compile(r"(?<=\n\n)")
 _log = logging.getLogger(__name__)
 
 
@@ -87,12 +98,15 @@ class _State:
     """How many sources the tools say they read."""
     researched: bool = False
     """Whether a research tool ran."""
+    searches: Searches = field(default_factory=Searches)
 
     def as_json(self) -> Json:
         return {
             "plan": self.plan.as_json() if self.plan else None,
             "site": self.site,
-            "results": [{"answer": each.answer, "sources": list(each.sources)} for each in self.results],
+            "results": [
+                {"answer": each.answer, "sources": list(each.sources), "stated": each.stated} for each in self.results
+            ],
             "sources": self.sources.as_json(),
             "tabled": self.tabled,
             "tables": self.tables,
@@ -101,6 +115,7 @@ class _State:
             "rounds": self.rounds,
             "read": self.read,
             "researched": self.researched,
+            "searches": [self.searches.asked, self.searches.failed],
         }
 
     @classmethod
@@ -110,7 +125,11 @@ class _State:
             state.plan = plan_from_json(kept["plan"]) if kept["plan"] else None
             state.site, state.has_findings = kept["site"], kept["has_findings"]
             state.tabled, state.tables = kept["tabled"], kept["tables"]
-            state.results = [TaskResult(each["answer"], tuple(each["sources"])) for each in kept["results"]]
+            # A research that an older version began has neither what was stated nor its searches.
+            state.results = [
+                TaskResult(each["answer"], tuple(each["sources"]), each.get("stated", "")) for each in kept["results"]
+            ]
+            state.searches = Searches(*kept.get("searches", (0, 0)))
             state.sources.restore(kept["sources"])
             state.usage, state.rounds = kept["usage"], kept["rounds"]
             state.read, state.researched = kept["read"], kept["researched"]
@@ -182,7 +201,7 @@ class _Research:
                 async for event in events:
                     yield event
         if not self._state.has_findings:
-            listed = findings(plan, self._state.results)
+            listed = findings(plan, self._state.results, self._state.sources.by_number)
             if listed is not None:
                 yield await self._structured(listed, "findings")
             self._state.has_findings = True
@@ -212,7 +231,7 @@ class _Research:
                     yield SideEvent({"type": "x_research.result", "name": call.name, "tool_call_id": call.id})
                 ended = CallEvent(call.id, call.name, call.arguments, outcome, finished.failed)
                 yield ended
-                self._state.sources.read(ended)
+                self._read(ended)
                 self._state.read += outcome.sources
                 pages, self._state.site = material.site_map(None if finished.failed else parsed(outcome.text))
         message = f"Read {pages} page{'' if pages == 1 else 's'}" if pages else "No page of it could be read"
@@ -248,7 +267,7 @@ class _Research:
         yield _told("subtask_completed", subtask_id=task.id, subtask_index=index)
         if index < self._state.tabled:
             return
-        for table in tables(self._state.results[index].answer, task.query):
+        for table in tables(self._state.results[index].stated, task.query, self._state.sources.by_number):
             yield await self._structured(table, f"{table.kind}-{self._state.tables + 1}")
             self._state.tables += 1
         self._state.tabled = index + 1
@@ -260,10 +279,11 @@ class _Research:
         rounds = min(self._request.max_rounds, SUBTASK_ROUNDS)
         request = LoopRequest(body, self._tools, rounds, self._request.turn_away)
         numbers: list[int] = []
+        answer = ""
         async with aclosing(self._loop.run(model, request)) as events:
             async for event in events:
                 if isinstance(event, CallEvent):
-                    numbers += self._state.sources.read(event)
+                    numbers += self._read(event)
                     yield event
                 elif isinstance(event, SideEvent) and event.data.get("type") != "x_research.complete":
                     self._state.researched = self._state.researched or event.data.get("type") == "x_research.result"
@@ -272,9 +292,20 @@ class _Research:
                     self._state.rounds += event.rounds
                     self._state.read += event.sources
                     self._state.usage = add_usage(self._state.usage, event.usage)
-                    answer = without_hint(str(event.message.get("content") or ""))
-                    self._state.results.append(TaskResult(answer, tuple(dict.fromkeys(numbers))))
+                    answer = str(event.message.get("content") or "")
+        if not self._has_model:
+            answer, quoted = quoted_by_embedded(answer, self._state.sources)
+            numbers += quoted
+        # Off the event loop: every sentence is held against every source that it cites.
+        held = await asyncio.to_thread(stated, answer, task.query, self._state.sources.by_number)
+        self._state.results.append(TaskResult(answer, tuple(dict.fromkeys(numbers)), held))
         await self._save()
+
+    def _read(self, call: CallEvent) -> list[int]:
+        if call.name != "calculator":
+            self._state.searches.asked += 1
+            self._state.searches.failed += came_to_nothing(call)
+        return self._state.sources.read(call)
 
     def _research_complete(self) -> Json:
         tally = tally_of(self._state.usage)
@@ -300,25 +331,23 @@ class _Research:
         told = f"{read} source{'' if read == 1 else 's'}"
         yield _told("synthesizing", message=f"Writing the report from {count} sub-tasks and {told}")
         voice = ClientChunks(whole=False)
-        sources = self._state.sources.by_number
-        check = CitationCheck(sources)
         reason = "stop"
         if self._has_model:
             answer = Assembly()
-            async with aclosing(self._synthesis(plan, voice, check, answer)) as chunks:
+            async with aclosing(self._synthesis(plan, voice, answer)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             self._state.usage = add_usage(self._state.usage, answer.usage)
             reason = "length" if answer.finish_reason == "length" else "stop"
+            written = str(answer.message.get("content") or "")
         else:
             voice.hear({"model": self._model.name})
-        if not voice.content.strip():
-            report = await asyncio.to_thread(quoted_report, plan, self._state.results, sources)
-            for chunk in _say(voice, check.feed(report)):
-                yield chunk
-        closing = [check.end(), bibliography(check, sources), "" if self._has_model else embedded.HINT]
-        for chunk in _say(voice, closing[0] + "".join(f"\n\n{part}" for part in closing[1:] if part)):
-            yield chunk
+            written = ""
+        # Off the event loop: every sentence is held against every source that it cites.
+        report = await asyncio.to_thread(self._checked, plan, written)
+        for paragraph in _PARAGRAPH.split(report):
+            for said in voice.add(paragraph):
+                yield ChunkEvent(said)
         wants_usage = (self._request.body.get("stream_options") or {}).get("include_usage")
         for last in voice.end(reason, self._state.usage if wants_usage else None):
             yield ChunkEvent(last)
@@ -343,9 +372,8 @@ class _Research:
             usage=self._state.usage,
         )
 
-    async def _synthesis(
-        self, plan: Plan, voice: ClientChunks, check: CitationCheck, answer: Assembly
-    ) -> AsyncGenerator[ChunkEvent, None]:
+    async def _synthesis(self, plan: Plan, voice: ClientChunks, answer: Assembly) -> AsyncGenerator[ChunkEvent, None]:
+        """Hear the model out. Its thinking goes on at once; what it says waits until the whole can be checked."""
         sources = self._state.sources.by_number
         # Off the event loop: every sentence of every source is weighed.
         body = await asyncio.to_thread(
@@ -356,23 +384,26 @@ class _Research:
                 answer.add(chunk)
                 heard, _ = voice.hear(chunk)
                 for choice in heard["choices"] if heard else ():
-                    delta = choice["delta"]
-                    for said in _say(voice, check.feed(str(delta.pop("content", "")))):
-                        yield said
+                    delta = {key: value for key, value in choice["delta"].items() if key != "content"}
                     if delta:
                         yield ChunkEvent(voice.chunk(delta))
+
+    def _checked(self, plan: Plan, written: str) -> str:
+        """The report: what the model wrote as far as it holds, or quotations, or that there is nothing."""
+        sources, searches = self._state.sources.by_number, self._state.searches
+        if not sources:
+            said, remark = empty_report(plan, searches), ""
+        else:
+            said, remark = checked_report(written, self._question, sources)
+            said = said or quoted_report(plan, self._state.results, sources)
+            remark = "\n\n".join(filter(None, [remark, failed_remark(searches) if searches.failed else ""]))
+        return "\n\n".join(filter(None, [said, remark, "" if self._has_model else embedded.HINT]))
 
     async def _save(self) -> None:
         await self._notebook.save(self._state.as_json())
 
     def _elapsed(self) -> int:
         return round((self._now() - self._began) * 1000)
-
-
-def _say(voice: ClientChunks, text: str) -> Iterator[ChunkEvent]:
-    if text:
-        for chunk in voice.add(text):
-            yield ChunkEvent(chunk)
 
 
 def _told(name: str, **fields: Any) -> SideEvent:

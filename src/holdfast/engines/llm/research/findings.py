@@ -1,4 +1,4 @@
-"""Owns what research leaves beside its report: tables, matrices, lists of findings; and the report without a model."""
+"""Owns what research leaves beside its report: tables, matrices, lists of findings."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.engines.llm.citations import ReadSource
-from holdfast.engines.llm.extractive.embedded import HINT
-from holdfast.engines.llm.extractive.extracts import QuotedPassage, opening, quotes
+from holdfast.engines.llm.cited.markdown import cited_in, inert
 from holdfast.engines.llm.research.planning import Plan
 
 MOST_TABLES = 6
 MOST_POINTS = 4
 _LONGEST_POINT = 400
+_MOST_QUOTED = 3
 _MARKS = frozenset(
     {"yes", "no", "partial", "partly", "x", "✓", "✔", "✗", "✘", "✅", "❌", "-", "–", "—", "n/a", "?", ""}
 )
@@ -37,10 +37,12 @@ class TaskResult:
 
     answer: str
     sources: tuple[int, ...]
+    stated: str = ""
+    """What of the answer the sources support, with their numbers; only this is kept beside the report."""
 
 
-def tables(answer: str, title: str) -> list[Structured]:
-    """The tables of an answer; a matrix is one whose cells mostly say yes or no."""
+def tables(answer: str, title: str, sources: Mapping[int, ReadSource]) -> list[Structured]:
+    """The tables of an answer, as far as its sources support it; a matrix is one whose cells mostly say yes or no."""
     found = []
     lines = answer.splitlines()
     number = 1
@@ -54,40 +56,40 @@ def tables(answer: str, title: str) -> list[Structured]:
         if end > number + 1:
             named = _heading(lines[:begin]) or title
             rows = [_cells(line) for line in lines[number + 1 : end]]
-            content = f"# {named}\n\n" + "\n".join(line.strip() for line in lines[begin:end]) + "\n"
+            table = "\n".join(line.strip() for line in lines[begin:end])
+            content = _with_sources(f"# {named}\n\n{table}", sources)
             found.append(Structured("matrix" if _is_matrix(rows) else "table", named, content, len(rows)))
         number = end + 1
     return found[:MOST_TABLES]
 
 
-def findings(plan: Plan, results: Sequence[TaskResult]) -> Structured | None:
-    """The main points of every sub-task."""
+def findings(plan: Plan, results: Sequence[TaskResult], sources: Mapping[int, ReadSource]) -> Structured | None:
+    """The main points of every sub-task, as far as its sources support them."""
     parts, count = [f"# Findings: {plan.title}"], 0
     for task, result in zip(plan.subtasks, results, strict=True):
-        points = list(_points(result.answer))[:MOST_POINTS]
+        points = list(_points(result.stated))[:MOST_POINTS]
         if points:
             parts.append(f"## {task.query}\n\n" + "\n".join(f"- {point}" for point in points))
             count += len(points)
-    return Structured("findings", f"Findings: {plan.title}", "\n\n".join(parts) + "\n", count) if count else None
+    content = _with_sources("\n\n".join(parts), sources)
+    return Structured("findings", f"Findings: {plan.title}", content, count) if count else None
 
 
-def quoted_report(plan: Plan, results: Sequence[TaskResult], sources: Mapping[int, ReadSource]) -> str:
-    """A report of quotations alone, for a server without a model or a model without words."""
-    parts = [f"# {plan.title}"]
-    said = set[str]()
-    for task, result in zip(plan.subtasks, results, strict=True):
-        read = [sources[number] for number in result.sources if number in sources]
-        found = [QuotedPassage(str(source.number), source.text, str(source.number)) for source in read]
-        chosen = [quote for quote in quotes(task.query, found) or opening(found) if quote.text not in said]
-        said.update(quote.text for quote in chosen)
-        lines = [f'- {_unmarked(quote.text)} [{quote.passage.source} "{quote.text}"]' for quote in chosen]
-        parts.append(f"## {task.query}\n\n" + ("\n".join(lines) or _rest(result, bool(read))))
-    return "\n\n".join(parts)
+def listed_sources(cited: Sequence[int], sources: Mapping[int, ReadSource], quoted: Mapping[int, Sequence[str]]) -> str:
+    """What the numbers of a report mean, with the words that were found there."""
+    lines = []
+    for number in cited:
+        source = sources[number]
+        name = source.title or source.address
+        shown = f"{name} – {source.address}" if source.address and source.address != name else name
+        words = "".join(f"\n  > {inert(quote)}" for quote in quoted.get(number, ())[:_MOST_QUOTED])
+        lines.append(f"- [{number}] {inert(shown)}{words}")
+    return "## Sources\n\n" + "\n".join(lines) if lines else ""
 
 
-def without_hint(answer: str) -> str:
-    """An answer without the embedded model's word about itself."""
-    return answer.replace(HINT, "").strip()
+def _with_sources(content: str, sources: Mapping[int, ReadSource]) -> str:
+    cited = [number for number in cited_in(content) if number in sources]
+    return f"{content}\n\n{listed_sources(cited, sources, {})}\n"
 
 
 def _points(answer: str) -> Iterator[str]:
@@ -97,18 +99,6 @@ def _points(answer: str) -> Iterator[str]:
         tidy = " ".join(point.split())
         if len(tidy) > 3:
             yield tidy if len(tidy) <= _LONGEST_POINT else f"{tidy[:_LONGEST_POINT].rstrip()}…"
-
-
-def _rest(result: TaskResult, was_read: bool) -> str:
-    """What a sub-task says where there is no sentence left to quote."""
-    if was_read:
-        return "Nothing beyond what is said above."
-    return _unmarked(result.answer).strip() or "Nothing was found."
-
-
-def _unmarked(text: str) -> str:
-    """A sentence without the citations of the page that it is from; ours would be taken for them."""
-    return re.sub(r"\s*\[\d+\]", "", text)
 
 
 def _heading(lines: Sequence[str]) -> str:

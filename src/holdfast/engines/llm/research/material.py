@@ -19,15 +19,17 @@ SITE_LINKS = 40
 _SUBTASK = (
     'You research one part of a larger question: "{question}". The whole research is called "{title}". Find out what '
     "the person asks below with the tools you have{hint}, prefer primary sources, and read pages before you rely on "
-    "them. Then answer briefly, with facts, figures and dates, each with the address that it is from. A comparison "
-    "belongs in a Markdown table. Say plainly what could not be found."
+    "them. Then answer briefly, with facts, figures and dates, and behind every sentence the address that it is from, "
+    "in parentheses: a sentence without one is not kept. A comparison belongs in a Markdown table, the address in its "
+    "last column. Say plainly what could not be found."
 )
 _SYNTHESIS = (
     "Write a report in Markdown that answers the person's last question, in their language, from the material of a "
     "finished research. Begin with a heading and the answer in short, then go into detail by topic, and end with what "
-    "stays open. Support every fact that is from a source with a citation right behind it, in the form "
-    '[3 "a few words copied exactly from source 3"]: the number, then words that stand in that source. Citations '
-    "are checked against the sources, and wrong ones are removed. Write no list of sources; it is added."
+    "stays open. Every sentence that states something needs a citation of its own right behind it, in the form "
+    '[3 "a few words copied exactly from source 3"]: the number, then words that stand in that source. A sentence '
+    "without one is removed, and so is one with a number, name, version or negation that its source does not have: "
+    "stay close to the words of the sources. Write no list of sources; it is added."
 )
 # Meant for the answer that the client gets, or for tools that are not offered here.
 _NOT_INSIDE = frozenset(
