@@ -1,4 +1,4 @@
-"""Proves what an Anthropic client is told when something is refused: status, type, id, limits, and when to come back."""
+"""Proves what an Anthropic client is told of a refusal: status, type, id, limits, and when to come back."""
 
 from typing import Any
 
