@@ -40,7 +40,7 @@ def build_openai(settings: Settings, parts: Parts, authenticator: Authenticator)
         ProjectAdmission(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
         parts[EndpointModels],
         routes(parts, settings.embeddings_model or EMBEDDED_EMBEDDER),
-        max_body_bytes=settings.max_chat_bytes,
+        settings.max_chat_bytes,
     )
 
 

@@ -21,7 +21,8 @@ Json = dict[str, Any]
 WORDS = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=12)
 NAMES = st.from_regex(r"[a-z_]{1,12}", fullmatch=True)
 INPUTS = st.dictionaries(NAMES, st.one_of(WORDS, st.integers(-9, 9), st.booleans(), st.lists(WORDS, max_size=2)))
-TEXT = WORDS.map(lambda text: {"type": "text", "text": text})
+# Anthropic refuses a text of blanks alone.
+TEXT = WORDS.filter(lambda text: not text.isspace()).map(lambda text: {"type": "text", "text": text})
 BASE64 = st.just("aGVsbG8=")
 IMAGE = st.one_of(
     BASE64.map(lambda data: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}),

@@ -13,8 +13,11 @@ from tests.fakes.web import serve
 
 Json = dict[str, Any]
 KEY = "sk-ant-fake-messages-key"
+ENCRYPTED = "sealed-by-the-fake"
+"""The only content of search results that it takes back."""
 USAGE = {"input_tokens": 7, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 5}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_ID = re.compile(r"[A-Za-z0-9_-]+")
 _KNOWN = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "temperature", "top_p", "top_k"),
     *("stop_sequences", "metadata", "thinking", "output_config", "service_tier", "context_management", "container"),
@@ -167,7 +170,23 @@ def check(body: Json, request: web.Request | None = None) -> str:
             return f"tools: {tool!r}"
     if body.get("tool_choice") and not body.get("tools"):
         return "tool_choice may only be specified while providing tools"
-    return _check_messages(body["messages"])
+    return _check_thinking(body) or _check_messages(body["messages"])
+
+
+def _check_thinking(body: Json) -> str:
+    """What does not go together with thinking."""
+    thinking = body.get("thinking") or {"type": "disabled"}
+    if thinking["type"] not in ("enabled", "adaptive"):
+        return ""
+    if body.get("temperature", 1) != 1:
+        return "`temperature` may only be set to 1 when thinking is enabled"
+    if not 0.95 <= body.get("top_p", 1) <= 1:
+        return "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled"
+    if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
+        return "Thinking may not be enabled when tool_choice forces tool use."
+    if thinking["type"] == "enabled" and not 1_024 <= thinking.get("budget_tokens", 0) < body["max_tokens"]:
+        return "thinking.enabled.budget_tokens: at least 1024, and less than max_tokens"
+    return ""
 
 
 def _check_messages(messages: list[Json]) -> str:
@@ -190,6 +209,15 @@ def _check_messages(messages: list[Json]) -> str:
                 return f"messages.{number}: Input tag {block['type']!r} was not expected"
             if block["type"] == "thinking" and not block.get("signature"):
                 return f"messages.{number}: Invalid signature in thinking block"
+            if block["type"] == "text" and not block["text"].strip():
+                return f"messages.{number}: text content blocks must contain non-whitespace text"
+            if block["type"] == "tool_use" and not _ID.fullmatch(block["id"]):
+                return f"messages.{number}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            if block["type"] == "server_tool_use" and not block["id"].startswith("srvtoolu_"):
+                return f"messages.{number}: server_tool_use.id: String should match pattern '^srvtoolu_'"
+            hits = block["content"] if block["type"] == "web_search_tool_result" else ()
+            if any(hit["encrypted_content"] != ENCRYPTED for hit in hits):
+                return f"messages.{number}: Invalid `encrypted_content` in `search_result` block"
         waiting = {block["id"] for block in blocks if block["type"] == "tool_use"}
     return "tool_use ids were found without tool_result blocks" if waiting else ""
 

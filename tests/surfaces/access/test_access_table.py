@@ -9,7 +9,7 @@ from holdfast.registry.prompts import Prompt
 from holdfast.registry.resources import Resource, ResourceTemplate
 from holdfast.server.openai import routes
 from holdfast.server.routes import rest_operations
-from holdfast.surfaces.openai.surface import Route
+from holdfast.surfaces.http.endpoint.surface import EndpointRoute
 from holdfast.surfaces.rest.openapi import document
 from tests.support.server import TestServer
 
@@ -93,7 +93,7 @@ async def test_the_openapi_document_shows_the_declaration(sqlite_server: TestSer
 
 
 def test_what_agents_and_clients_are_served_cannot_be_written_without_a_declaration() -> None:
-    for kind in (Tool, Prompt, Resource, ResourceTemplate, Route):
+    for kind in (Tool, Prompt, Resource, ResourceTemplate, EndpointRoute):
         (field,) = (field for field in dataclasses.fields(kind) if field.name == "access")
         assert field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 

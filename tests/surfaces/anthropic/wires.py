@@ -1,5 +1,7 @@
 """Owns putting endpoints in front of scripted upstreams of either wire."""
 
+from anthropic.types import Message
+
 from holdfast.features.endpoints.model import EndpointUpstream
 from tests.fakes.llm.messages import KEY as CLAUDE_KEY
 from tests.fakes.llm.model import KEY as MODEL_KEY
@@ -17,3 +19,8 @@ async def put(server: TestServer, name: str, *upstreams: EndpointUpstream) -> No
 def base_url(server: TestServer, name: str) -> str:
     """What ANTHROPIC_BASE_URL is set to."""
     return f"{server.url}/{server.start.project_id}/{name}"
+
+
+def texts(message: Message) -> list[str]:
+    """What an answer says, block by block."""
+    return [block.text for block in message.content if block.type == "text"]

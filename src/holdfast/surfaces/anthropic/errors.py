@@ -1,6 +1,5 @@
 """Owns errors as Anthropic's clients expect them: `{"type": "error", "error": {type, message}, "request_id"}`."""
 
-import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -8,11 +7,9 @@ from typing import Any
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.text.redaction import redacted_path
 from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.surfaces.http.asgi import request_id, send_json
-
-_log = logging.getLogger(__name__)
+from holdfast.surfaces.http.endpoint.errors import message_of
 
 OVERLOADED = 529
 _TYPES = {
@@ -38,24 +35,10 @@ def status_of(error: HoldfastError) -> int:
 
 def error_object(error: HoldfastError) -> dict[str, Any]:
     """The whole object, but for the request's id."""
-    message = error.message
     told = (error.body or {}).get("error") if isinstance(error, UpstreamRefused) else None
-    if isinstance(told, dict) and isinstance(told.get("message"), str):
-        message = told["message"]
-    # Some messages name their fields already.
-    wrong = [text for each in error.fields[:3] if (text := f"{each.field}: {each.message}") not in message]
-    if wrong:
-        message += " " + "; ".join(wrong) + "."
+    said = told.get("message") if isinstance(told, dict) else None
+    message = said if isinstance(said, str) else message_of(error)
     return {"type": "error", "error": {"type": _TYPES.get(status_of(error), "api_error"), "message": message}}
-
-
-def as_told(problem: Exception, scope: Scope) -> HoldfastError:
-    """A problem in words for the client: of what nobody foresaw it learns nothing, and the log has it all."""
-    if isinstance(problem, HoldfastError):
-        return problem
-    id = request_id(scope)
-    _log.error("a turn failed", exc_info=problem, extra={"request_id": id, "path": redacted_path(scope["path"])})
-    return HoldfastError(f"Something went wrong here; the log has it under the request id {id}.")
 
 
 async def send_error(scope: Scope, send: Send, error: HoldfastError) -> None:

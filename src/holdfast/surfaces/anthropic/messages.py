@@ -16,7 +16,8 @@ from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.anthropic.asked import Asked, asked
 from holdfast.surfaces.anthropic.blocks import blocks_of
-from holdfast.surfaces.anthropic.errors import as_told, error_object
+from holdfast.surfaces.anthropic.errors import error_object
+from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.events import End, TurnTaker, pumped
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.endpoint.request import EndpointRequest

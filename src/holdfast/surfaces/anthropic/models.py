@@ -28,4 +28,5 @@ def _models(endpoint: Endpoint) -> list[Json]:
     upstreams = sorted(endpoint.upstreams, key=lambda each: each.priority)
     names = dict.fromkeys(each.model for each in upstreams) or {EMBEDDED_MODEL: None}
     made = iso(endpoint.updated_at)
-    return [{"type": "model", "id": name, "display_name": name, "created_at": made} for name in names]
+    known = {"created_at": made, "lifecycle": "active"}
+    return [{"type": "model", "id": name, "display_name": name, **known} for name in names]

@@ -10,10 +10,11 @@ from holdfast.engines.llm.assembly import Assembly, tally_of
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
+from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.relay import TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import EventWriter, framed
-from holdfast.surfaces.openai.errors import as_told, error_object
+from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 
 DONE = framed(b"[DONE]")

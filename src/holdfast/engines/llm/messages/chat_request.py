@@ -174,16 +174,19 @@ def _image(source: Any, place: str) -> str:
 def _document(block: Json, place: str) -> list[Json]:
     source = block.get("source")
     source = source if isinstance(source, dict) else {}
-    title = block.get("title") if isinstance(block.get("title"), str) else None
+    about = [text for key in ("title", "context") if isinstance(text := block.get(key), str) and text]
     if source.get("type") == "base64":
         data = f"data:{source.get('media_type')};base64,{source.get('data')}"
-        return [{"type": "file", "file": {"filename": title or "document.pdf", "file_data": data}}]
+        title = block.get("title")
+        file = {"filename": title if isinstance(title, str) and title else "document.pdf", "file_data": data}
+        return [{"type": "file", "file": file}]
     if source.get("type") == "text" and isinstance(source.get("data"), str):
-        return [{"type": "text", "text": f"{title}\n\n{source['data']}" if title else source["data"]}]
+        return [{"type": "text", "text": "\n\n".join([*about, source["data"]])}]
     if source.get("type") == "content":
         content = source.get("content")
         given = [{"type": "text", "text": content}] if isinstance(content, str) else dicts(content)
-        return [part for each in given for part in _parts(each, f"{place}.content")]
+        heading = [{"type": "text", "text": "\n\n".join(about)}] if about else []
+        return heading + [part for each in given for part in _parts(each, f"{place}.content")]
     raise wrong(f"{place}.type", "send the document itself, as base64 or text")
 
 

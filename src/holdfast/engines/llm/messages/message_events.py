@@ -8,7 +8,7 @@ import orjson
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.ids import new_uuid
 from holdfast.engines.llm.assembly import Assembly, GrowingCall
-from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason
+from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason, tool_use_id
 from holdfast.engines.llm.model import Json
 
 
@@ -30,7 +30,9 @@ class MessageEvents:
         self._call: GrowingCall | None = None
         self._told = 0
         self._late: list[str] = []
+        self._blank = ""
         self._characters = 0
+        self._ran: Json = {}
         self.usage: Json = {}
         """What it took, in Anthropic's words, once it is over."""
 
@@ -76,6 +78,9 @@ class MessageEvents:
     def blocks(self, blocks: Iterable[Json]) -> Iterator[Json]:
         """Whole blocks: of what ran here."""
         for block in blocks:
+            if block["type"] == "server_tool_use":
+                name = f"{block['name']}_requests"
+                self._ran[name] = self._ran.get(name, 0) + 1
             yield from self._close()
             yield from self._start("whole", block)
             yield from self._close()
@@ -99,9 +104,12 @@ class MessageEvents:
         if not any(told.values()):
             told["input_tokens"] = self._estimate
         told["output_tokens"] = told["output_tokens"] or max(1, self._characters // 4)
+        if self._ran:
+            told["server_tool_use"] = {"web_search_requests": 0, "web_fetch_requests": 0, **self._ran}
         self.usage = told
         reason = stop_reason(self._answer.finish_reason)
-        if self._answer.growing:
+        # A call that the limit cut is not one to make.
+        if self._answer.growing and reason != "max_tokens":
             reason = "tool_use"
         elif self._stop_sequence is not None and reason == "end_turn":
             reason = "stop_sequence"
@@ -117,6 +125,12 @@ class MessageEvents:
             self._late.append(text)
             return
         if self._open != "text":
+            # Anthropic refuses a block of blanks in a history, and some models write one before each call.
+            text = self._blank + text
+            if text.isspace():
+                self._blank = text
+                return
+            self._blank = ""
             yield from self._close()
             yield from self._start("text", {"type": "text", "text": ""})
         yield self._delta({"type": "text_delta", "text": text})
@@ -156,7 +170,7 @@ class MessageEvents:
         yield from self._close()
         self._call, self._told = call, 0
         name = call.function.text("name") or "nameless"
-        yield from self._start("tool_use", {"type": "tool_use", "id": call.id, "name": name, "input": {}})
+        yield from self._start("tool_use", {"type": "tool_use", "id": tool_use_id(call.id), "name": name, "input": {}})
 
     def _start(self, kind: str, block: Json) -> Iterator[Json]:
         self._index += 1
@@ -192,19 +206,26 @@ def whole_message(events: Sequence[Json]) -> Json:
         elif kind == "message_delta":
             message |= event["delta"]
             message["usage"] = {**message["usage"], **event["usage"]}
+    cut: set[int] = set()
     for index, pieces in texts.items():
-        message["content"][index]["input"] = _input("".join(pieces))
+        given = _object("".join(pieces))
+        if given is not None:
+            message["content"][index]["input"] = given
+        elif message["stop_reason"] == "max_tokens":
+            cut.add(index)
+        else:
+            raise UpstreamFailed("The model called a tool with arguments that are not a JSON object.")
+    if cut:
+        message["content"] = [block for index, block in enumerate(message["content"]) if index not in cut]
     return message
 
 
-def _input(text: str) -> Json:
+def _object(text: str) -> Json | None:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        raise UpstreamFailed("The model called a tool with arguments that are not a JSON object.")
-    return value
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _text(content: Any) -> str:

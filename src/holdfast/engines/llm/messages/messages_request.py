@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
+from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts, tool_use_id
 from holdfast.engines.llm.model import Json
 
 DEFAULT_MAX_TOKENS = 8_192
@@ -36,7 +36,8 @@ def messages_body(body: Json) -> Json:
         made["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if isinstance(body.get("user"), str):
         made["metadata"] = {"user_id": body["user"]}
-    return made | _tools(body) | _thinking(body)
+    made |= _tools(body) | _form(body)
+    return _with_thought(made, body.get("reasoning_effort"))
 
 
 def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
@@ -57,7 +58,7 @@ def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
         elif role == "tool":
             block = {
                 "type": "tool_result",
-                "tool_use_id": message.get("tool_call_id"),
+                "tool_use_id": tool_use_id(message.get("tool_call_id")),
                 "content": _plain(message.get("content"), place),
             }
             if gathers:
@@ -69,7 +70,8 @@ def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
             blocks = _user(message.get("content"), place)
             # Results and what a person says to them are one message there.
             if gathers:
-                made[-1]["content"] += [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+                said = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+                made[-1]["content"] += [block for block in said if block.get("text") != ""]
             else:
                 made.append({"role": "user", "content": blocks})
             gathers = False
@@ -90,7 +92,7 @@ def _assistant(message: Json, place: str) -> str | list[Json]:
         function = call.get("function")
         if not isinstance(function, dict):
             raise _wrong(f"{place}.tool_calls", "only calls of functions can be told")
-        made = {"type": "tool_use", "id": call.get("id"), "name": function.get("name")}
+        made = {"type": "tool_use", "id": tool_use_id(call.get("id")), "name": function.get("name")}
         blocks.append({**made, "input": _arguments(function.get("arguments"))})
     return blocks
 
@@ -166,20 +168,26 @@ def _tools(body: Json) -> Json:
     return {"tools": made, **({"tool_choice": choice} if choice else {})}
 
 
-def _thinking(body: Json) -> Json:
-    made: Json = {}
-    output: Json = {}
-    effort = body.get("reasoning_effort")
-    if effort in _EFFORTS:
-        made["thinking"] = {"type": "adaptive"}
-        output["effort"] = _EFFORTS[effort]
+def _form(body: Json) -> Json:
     wanted = body.get("response_format")
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
-    if kind == "json_schema" and isinstance(wanted, dict):
-        output["format"] = {"type": "json_schema", "schema": (wanted.get("json_schema") or {}).get("schema")}
-    elif kind not in (None, "text"):
+    if not isinstance(wanted, dict) or wanted.get("type") in (None, "text"):
+        return {}
+    if wanted["type"] != "json_schema":
         raise _wrong("response_format", "use json_schema; a model behind Anthropic's API has no other form")
-    return {**made, **({"output_config": output} if output else {})}
+    named = wanted.get("json_schema")
+    schema = named.get("schema") if isinstance(named, dict) else None
+    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
+def _with_thought(made: Json, effort: Any) -> Json:
+    """The request with as much thought as was asked for, and without what thinking forbids."""
+    if effort not in _EFFORTS:
+        return made
+    made = {**made, "output_config": {**made.get("output_config", {}), "effort": _EFFORTS[effort]}}
+    if made.get("tool_choice", {}).get("type") in ("any", "tool"):
+        return made
+    kept = {key: value for key, value in made.items() if key not in ("temperature", "top_p")}
+    return {**kept, "thinking": {"type": "adaptive"}}
 
 
 def _wrong(field: str, problem: str) -> Invalid:

@@ -1,5 +1,6 @@
-"""Owns the words that both wires have for the same thing: reasons to stop, counts of tokens, fields of one name."""
+"""Owns the words that both wires have for the same thing: reasons to stop, counts of tokens, ids, fields of one name."""
 
+import re
 from typing import Any
 
 from holdfast.engines.llm.model import Json
@@ -9,6 +10,7 @@ THINKING_BLOCKS = "thinking_blocks"
 PASSED = ("max_tokens", "temperature", "top_p")
 """What is called the same and means the same."""
 
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -62,6 +64,11 @@ def messages_usage(usage: Json) -> Json:
         "cache_read_input_tokens": read,
         "output_tokens": count(usage.get("completion_tokens")),
     }
+
+
+def tool_use_id(id: Any) -> str:
+    """A call's id as Anthropic takes it: some upstreams write dots and colons."""
+    return _NOT_IN_IDS.sub("_", str(id or ""))
 
 
 def count(value: Any) -> int:

@@ -16,7 +16,7 @@ _TAIL_BYTES = 16 * 1024
 _HEAD_BYTES = 4 * 1024
 # What uvicorn says itself, or what is about the upstream's own address.
 _OURS = frozenset({b"date", b"server", b"alt-svc", b"strict-transport-security"})
-_RENAMED = {b"x-request-id": b"x-upstream-request-id"}
+_RENAMED = {b"x-request-id": b"x-upstream-request-id", b"request-id": b"x-upstream-request-id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,12 @@ async def pass_answer(
     request: EndpointRequest, relayed: Relayed, error_event: Callable[[HoldfastError], bytes]
 ) -> Passed:
     """Answer with what comes; `error_event` writes what a stream ends with when the upstream breaks off."""
-    headers = [(_RENAMED.get(name, name), value) for name, value in relayed.headers if name not in _OURS]
+    ours = request.raw_headers()
+    # Of what we tell ourselves, such as a limit, the client gets ours alone.
+    said = _OURS.union([name for name, _ in ours]) if ours else _OURS
+    headers = [
+        (_RENAMED.get(name, name), value) for name, value in relayed.headers if name in _RENAMED or name not in said
+    ]
     # Without a length the body is chunked and of any size.
     events, length = False, 0
     for name, value in headers:
@@ -64,7 +69,7 @@ async def pass_answer(
             events = value.startswith(b"text/event-stream")
         elif name == b"content-length" and value.isdigit():
             length = int(value)
-    headers += request.raw_headers()
+    headers += ours
     start = {"type": "http.response.start", "status": relayed.status, "headers": headers}
     if not events and length <= _WHOLE_BYTES:
         begun, is_whole = await _begun(relayed.answer)
