@@ -72,6 +72,13 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
         "/settings/keys": "/settings/keys",
+        "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
+        "/w/{ws}/memory/import": f"/w/{ws}/memory/import",
+        "/settings/people": "/settings/people",
+        "/settings/endpoints": "/settings/endpoints",
+        "/settings/clients": "/settings/clients",
+        "/settings/audit": "/settings/audit",
+        "/settings/usage": "/settings/usage",
         "/settings/profile": "/settings/profile",
         "/w/{ws}/repos": f"/w/{ws}/repos",
     }

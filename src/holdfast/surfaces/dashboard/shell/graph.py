@@ -42,6 +42,11 @@ class Picture:
     edges: Sequence[DrawnEdge]
     reach: float
 
+    @property
+    def types(self) -> Sequence[str]:
+        """What kinds of things are in it, for the legend."""
+        return sorted({each.node.type for each in self.nodes})
+
 
 def drawn(graph: Graph) -> Picture:
     """The most related in the middle; each ring holds as many as have room on it."""

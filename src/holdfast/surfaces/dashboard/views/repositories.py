@@ -39,7 +39,7 @@ async def add_repository(view: PageView, repositories: Repositories) -> Reply:
         added = await repositories.add(view.principal, view.ws.id, new)
     except (Conflict, Forbidden, Invalid) as error:
         return await _listed(view, repositories, errors=field_errors(error), status=error.status)
-    return view.go(_url(view, added.slug))
+    return view.go(_url(view, added.slug), "It is being read.")
 
 
 @pages.get(_ONE, READ)
@@ -66,7 +66,7 @@ async def ask_repository(
 async def sync_repository(view: PageView, repositories: Repositories, workspaces: Workspaces) -> Reply:
     await check_within(repositories, workspaces, view.principal, view.ws.id, [view.path["slug"]])
     await repositories.sync(view.principal, view.path["slug"])
-    return view.go(_url(view, view.path["slug"]))
+    return view.go(_url(view, view.path["slug"]), "It will be read anew in a moment.")
 
 
 @pages.get(_ONE + "/files", READ)
@@ -105,6 +105,8 @@ async def _listed(
         next=found.next_cursor,
         errors=errors,
         location=view.given("location"),
+        may_write=view.may(WRITE),
+        may_name_secrets=view.administers,
         url=_url(view),
     )
 
@@ -138,6 +140,7 @@ async def _shown(
         answer=answer,
         sources=[(each, _source_url(view, each)) for each in answer.citations] if answer else [],
         errors=errors,
+        may_write=view.may(WRITE),
         url=_url(view, slug),
     )
 
