@@ -14,6 +14,7 @@ from holdfast.engines.jobs import Job
 from holdfast.features.chat.service import ChatService
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey
+from holdfast.features.intelligence.model import Brief
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.writing.contradictions import Contradictions
@@ -29,6 +30,8 @@ _MOST = 5
 _LOOKED_AT = 200
 _WORK: Mapping[str, tuple[str, str]] = {"document": ("document", "documents"), "repository": ("repository", "repos")}
 """By the noun of a job's kind: the icon, and the page where its trouble is seen to."""
+_SHOWN: Mapping[str, str] = {"memory": "memory/{id}", "decision": "decisions/{id}", "milestone": "timeline"}
+"""The page of each type that a brief names."""
 pages = Pages(NavRow("Home", "/", "home", "top", 0, ANYBODY))
 
 
@@ -58,7 +61,7 @@ async def home(
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
-        return view.page("home/home.html", "", needs=[], brief=None, budget=budget)
+        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
     brief, *needs = await asyncio.gather(
         intelligence.brief(view.principal, view.workspace.id),
         _asked(view, chats),
@@ -66,12 +69,29 @@ async def home(
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
     )
-    return view.page("home/home.html", "", needs=[need for each in needs for need in each], brief=brief, budget=budget)
+    return view.page(
+        "home/home.html",
+        "",
+        needs=[need for each in needs for need in each],
+        brief=brief,
+        links=_links(view, brief),
+        budget=budget,
+    )
 
 
 @pages.get("/keys", ANYBODY)
 async def keyboard(view: PageView) -> Reply:
     return view.page("home/keys.html", "Keys")
+
+
+def _links(view: PageView, brief: Brief) -> dict[str, str]:
+    """Where what the brief names is shown, by id; what has no page of its own is named alone."""
+    return {
+        item.id: f"{_base(view)}/{_SHOWN[item.type]}".format(id=quote(item.id, safe=""))
+        for items in brief.sections.values()
+        for item in items
+        if item.type in _SHOWN
+    }
 
 
 async def _asked(view: PageView, chats: ChatService) -> list[Need]:

@@ -16,7 +16,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 _PAGE = 100
 _FOUND = 30
 _DAY_MILLIS = 24 * 60 * 60 * 1000
-_CATEGORIES = ("fact", "preference", "instruction", "decision")
+CATEGORIES = ("fact", "preference", "instruction", "decision")
 _LIST = "/w/{ws}/memory"
 _ONE = _LIST + "/{slug}"
 pages = Pages(NavRow("Memory", _LIST, "memory", "workspace", 0, READ))
@@ -72,7 +72,7 @@ async def memories_page(
 
 @pages.get(_LIST + "/new", WRITE)
 async def new_memory(view: PageView) -> Reply:
-    return view.page("memory/new.html", "New memory", errors={}, categories=_CATEGORIES)
+    return view.page("memory/new.html", "New memory", errors={}, categories=CATEGORIES)
 
 
 @pages.post(_LIST + "/new", WRITE)
@@ -84,10 +84,10 @@ async def save_memory(view: PageView, memories: MemoryService) -> Reply:
     except HoldfastError as error:
         if error.status != 422:
             raise
-        shown: dict[str, Any] = {"errors": field_errors(error), "categories": _CATEGORIES}
+        shown: dict[str, Any] = {"errors": field_errors(error), "categories": CATEGORIES}
         return view.page("memory/new.html", "New memory", status=422, **shown)
-    notice = "It was known already." if saved.outcome == "duplicate" else "Saved."
-    return view.go(f"{_base(view)}/contradictions" if saved.contradicts else _url(view, saved.memory), notice)
+    url = f"{_base(view)}/contradictions" if saved.contradicts else _url(view, saved.memory)
+    return view.go(url, "It was known already." if saved.outcome == "duplicate" else "Saved.")
 
 
 @pages.get(_LIST + "/contradictions", READ)

@@ -19,7 +19,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _LIST = "/w/{ws}/repos"
 _ONE = _LIST + "/{slug}"
-_FULL = {"ingestion": 25, "synthesis": 25, "coverage": 25, "freshness": 15, "keystone_folder": 10}
+FULL_SCORE = {"ingestion": 25, "synthesis": 25, "coverage": 25, "freshness": 15, "keystone_folder": 10}
 _BEFORE = 40
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?")
 pages = Pages(NavRow("Repositories", _LIST, "repository", "workspace", 60, READ))
@@ -131,7 +131,7 @@ async def _shown(
         status=status,
         repository=found,
         score=score,
-        parts=[(name, getattr(score, name), most) for name, most in _FULL.items()],
+        parts=[(name, getattr(score, name), most) for name, most in FULL_SCORE.items()],
         vectors=vectors,
         work=work,
         syncs=(await repositories.syncs(view.principal, slug, limit=10)).items,
