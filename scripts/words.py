@@ -10,21 +10,43 @@ import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
+from holdfast.core.principal import ROLES
+from holdfast.features.audit import model as audit
+from holdfast.features.documents import model as documents
+from holdfast.features.intelligence import model as intelligence
+from holdfast.features.memory import model as memory
+from holdfast.features.repositories import model as repositories
 from holdfast.surfaces.dashboard.shell.templates import environment
 from holdfast.surfaces.dashboard.shell.words import LANGUAGES
+from holdfast.surfaces.dashboard.views.memory import CATEGORIES
+from holdfast.surfaces.dashboard.views.repositories import FULL_SCORE
 
 ROOT = Path(__file__).parents[1] / "src/holdfast/surfaces/dashboard"
 HEADER = "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
 _BETWEEN = "\x00"
 _CALLS = {"page": 1, "go": 1, "NavRow": 0, "N_": 0, "text": 0}
 """Functions whose argument at that place is a text that people read."""
-_ROLES = ("owner", "admin", "member")
+_SAID_BY_SERVICES = (
+    ROLES,
+    get_args(memory.Status),
+    get_args(memory.Trust),
+    get_args(audit.Outcome),
+    get_args(documents.State),
+    get_args(repositories.State),
+    get_args(repositories.Trigger),
+    tuple(each.lower() for each in get_args(repositories.SyncStatus)),
+    intelligence.STATUSES,
+    CATEGORIES,
+    tuple(name.replace("_", " ") for name in FULL_SCORE),
+)
+"""Words that pages show as the services say them: roles, states, kinds."""
 
 
 def texts() -> list[str]:
     """Every text of the pages in English, in order; singular and plural with a zero byte between them."""
-    found: set[str] = {*_ROLES}
+    found = {word for words in _SAID_BY_SERVICES for word in words}
     made = environment("en")
     for file in sorted((ROOT / "templates").rglob("*.html")):
         for _, _, message in made.extract_translations(file.read_text()):  # type: ignore[attr-defined]
@@ -45,8 +67,10 @@ def _in_code(tree: ast.AST) -> Iterator[str]:
         if at is None or len(node.args) <= at:
             continue
         given = node.args[at]
-        if isinstance(given, ast.Constant) and isinstance(given.value, str):
-            yield given.value
+        # Of a choice both are shown.
+        for said in (given.body, given.orelse) if isinstance(given, ast.IfExp) else (given,):
+            if isinstance(said, ast.Constant) and isinstance(said.value, str):
+                yield said.value
 
 
 def read(language: str) -> dict[str, str]:

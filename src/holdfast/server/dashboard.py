@@ -19,8 +19,15 @@ MODULES = (
     "decisions",
     "connect",
     "repositories",
+    "exchange",
     "settings.keys",
+    "settings.people",
+    "settings.members",
+    "settings.endpoints",
+    "settings.clients",
     "settings.secrets",
+    "settings.audit",
+    "settings.usage",
     "settings.profile",
 )
 """Modules of `surfaces/dashboard/views`, each with its `pages`."""

@@ -3,13 +3,20 @@
 from collections.abc import Mapping
 from importlib import import_module
 
+from holdfast.core.clock import Clock
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.clients.model import NewClient
+from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
+from holdfast.features.endpoints.model import EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.model import NewKey
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.usage.service import Usage
 from holdfast.server.dashboard import MODULES
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
 from tests.support.server import TestServer
@@ -35,6 +42,25 @@ async def seed(server: TestServer) -> None:
     decision = await intelligence.decisions.track(server.owner, workspace, NewDecision("Use PostgreSQL", "Row locks."))
     await intelligence.milestones.track(
         server.owner, workspace, NewMilestone("First release", decisions=(decision.id,))
+    )
+    await _seed_settings(server)
+
+
+async def _seed_settings(server: TestServer) -> None:
+    """People of every role, an upstream, a client that was here, a key that ends soon, and tokens that were used."""
+    services, workspace = server.services, server.start.workspace_id
+    member = await services.identity.create_user(server.owner, email="grace@example.com", name="Grace Hopper")
+    await services.identity.create_user(server.owner, email="ada@example.com", name="Ada Lovelace", role="admin")
+    await services.workspaces.set_admin(server.owner, workspace, member.id, admin=True)
+    upstream = EndpointUpstream(base_url="https://api.example.com/v1", model="large-1", price_in=2.5, price_out=10)
+    await services[Endpoints].add_upstream(server.owner, server.start.project_id, "default", upstream)
+    seen = NewClient("claude-code", "2.1.0", "2025-06-18", "Claude Code", {"roots": {}, "elicitation": {}})
+    await services[Clients].see(server.owner, seen)
+    soon = services[Clock].now() + 5 * 86_400_000
+    new = NewKey(name="nightly build", project_id=server.start.project_id, expires_at=soon)
+    await services.keys.create(server.owner, new)
+    services[Usage].log(
+        server.owner, source="rest", operation="ask", model="large-1", tokens_in=42_000, tokens_out=1_800, cost=0.12
     )
 
 
@@ -72,6 +98,13 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
         "/settings/keys": "/settings/keys",
+        "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
+        "/w/{ws}/memory/import": f"/w/{ws}/memory/import",
+        "/settings/people": "/settings/people",
+        "/settings/endpoints": "/settings/endpoints",
+        "/settings/clients": "/settings/clients",
+        "/settings/audit": "/settings/audit",
+        "/settings/usage": "/settings/usage",
         "/settings/profile": "/settings/profile",
         "/w/{ws}/repos": f"/w/{ws}/repos",
     }

@@ -52,7 +52,7 @@ async def test_what_a_key_sees_grows_with_its_tier_and_costs_what_mcp_lists(sqli
                 "/settings/keys/seen", data=await _form(sqlite_server, tier=tier), headers={"HX-Request": "true"}
             )
             assert "<html" not in part.text and "xerotier.memory.save" in part.text
-            tokens[tier] = int(re.findall(r"<strong>([\d,]+)</strong>", part.text)[0].replace(",", ""))
+            tokens[tier] = int(re.findall(r"<strong>about ([\d,]+) tokens</strong>", part.text)[0].replace(",", ""))
     assert 0 < tokens["core"] < tokens["all"]
 
 

@@ -1,6 +1,7 @@
 """Owns the rules of chats: who sees one, renaming, deleting, reading its branches, and answering its questions."""
 
 import builtins
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -175,6 +176,18 @@ class ChatService:
             found = self._found(tx, principal, workspace_id, chat_id)
             rows = store.questions(tx, found.workspace_id, found.id, after=after, limit=limit + 1)
             return page_of(rows, limit, lambda row: [row.correlation_id])
+
+        return await self._database.read(work)
+
+    async def waiting(
+        self, principal: Principal, workspace_id: str, *, limit: int = 20
+    ) -> Sequence[tuple[ChatQuestion, str]]:
+        """What models of every chat here still wait to be told, each with its chat's title, the last asked first."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> Sequence[tuple[ChatQuestion, str]]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            return store.waiting_questions(tx, workspace.id, limit)
 
         return await self._database.read(work)
 

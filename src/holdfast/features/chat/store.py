@@ -203,6 +203,17 @@ def open_questions(tx: Tx, workspace_id: str, chat_id: str) -> list[ChatQuestion
     return [_question(row) for row in rows]
 
 
+def waiting_questions(tx: Tx, workspace_id: str, limit: int) -> list[tuple[ChatQuestion, str]]:
+    """Those of every chat that nobody answered yet with their chats' titles, the last asked first."""
+    rows = tx.all(
+        "SELECT q.*, c.title AS chat_title FROM chat_question q "
+        "JOIN chat c ON c.workspace_id = q.workspace_id AND c.id = q.chat_id "
+        "WHERE q.workspace_id = :workspace_id AND q.state = 'pending' ORDER BY q.correlation_id DESC LIMIT :limit",
+        {"workspace_id": workspace_id, "limit": limit},
+    )
+    return [(_question(row), row["chat_title"]) for row in rows]
+
+
 def answer_question(tx: Tx, correlation_id: str, answer: Any, *, by: str, now: int) -> bool:
     """Keep the answer; False when there is one."""
     return bool(

@@ -7,6 +7,7 @@ from holdfast.core.tools.tool import AnyTool
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.memory.overview import MemoryOverview
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.workspaces.service import Workspaces
@@ -35,6 +36,11 @@ def memory(parts: Parts) -> MemoryService:
 @build
 def contradictions(parts: Parts) -> Contradictions:
     return Contradictions(parts[Database], parts[Audit], parts[Workspaces], parts[Clock], parts[MemoryService])
+
+
+@build
+def overview(parts: Parts) -> MemoryOverview:
+    return MemoryOverview(parts[Database], parts[Workspaces])
 
 
 def tools(parts: Parts) -> list[AnyTool]:

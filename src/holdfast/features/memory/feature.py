@@ -18,7 +18,7 @@ FEATURE = Feature(
         "memory": ("commands:memory", "Memories."),
         "search": ("commands:search", "Search everything in a workspace."),
     },
-    services=("MemoryService", "Contradictions"),
+    services=("MemoryService", "Contradictions", "MemoryOverview"),
     tools=True,
     aliases=True,
     prompts=True,

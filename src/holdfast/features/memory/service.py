@@ -33,11 +33,11 @@ from holdfast.features.memory.model import (
     Saved,
     require_current,
 )
+from holdfast.features.memory.overview import worded
 from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,
     Refusal,
-    as_written,
     changed,
     draft,
     entry_of,
@@ -152,7 +152,7 @@ class MemoryService:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Memory]:
-        """Memories, the last learned first."""
+        """Memories, the last learned first; as of a moment, each in the words it had then."""
         principal.require_any("read", "inference")
         position = decode_cursor(cursor, int, str) if cursor else None
         before = (int(position[0]), str(position[1])) if position else None
@@ -161,7 +161,8 @@ class MemoryService:
             workspace = self._workspaces.check(tx, principal, workspace_id)
             self._workspaces.check_chat(tx, workspace.id, filters.chat_id)
             rows = store.page(tx, workspace.id, filters, before, limit + 1)
-            return page_of(rows, limit, lambda row: [row.learned_at, row.id])
+            page = page_of(rows, limit, lambda row: [row.learned_at, row.id])
+            return replace(page, items=worded(tx, page.items, filters.as_of))
 
         return await self._database.read(work)
 
@@ -292,15 +293,19 @@ class MemoryService:
         if not text:
             filters = Filters(category=category, as_of=as_of, seen_from=chat_id)
             page = await self.list(principal, workspace_id, filters, limit=limit)
-            return await self._worded([Recalled(memory, 1.0) for memory in page.items], as_of)
+            return [Recalled(memory, 1.0) for memory in page.items]
         workspace = await self._workspaces.get(principal, workspace_id)
         meta = {"category": category} if category else {}
         wanted_here = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
         hits = await chats.search(self._search, wanted_here, chat_id)
         wanted = [hit for hit in worth_showing(hits) if hit.score >= minimum_relevance]
-        rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [hit.id for hit in wanted]))
-        found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
-        return await self._worded(found, as_of)
+
+        def work(tx: Tx) -> dict[str, Memory]:
+            rows = store.by_ids(tx, workspace.id, [hit.id for hit in wanted])
+            return {each.id: each for each in worded(tx, list(rows.values()), as_of)}
+
+        rows = await self._database.read(work)
+        return [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
 
     async def search(
         self,
@@ -314,14 +319,6 @@ class MemoryService:
     ) -> builtins.list[Hit]:
         """The best passages of everything the workspace knows, at most one of each entity, best first."""
         return await self._finding.search(principal, workspace_id, query, types=types, limit=limit, as_of=as_of)
-
-    async def _worded(self, found: builtins.list[Recalled], as_of: int | None) -> builtins.list[Recalled]:
-        """Each memory in the words it had at the moment asked about."""
-        edited = [each.memory.id for each in found if each.memory.revision > 1]
-        if as_of is None or not edited:
-            return found
-        kept = await self._database.read(lambda tx: store.revisions(tx, edited))
-        return [replace(each, memory=as_written(each.memory, kept.get(each.memory.id, []), as_of)) for each in found]
 
     async def _refuse(self, principal: Principal, workspace_id: str, refusal: Refusal) -> Saved:
         def work(tx: Tx) -> Saved:

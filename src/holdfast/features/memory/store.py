@@ -1,6 +1,7 @@
 """Owns the SQL of memories and of their earlier revisions, for both dialects."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -105,6 +106,30 @@ def page(tx: Tx, workspace_id: str, filters: Filters, before: tuple[int, str] | 
         f"SELECT {_FIELDS} FROM memory WHERE {' AND '.join(['workspace_id = :workspace_id', *terms])} "
         "ORDER BY learned_at DESC, id DESC LIMIT :limit",
         params,
+    )
+    return [_memory(row) for row in rows]
+
+
+def facets(tx: Tx, workspace_id: str, filters: Filters) -> tuple[dict[str, int], dict[str, int]]:
+    """How many of the memories that fit have each category, and how many have each tag."""
+    terms, params = _where(filters)
+    where = " AND ".join(["workspace_id = :workspace_id", *terms])
+    params["workspace_id"] = workspace_id
+    categories = tx.all(f"SELECT category, COUNT(*) AS number FROM memory WHERE {where} GROUP BY category", params)
+    # Rows with the same tags are counted by the store; there are few different lists of them.
+    tagged = tx.all(f"SELECT tags, COUNT(*) AS number FROM memory WHERE {where} AND tags <> '[]' GROUP BY tags", params)
+    tags: Counter[str] = Counter()
+    for row in tagged:
+        tags.update(dict.fromkeys(json.loads(row["tags"]), row["number"]))
+    return {row["category"]: row["number"] for row in categories}, dict(tags)
+
+
+def replaced_by(tx: Tx, workspace_id: str, memory_id: str) -> list[Memory]:
+    """The memories whose place this one took, the last learned first."""
+    rows = tx.all(
+        f"SELECT {_FIELDS} FROM memory WHERE workspace_id = :workspace_id AND superseded_by = :id "
+        "ORDER BY learned_at DESC, id DESC LIMIT 20",
+        _key(workspace_id, memory_id),
     )
     return [_memory(row) for row in rows]
 

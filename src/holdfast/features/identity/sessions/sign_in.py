@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.authority import check_hands_out, person_authority
@@ -14,7 +14,7 @@ from holdfast.features.identity import store
 from holdfast.features.identity.model import SignInLink
 from holdfast.features.identity.sessions import store as session_store
 from holdfast.features.identity.sessions.passwords import verify_password
-from holdfast.features.identity.sessions.store import KeptLink, WebSession, digest
+from holdfast.features.identity.sessions.store import KeptLink, OwnSession, WebSession, digest
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 
@@ -174,6 +174,22 @@ class SignIn:
         if found is None:
             raise Unauthenticated
         return found
+
+    async def sessions(self, cookie: str) -> Sequence[OwnSession]:
+        """Where the person of this session is signed in."""
+        here = await self.session(cookie)
+        now = self._clock.now()
+        return await self._database.read(lambda tx: session_store.sessions_of(tx, here.user_id, digest(cookie), now))
+
+    async def sign_out_elsewhere(self, cookie: str) -> None:
+        """End every other session of the person, and the links that would open one."""
+        here = await self.session(cookie)
+
+        def work(tx: Tx) -> None:
+            session_store.end_sessions(tx, here.user_id, keep=digest(cookie))
+            self._record(tx, here, "session.end", "elsewhere")
+
+        await self._database.write(work)
 
     async def sign_out(self, cookie: str) -> None:
         """End a session."""

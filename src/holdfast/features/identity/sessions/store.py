@@ -24,6 +24,15 @@ class WebSession:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnSession:
+    """One place where a person is signed in, as they see it."""
+
+    created_at: int
+    expires_at: int
+    is_this: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """What sign-in by password needs to know."""
 
@@ -180,6 +189,16 @@ def session(tx: Tx, digest: bytes, now: int) -> WebSession | None:
         row["csrf"],
         row["expires_at"],
     )
+
+
+def sessions_of(tx: Tx, user_id: str, digest: bytes, now: int) -> list[OwnSession]:
+    """A person's open sessions, the newest first; `digest` is the one they look from."""
+    rows = tx.all(
+        "SELECT hash, created_at, expires_at FROM web_session WHERE user_id = :id AND expires_at > :now "
+        "ORDER BY created_at DESC LIMIT 100",
+        {"id": user_id, "now": now},
+    )
+    return [OwnSession(row["created_at"], row["expires_at"], bytes(row["hash"]) == digest) for row in rows]
 
 
 def delete_session(tx: Tx, digest: bytes) -> None:

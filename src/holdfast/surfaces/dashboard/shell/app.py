@@ -6,7 +6,9 @@ from urllib.parse import parse_qs, quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
+from holdfast.core.access import at_least
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound, Unauthenticated
+from holdfast.core.principal import Principal
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.workspaces.model import Workspace
@@ -24,7 +26,8 @@ from holdfast.surfaces.http.site import MethodNotAllowed
 
 HTML = b"text/html; charset=utf-8"
 MAX_FORM_BYTES = 4 * 1024 * 1024
-NOTICE, LANGUAGE, THEME, WORKSPACE = "holdfast_notice", "holdfast_language", "holdfast_theme", "holdfast_workspace"
+NOTICE, WORKSPACE = "holdfast_notice", "holdfast_workspace"
+LANGUAGE, THEME, SINGLE_KEYS = "holdfast_language", "holdfast_theme", "holdfast_single_keys"
 _THEMES = ("light", "dark")
 _MOST_WORKSPACES = 200
 
@@ -139,6 +142,7 @@ class Dashboard:
                 await self._authenticator.denied(principal, f"POST {scope['path'][:200]}", refused)
                 raise refused
         workspaces = (await self._workspaces.list(principal, limit=_MOST_WORKSPACES)).items
+        workspace = self._workspace(scope, view_path=path, workspaces=workspaces)
         theme = cookie_of(scope, THEME) or ""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True, max_num_fields=100)
         return PageView(
@@ -150,16 +154,22 @@ class Dashboard:
             form=form,
             organization=(await self._identity.organization(principal, principal.organization_id)).name,
             workspaces=workspaces,
-            workspace=await self._workspace(scope, view_path=path, workspaces=workspaces),
+            workspace=workspace,
             language=language_of(cookie_of(scope, LANGUAGE), header(scope, b"accept-language")),
             theme=theme if theme in _THEMES else "",
             public_url=self._public_url,
             is_part=header(scope, b"hx-request") == "true" and header(scope, b"hx-request-type") != "full",
+            administers=await self._administers(principal, workspace),
+            single_keys=cookie_of(scope, SINGLE_KEYS) != "off",
         )
 
-    async def _workspace(
-        self, scope: Scope, *, view_path: Mapping[str, str], workspaces: Sequence[Workspace]
-    ) -> Workspace | None:
+    async def _administers(self, principal: Principal, workspace: Workspace | None) -> bool:
+        if at_least(principal.role, "admin"):
+            return True
+        return workspace is not None and principal.actor in await self._workspaces.admins(principal, workspace.id)
+
+    @staticmethod
+    def _workspace(scope: Scope, *, view_path: Mapping[str, str], workspaces: Sequence[Workspace]) -> Workspace | None:
         """The one that the path names by id, UUID or slug; a foreign one is none."""
         wanted = view_path.get("ws")
         if wanted is None:

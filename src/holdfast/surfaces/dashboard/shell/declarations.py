@@ -26,6 +26,8 @@ class NavRow:
     order: int
     """Lowest first, within its group."""
     access: Access
+    administers: bool = False
+    """Whether only those find it who administer the workspace that is looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def markup(view: PageView, places: Sequence[NavRow], reply: Rendered, notice: st
 
 
 def _around(view: PageView, places: Sequence[NavRow], notice: str, path: str) -> dict[str, Any]:
-    shown = [place for place in places if place.access.missing(view.principal) is None]
+    shown = [place for place in places if view.may(place.access) and (view.administers or not place.administers)]
     return {
         "view": view,
         "me": view.session,

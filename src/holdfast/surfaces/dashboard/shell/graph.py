@@ -9,6 +9,7 @@ from holdfast.features.intelligence.model import Graph, GraphNode
 
 _STEP = 74.0
 _APART = 46.0
+_LEAST = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class Picture:
     edges: Sequence[DrawnEdge]
     reach: float
 
+    @property
+    def types(self) -> Sequence[str]:
+        """What kinds of things are in it, for the legend."""
+        return sorted({each.node.type for each in self.nodes})
+
 
 def drawn(graph: Graph) -> Picture:
     """The most related in the middle; each ring holds as many as have room on it."""
@@ -65,4 +71,4 @@ def drawn(graph: Graph) -> Picture:
         for edge in graph.edges
         if edge.start.id in by_id and edge.end.id in by_id
     ]
-    return Picture(nodes, edges, radius + 60)
+    return Picture(nodes, edges, max(_LEAST, radius + 60))

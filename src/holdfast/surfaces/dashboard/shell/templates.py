@@ -27,7 +27,7 @@ def environment(language: str) -> Environment:
         auto_reload=False,
     )
     made.install_gettext_translations(catalogue(language), newstyle=True)  # type: ignore[attr-defined]
-    made.filters.update(when=_when, day=_day, markdown=rendered, number=_number, part=_part, json=_json)
+    made.filters.update(when=_when, day=_day, markdown=rendered, number=_number, size=_size, part=_part, json=_json)
     # `_` takes what it is given for our own markup; a title may be anybody's words, which stay text.
     made.filters["told"] = catalogue(language).gettext
     made.globals["asset"] = asset_url
@@ -50,7 +50,16 @@ def _day(millis: int | None) -> Markup:
 
 
 def _number(value: float) -> str:
-    return f"{value:,}"
+    """With thousands apart; sums of whole things come from the store as fractions."""
+    return f"{int(value) if value == int(value) else value:,}"
+
+
+def _size(count: int) -> str:
+    """Bytes as people say them."""
+    if count < 1024:
+        return f"{count} B"
+    size, unit = (count / 1024, "KiB") if count < 1024**2 else (count / 1024**2, "MiB")
+    return f"{size:.1f} {unit}" if size < 10 else f"{size:,.0f} {unit}"
 
 
 def _part(value: object) -> str:

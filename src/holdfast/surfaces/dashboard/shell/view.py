@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.core.access import Access
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.features.identity.sessions.store import WebSession
@@ -62,6 +63,14 @@ class PageView:
     public_url: str
     is_part: bool
     """Whether a script asks for a part of the page, not a person for the whole."""
+    administers: bool = False
+    """Whether the person may change how the workspace is set up: an admin of the organization, or its own."""
+    single_keys: bool = True
+    """Whether keys without Ctrl or ⌘ do something on this browser."""
+
+    def may(self, access: Access) -> bool:
+        """Whether the person has what a page or a form asks; what they may not do is not shown to them."""
+        return access.missing(self.principal) is None
 
     @property
     def ws(self) -> Workspace:

@@ -58,7 +58,7 @@ async def show(view: PageView, artifacts: ArtifactService) -> Reply:
         versions=versions,
         reading=reading,
         framed=found.type in _FRAMED,
-        may_write=WRITE.missing(view.principal) is None,
+        may_write=view.may(WRITE),
     )
 
 

@@ -89,7 +89,7 @@ async def graph(view: PageView, intelligence: IntelligenceService) -> Reply:
 
 
 def _may_write(view: PageView) -> bool:
-    return WRITE_INTEL.missing(view.principal) is None
+    return view.may(WRITE_INTEL)
 
 
 def _status(given: str) -> Status | None:

@@ -27,7 +27,7 @@ async def index(view: PageView, documents: DocumentService) -> Reply:
     }
     if view.is_part:
         return view.part("documents/rows.html" if view.query.get("cursor") else "documents/found.html", **context)
-    return view.page("documents/index.html", "Documents", may_write=WRITE.missing(view.principal) is None, **context)
+    return view.page("documents/index.html", "Documents", may_write=view.may(WRITE), **context)
 
 
 @pages.get("/w/{ws}/documents/{id}", READ)
@@ -41,7 +41,7 @@ async def show(view: PageView, documents: DocumentService) -> Reply:
     }
     if view.is_part:
         return view.part("documents/chunks.html", **context)
-    may_write = WRITE.missing(view.principal) is None
+    may_write = view.may(WRITE)
     return view.page("documents/show.html", document.title, document=document, may_write=may_write, **context)
 
 

@@ -1,6 +1,7 @@
 """Owns `/`: what needs the person, where the workspace stands, and this week's tokens; `/keys` says what keys do."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -9,7 +10,11 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
+from holdfast.engines.jobs import Job
+from holdfast.features.chat.service import ChatService
 from holdfast.features.identity.keys.api_keys import Keys
+from holdfast.features.identity.model import ApiKey
+from holdfast.features.intelligence.model import Brief
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.writing.contradictions import Contradictions
@@ -18,8 +23,15 @@ from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 
 ANYBODY = Access("self", SCOPES)
-_SOON_MILLIS = 14 * 24 * 60 * 60 * 1000
+_DAY_MILLIS = 24 * 60 * 60 * 1000
+_SOON_MILLIS = 14 * _DAY_MILLIS
+_RECENT_MILLIS = 7 * _DAY_MILLIS
 _MOST = 5
+_LOOKED_AT = 200
+_WORK: Mapping[str, tuple[str, str]] = {"document": ("document", "documents"), "repository": ("repository", "repos")}
+"""By the noun of a job's kind: the icon, and the page where its trouble is seen to."""
+_SHOWN: Mapping[str, str] = {"memory": "memory/{id}", "decision": "decisions/{id}", "milestone": "timeline"}
+"""The page of each type that a brief names."""
 pages = Pages(NavRow("Home", "/", "home", "top", 0, ANYBODY))
 
 
@@ -32,6 +44,7 @@ class Need:
     title: str
     detail: str
     url: str
+    at: int | None = None
 
 
 @pages.get("/", ANYBODY)
@@ -40,6 +53,7 @@ async def home(
     intelligence: IntelligenceService,
     jobs: JobService,
     keys: Keys,
+    chats: ChatService,
     contradictions: Contradictions,
     usage: Usage,
     settings: Settings,
@@ -47,14 +61,22 @@ async def home(
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
-        return view.page("home/home.html", "", needs=[], brief=None, budget=budget)
-    brief, disputed, failed, expiring = await asyncio.gather(
+        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
+    brief, *needs = await asyncio.gather(
         intelligence.brief(view.principal, view.workspace.id),
+        _asked(view, chats),
         _disputed(view, contradictions),
-        _failed(view, jobs),
+        _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
     )
-    return view.page("home/home.html", "", needs=[*disputed, *failed, *expiring], brief=brief, budget=budget)
+    return view.page(
+        "home/home.html",
+        "",
+        needs=[need for each in needs for need in each],
+        brief=brief,
+        links=_links(view, brief),
+        budget=budget,
+    )
 
 
 @pages.get("/keys", ANYBODY)
@@ -62,21 +84,78 @@ async def keyboard(view: PageView) -> Reply:
     return view.page("home/keys.html", "Keys")
 
 
+def _links(view: PageView, brief: Brief) -> dict[str, str]:
+    """Where what the brief names is shown, by id; what has no page of its own is named alone."""
+    return {
+        item.id: f"{_base(view)}/{_SHOWN[item.type]}".format(id=quote(item.id, safe=""))
+        for items in brief.sections.values()
+        for item in items
+        if item.type in _SHOWN
+    }
+
+
+async def _asked(view: PageView, chats: ChatService) -> list[Need]:
+    """What models wait to be told before they go on."""
+    found = await chats.waiting(view.principal, view.ws.id, limit=_MOST)
+    base = f"/chat/{quote(view.ws.slug, safe='')}"
+    return [
+        Need(
+            "question",
+            "question",
+            str(each.question.get("question", ""))[:300],
+            chat,
+            f"{base}/{quote(each.chat_id, safe='')}",
+            each.asked_at,
+        )
+        for each, chat in found
+    ]
+
+
 async def _disputed(view: PageView, contradictions: Contradictions) -> list[Need]:
     found = (await contradictions.list(view.principal, view.ws.id, limit=_MOST)).items
-    url = f"/w/{quote(view.ws.slug, safe='')}/memory/contradictions"
-    return [Need("contradiction", "memory", each.memory.title, each.other.title, url) for each in found]
+    url = f"{_base(view)}/memory/contradictions"
+    return [Need("contradiction", "memory", each.memory.title, each.other.title, url, each.found_at) for each in found]
 
 
-async def _failed(view: PageView, jobs: JobService) -> list[Need]:
-    page = await jobs.list(view.principal, view.ws.id, state="failed", limit=_MOST)
-    return [Need("job", "alert", each.kind, each.error or "", "") for each in page.items]
+async def _failed(view: PageView, jobs: JobService, now: int) -> list[Need]:
+    """What failed in the last week and was not tried again since."""
+    failed = (await jobs.list(view.principal, view.ws.id, state="failed", limit=_LOOKED_AT)).items
+    if not failed:
+        return []
+    newest: dict[tuple[str, str], str] = {}
+    for job in (await jobs.list(view.principal, view.ws.id, limit=_LOOKED_AT)).items:
+        newest.setdefault((job.kind, job.key or job.id), job.id)
+    lasting = [job for job in failed if newest.get((job.kind, job.key or job.id), job.id) == job.id]
+    return [_work(view, job) for job in lasting if now - job.created_at < _RECENT_MILLIS][:_MOST]
+
+
+def _work(view: PageView, job: Job) -> Need:
+    icon, page = _WORK.get(job.kind.partition(".")[0], ("alert", ""))
+    url = f"{_base(view)}/{page}" if page else ""
+    if "document_id" in job.payload:
+        url += f"/{job.payload['document_id']}"
+    return Need("job", icon, job.message or job.kind, job.error or "", url, job.finished_at)
 
 
 async def _expiring(view: PageView, keys: Keys, now: int) -> list[Need]:
+    """Keys that end within two weeks, for those who may make others; not those that have long ended."""
+    ending: list[tuple[int, ApiKey]] = []
+    cursor: str | None = None
     try:
-        found = (await keys.list(view.principal, limit=200)).items
+        while True:
+            page = await keys.list(view.principal, limit=200, cursor=cursor)
+            ending += [(key.expires_at, key) for key in page.items if key.expires_at and key.revoked_at is None]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
     except Forbidden:
         return []
-    soon = [key for key in found if key.revoked_at is None and key.expires_at and key.expires_at - now < _SOON_MILLIS]
-    return [Need("key", "key", key.name, key.prefix, "/settings/keys") for key in soon[:_MOST]]
+    soon = [each for each in ending if -_RECENT_MILLIS < each[0] - now < _SOON_MILLIS]
+    return [
+        Need("key", "key", key.name, f"{key.prefix}…", "/settings/keys", at)
+        for at, key in sorted(soon, key=lambda each: each[0])[:_MOST]
+    ]
+
+
+def _base(view: PageView) -> str:
+    return f"/w/{quote(view.ws.slug, safe='')}"

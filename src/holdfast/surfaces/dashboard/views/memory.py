@@ -5,8 +5,9 @@ from urllib.parse import quote, urlencode
 
 from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import Clock, iso, parse_moment
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.features.memory.model import Filters, Memory, MemoryRejected, NewMemory
+from holdfast.features.memory.overview import MemoryOverview
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
@@ -15,20 +16,23 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 _PAGE = 100
 _FOUND = 30
 _DAY_MILLIS = 24 * 60 * 60 * 1000
-_CATEGORIES = ("fact", "preference", "instruction", "decision")
+CATEGORIES = ("fact", "preference", "instruction", "decision")
 _LIST = "/w/{ws}/memory"
 _ONE = _LIST + "/{slug}"
 pages = Pages(NavRow("Memory", _LIST, "memory", "workspace", 0, READ))
 
 
 @pages.get(_LIST, READ)
-async def memories_page(view: PageView, memories: MemoryService, contradictions: Contradictions, clock: Clock) -> Reply:
+async def memories_page(
+    view: PageView, memories: MemoryService, overview: MemoryOverview, contradictions: Contradictions, clock: Clock
+) -> Reply:
     """A day stands for its end: what held when it was over."""
     query, category, tag = (view.query.get(name, "").strip() for name in ("q", "category", "tag"))
     day = view.query.get("as_of", "").strip()
     as_of = parse_moment(day, "as_of") if day else None
     if as_of is not None and len(day) == 10:
         as_of = min(as_of + _DAY_MILLIS - 1, clock.now())
+    narrowed = Filters(category=category or None, tag=tag or None, as_of=as_of)
     more = ""
     if query:
         found = await memories.recall(
@@ -36,9 +40,8 @@ async def memories_page(view: PageView, memories: MemoryService, contradictions:
         )
         rows = [each.memory for each in found if not tag or tag in each.memory.tags]
     else:
-        filters = Filters(category=category or None, tag=tag or None, as_of=as_of)
         page = await memories.list(
-            view.principal, view.ws.id, filters, limit=_PAGE, cursor=view.query.get("cursor") or None
+            view.principal, view.ws.id, narrowed, limit=_PAGE, cursor=view.query.get("cursor") or None
         )
         rows = list(page.items)
         if page.next_cursor:
@@ -59,7 +62,7 @@ async def memories_page(view: PageView, memories: MemoryService, contradictions:
         "memory/list.html",
         "Memory",
         **shown,
-        categories=_CATEGORIES,
+        facets=await overview.facets(view.principal, view.ws.id, narrowed),
         today=iso(clock.now())[:10],
         first=iso(view.ws.created_at)[:10],
         waiting=bool(waiting),
@@ -69,7 +72,7 @@ async def memories_page(view: PageView, memories: MemoryService, contradictions:
 
 @pages.get(_LIST + "/new", WRITE)
 async def new_memory(view: PageView) -> Reply:
-    return view.page("memory/new.html", "New memory", errors={}, categories=_CATEGORIES)
+    return view.page("memory/new.html", "New memory", errors={}, categories=CATEGORIES)
 
 
 @pages.post(_LIST + "/new", WRITE)
@@ -81,10 +84,10 @@ async def save_memory(view: PageView, memories: MemoryService) -> Reply:
     except HoldfastError as error:
         if error.status != 422:
             raise
-        shown: dict[str, Any] = {"errors": field_errors(error), "categories": _CATEGORIES}
+        shown: dict[str, Any] = {"errors": field_errors(error), "categories": CATEGORIES}
         return view.page("memory/new.html", "New memory", status=422, **shown)
-    notice = "It was known already." if saved.outcome == "duplicate" else "Saved."
-    return view.go(f"{_base(view)}/contradictions" if saved.contradicts else _url(view, saved.memory), notice)
+    url = f"{_base(view)}/contradictions" if saved.contradicts else _url(view, saved.memory)
+    return view.go(url, "It was known already." if saved.outcome == "duplicate" else "Saved.")
 
 
 @pages.get(_LIST + "/contradictions", READ)
@@ -92,6 +95,8 @@ async def contradictions_page(view: PageView, contradictions: Contradictions) ->
     page = await contradictions.list(view.principal, view.ws.id, cursor=view.query.get("cursor") or None)
     more = f"{_base(view)}/contradictions?{urlencode({'cursor': page.next_cursor})}" if page.next_cursor else ""
     shown: dict[str, Any] = {"found": page.items, "more": more, "may_write": _may_write(view)}
+    if view.is_part:
+        return view.part("memory/contradiction_cards.html", **shown)
     return view.page("memory/contradictions.html", "Contradictions", **shown)
 
 
@@ -102,12 +107,12 @@ async def settle(view: PageView, contradictions: Contradictions) -> Reply:
 
 
 @pages.get(_ONE, READ)
-async def memory_page(view: PageView, memories: MemoryService) -> Reply:
-    return await _shown(view, memories)
+async def memory_page(view: PageView, memories: MemoryService, overview: MemoryOverview) -> Reply:
+    return await _shown(view, memories, overview)
 
 
 @pages.post(_ONE + "/correct", WRITE)
-async def correct(view: PageView, memories: MemoryService) -> Reply:
+async def correct(view: PageView, memories: MemoryService, overview: MemoryOverview) -> Reply:
     """What it said stays findable as of its time; a new memory takes its place."""
     old = await memories.get(view.principal, view.ws.id, view.path["slug"])
     try:
@@ -117,14 +122,27 @@ async def correct(view: PageView, memories: MemoryService) -> Reply:
     except HoldfastError as error:
         if error.status != 422:
             raise
-        return await _shown(view, memories, error)
+        return await _shown(view, memories, overview, error)
     return view.go(_url(view, saved.memory), "Corrected. What it said before stays in its history.")
 
 
 @pages.post(_ONE + "/retract", WRITE)
 async def retract(view: PageView, memories: MemoryService) -> Reply:
     done = await memories.retract(view.principal, view.ws.id, view.path["slug"], view.given("note"))
-    return view.go(_url(view, done), "Retracted.")
+    return view.go(_url(view, done), "Retracted. Nobody recalls it any more.")
+
+
+@pages.post(_ONE + "/again", WRITE)
+async def say_again(view: PageView, memories: MemoryService) -> Reply:
+    """Undoes a retraction in the open: the same words as a new memory, and the history of both stays."""
+    old = await memories.get(view.principal, view.ws.id, view.path["slug"])
+    if old.status != "retracted":
+        raise Conflict("Only what was retracted can be said again; this memory still stands.")
+    again = NewMemory(old.content, old.category, old.title, old.tags, old.occurred_at, old.source)
+    saved = await memories.save(view.principal, view.ws.id, again)
+    if saved.memory is None:
+        raise MemoryRejected(saved.reason or "")
+    return view.go(_url(view, saved.memory), "It holds again.")
 
 
 @pages.post(_ONE + "/share", WRITE)
@@ -133,17 +151,16 @@ async def share(view: PageView, memories: MemoryService) -> Reply:
     return view.go(_url(view, done), "The whole workspace recalls it now.")
 
 
-async def _shown(view: PageView, memories: MemoryService, error: HoldfastError | None = None) -> Reply:
+async def _shown(
+    view: PageView, memories: MemoryService, overview: MemoryOverview, error: HoldfastError | None = None
+) -> Reply:
     found = await memories.get(view.principal, view.ws.id, view.path["slug"])
-    by = None
-    if found.superseded_by is not None:
-        by = await memories.get(view.principal, view.ws.id, found.superseded_by)
     return view.page(
         "memory/one.html",
         found.title,
         status=error.status if error else 200,
         memory=found,
-        by=by,
+        lineage=await overview.lineage(view.principal, view.ws.id, found.id),
         written=view.given("content") if error else found.content,
         history=await memories.history(view.principal, view.ws.id, found.id),
         errors=field_errors(error) if error else {},
@@ -167,7 +184,7 @@ def _given(view: PageView, old: Memory | None = None) -> NewMemory:
 
 
 def _may_write(view: PageView) -> bool:
-    return WRITE.missing(view.principal) is None
+    return view.may(WRITE)
 
 
 def _base(view: PageView) -> str:

@@ -19,7 +19,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _LIST = "/w/{ws}/repos"
 _ONE = _LIST + "/{slug}"
-_FULL = {"ingestion": 25, "synthesis": 25, "coverage": 25, "freshness": 15, "keystone_folder": 10}
+FULL_SCORE = {"ingestion": 25, "synthesis": 25, "coverage": 25, "freshness": 15, "keystone_folder": 10}
 _BEFORE = 40
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?")
 pages = Pages(NavRow("Repositories", _LIST, "repository", "workspace", 60, READ))
@@ -39,7 +39,7 @@ async def add_repository(view: PageView, repositories: Repositories) -> Reply:
         added = await repositories.add(view.principal, view.ws.id, new)
     except (Conflict, Forbidden, Invalid) as error:
         return await _listed(view, repositories, errors=field_errors(error), status=error.status)
-    return view.go(_url(view, added.slug))
+    return view.go(_url(view, added.slug), "It is being read.")
 
 
 @pages.get(_ONE, READ)
@@ -66,7 +66,7 @@ async def ask_repository(
 async def sync_repository(view: PageView, repositories: Repositories, workspaces: Workspaces) -> Reply:
     await check_within(repositories, workspaces, view.principal, view.ws.id, [view.path["slug"]])
     await repositories.sync(view.principal, view.path["slug"])
-    return view.go(_url(view, view.path["slug"]))
+    return view.go(_url(view, view.path["slug"]), "It will be read anew in a moment.")
 
 
 @pages.get(_ONE + "/files", READ)
@@ -105,6 +105,8 @@ async def _listed(
         next=found.next_cursor,
         errors=errors,
         location=view.given("location"),
+        may_write=view.may(WRITE),
+        may_name_secrets=view.administers,
         url=_url(view),
     )
 
@@ -129,7 +131,7 @@ async def _shown(
         status=status,
         repository=found,
         score=score,
-        parts=[(name, getattr(score, name), most) for name, most in _FULL.items()],
+        parts=[(name, getattr(score, name), most) for name, most in FULL_SCORE.items()],
         vectors=vectors,
         work=work,
         syncs=(await repositories.syncs(view.principal, slug, limit=10)).items,
@@ -138,6 +140,7 @@ async def _shown(
         answer=answer,
         sources=[(each, _source_url(view, each)) for each in answer.citations] if answer else [],
         errors=errors,
+        may_write=view.may(WRITE),
         url=_url(view, slug),
     )
 

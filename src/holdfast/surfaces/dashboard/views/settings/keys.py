@@ -1,6 +1,6 @@
 """Owns `/settings/keys`: who holds a key, what a new one would see, and minting, rotating and revoking them."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.access import Access
@@ -24,6 +24,18 @@ _DAYS = ("30", "90", "365")
 pages = Pages(NavRow("API keys", "/settings/keys", "key", "settings", 10, MANAGE))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyPreview:
+    """Says what a key that is not made yet would see."""
+
+    gateway: Gateway
+    prompts: Prompts
+    resources: Resources
+
+    def of(self, view: PageView, new: NewKey) -> SeenByKey:
+        return seen_by(new, view.principal.organization_id, self.gateway, self.prompts, self.resources)
+
+
 @pages.get("/settings/keys", MANAGE)
 async def keys_page(
     view: PageView,
@@ -37,16 +49,13 @@ async def keys_page(
     if view.is_part and view.query.get("cursor"):
         found = await keys.list(view.principal, limit=_PAGE, cursor=view.query["cursor"])
         return view.part("settings/key_rows.html", keys=found.items, next=found.next_cursor, now=clock.now())
-    projects = (await identity.projects(view.principal, limit=1)).items
-    new = NewKey(name="", project_id=projects[0].id if projects else None)
-    seen = seen_by(new, view.principal.organization_id, gateway, prompts, resources)
-    return await _shown(view, keys, identity, clock, new=new, seen=seen)
+    return await _shown(view, keys, identity, clock, KeyPreview(gateway, prompts, resources))
 
 
 @pages.post("/settings/keys/seen", MANAGE)
 async def seen_page(view: PageView, clock: Clock, gateway: Gateway, prompts: Prompts, resources: Resources) -> Reply:
     new = _read(view, clock.now())
-    seen = seen_by(new, view.principal.organization_id, gateway, prompts, resources)
+    seen = KeyPreview(gateway, prompts, resources).of(view, new)
     return view.part("settings/key_seen.html", seen=seen, new=new)
 
 
@@ -60,15 +69,13 @@ async def mint(
     prompts: Prompts,
     resources: Resources,
 ) -> Reply:
-    new = _read(view, clock.now())
-    seen = seen_by(new, view.principal.organization_id, gateway, prompts, resources)
+    """The key, once, above a form for another one."""
+    new, preview = _read(view, clock.now()), KeyPreview(gateway, prompts, resources)
     try:
         minted = await keys.create(view.principal, new)
     except (Invalid, Forbidden) as error:
-        return await _shown(
-            view, keys, identity, clock, new=new, seen=seen, errors=field_errors(error), status=error.status
-        )
-    return await _shown(view, keys, identity, clock, new=NewKey(name=""), seen=seen, minted=minted)
+        return await _shown(view, keys, identity, clock, preview, new=new, error=error)
+    return await _shown(view, keys, identity, clock, preview, minted=minted)
 
 
 @pages.post("/settings/keys/{key_id}/rotate", MANAGE)
@@ -81,21 +88,18 @@ async def rotate(
     prompts: Prompts,
     resources: Resources,
 ) -> Reply:
-    new = NewKey(name="")
-    seen = seen_by(new, view.principal.organization_id, gateway, prompts, resources)
+    preview = KeyPreview(gateway, prompts, resources)
     try:
         minted = await keys.rotate_in_place(view.principal, view.path["key_id"])
     except (Conflict, Invalid) as error:
-        return await _shown(
-            view, keys, identity, clock, new=new, seen=seen, errors=_only_message(error), status=error.status
-        )
-    return await _shown(view, keys, identity, clock, new=new, seen=seen, minted=minted)
+        return await _shown(view, keys, identity, clock, preview, error=error)
+    return await _shown(view, keys, identity, clock, preview, minted=minted)
 
 
 @pages.post("/settings/keys/{key_id}/revoke", MANAGE)
 async def revoke(view: PageView, keys: Keys) -> Reply:
-    revoked = await keys.revoke(view.principal, view.path["key_id"])
-    return view.go("/settings/keys", f"{revoked.name} · {revoked.prefix}…")
+    await keys.revoke(view.principal, view.path["key_id"])
+    return view.go("/settings/keys", "Revoked. Whoever uses the key is refused from now on.")
 
 
 async def _shown(
@@ -103,29 +107,30 @@ async def _shown(
     keys: Keys,
     identity: Identity,
     clock: Clock,
+    preview: KeyPreview,
     *,
-    new: NewKey,
-    seen: SeenByKey,
+    new: NewKey | None = None,
     minted: MintedKey | None = None,
-    errors: Mapping[str, str] | None = None,
-    status: int = 200,
+    error: HoldfastError | None = None,
 ) -> Reply:
     found = await keys.list(view.principal, limit=_PAGE)
+    projects = (await identity.projects(view.principal, limit=200)).items
+    form = new or NewKey(name="", project_id=projects[0].id if projects else None)
     context: dict[str, Any] = {
         "keys": found.items,
         "next": found.next_cursor,
-        "projects": (await identity.projects(view.principal, limit=200)).items,
+        "projects": projects,
         "scopes": SCOPES,
         "tiers": TIERS,
         "days": _DAYS,
-        "chosen_days": view.given("days"),
-        "new": new,
-        "seen": seen,
+        "chosen_days": view.given("days") if new else "",
+        "new": form,
+        "seen": preview.of(view, form),
         "minted": minted,
-        "errors": errors,
+        "errors": field_errors(error) if error else None,
         "now": clock.now(),
     }
-    return view.page("settings/keys.html", "API keys", status=status, **context)
+    return view.page("settings/keys.html", "API keys", status=error.status if error else 200, **context)
 
 
 def _read(view: PageView, now: int) -> NewKey:
@@ -144,7 +149,3 @@ def _read(view: PageView, now: int) -> NewKey:
         allow_destructive=view.given("allow_destructive") == "on",
         expires_at=now + int(days) * _DAY_MILLIS if days in _DAYS else None,
     )
-
-
-def _only_message(error: HoldfastError) -> dict[str, str]:
-    return {"": error.message}

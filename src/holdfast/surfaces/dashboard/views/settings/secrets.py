@@ -4,23 +4,21 @@ from collections.abc import Mapping
 
 from holdfast.core.access import ADMINISTER
 from holdfast.core.errors import Conflict, Invalid
-from holdfast.core.principal import Principal
 from holdfast.features.secrets.service import Secrets
-from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _PATH = "/w/{ws}/settings/secrets"
-pages = Pages(NavRow("Secrets", _PATH, "secret", "workspace", 80, ADMINISTER))
+pages = Pages(NavRow("Secrets", _PATH, "secret", "workspace", 80, ADMINISTER, administers=True))
 
 
 @pages.get(_PATH, ADMINISTER)
-async def secrets_page(view: PageView, secrets: Secrets, workspaces: Workspaces) -> Reply:
-    return await _shown(view, secrets, workspaces)
+async def secrets_page(view: PageView, secrets: Secrets) -> Reply:
+    return await _shown(view, secrets)
 
 
 @pages.post(_PATH, ADMINISTER)
-async def set_secret(view: PageView, secrets: Secrets, workspaces: Workspaces) -> Reply:
+async def set_secret(view: PageView, secrets: Secrets) -> Reply:
     name = view.given("name")
     # As it was typed: a value may begin or end with a space.
     value = next(iter(view.form.get("value", ())), "")
@@ -28,7 +26,7 @@ async def set_secret(view: PageView, secrets: Secrets, workspaces: Workspaces) -
     try:
         await secrets.set(view.principal, view.ws.id, name, value, hosts or None)
     except (Conflict, Invalid) as error:
-        return await _shown(view, secrets, workspaces, errors=field_errors(error), status=error.status)
+        return await _shown(view, secrets, errors=field_errors(error), status=error.status)
     return view.go(_url(view), name)
 
 
@@ -41,27 +39,21 @@ async def clear_secret(view: PageView, secrets: Secrets) -> Reply:
 async def _shown(
     view: PageView,
     secrets: Secrets,
-    workspaces: Workspaces,
     *,
     errors: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> Reply:
-    may_change = await _administers(view.principal, view.ws.id, workspaces)
     return view.page(
         "settings/secrets.html",
         "Secrets",
         status=status,
         secrets=await secrets.list(view.principal, view.ws.id),
-        may_change=may_change,
-        replacing=view.query.get("replace", "") if may_change else "",
+        may_change=view.administers,
+        replacing=view.query.get("replace", "") if view.administers else "",
         name=view.given("name"),
         errors=errors,
         url=_url(view),
     )
-
-
-async def _administers(principal: Principal, workspace_id: str, workspaces: Workspaces) -> bool:
-    return principal.role != "member" or principal.actor in await workspaces.admins(principal, workspace_id)
 
 
 def _url(view: PageView) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
+from holdfast.core.tools.tool import Consumer
 from holdfast.features.identity.model import NewKey
-from holdfast.features.intelligence.briefing.budget import tokens_of
 from holdfast.registry.prompts import Prompts
 from holdfast.registry.resources import Resources
 
@@ -18,8 +18,13 @@ class Seen:
 
     name: str
     title: str
-    tokens: int
+    size_bytes: int
+    """Of what the client is sent; every model has tokens of its own, so those can only be estimated."""
     destructive: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return estimated_tokens(self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +36,12 @@ class SeenByKey:
     resources: tuple[Seen, ...]
 
     @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in (*self.tools, *self.prompts, *self.resources))
+
+    @property
     def tokens(self) -> int:
-        return sum(each.tokens for each in (*self.tools, *self.prompts, *self.resources))
+        return estimated_tokens(self.size_bytes)
 
 
 def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompts, resources: Resources) -> SeenByKey:
@@ -48,10 +57,10 @@ def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompt
         workspace_ids=new.workspace_ids,
         allow_destructive=new.allow_destructive,
     )
-    consumer = "mcp" if new.kind == "project" else "keystone"
+    consumer: Consumer = "mcp" if new.kind == "project" else "keystone"
     tools = [
         Seen(tool.name, tool.title, _cost(tool.described()), tool.annotations.destructive)
-        for tool in gateway.visible(holder, consumer)  # type: ignore[arg-type]
+        for tool in gateway.visible(holder, consumer)
     ]
     if new.kind == "organization":
         return SeenByKey(tuple(tools), (), ())
@@ -74,5 +83,10 @@ def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompt
     return SeenByKey(tuple(tools), tuple(named), (*fixed, *templates))
 
 
+def estimated_tokens(size_bytes: int) -> int:
+    """About how many tokens a model reads: four bytes each."""
+    return -(-size_bytes // 4)
+
+
 def _cost(told: Any) -> int:
-    return tokens_of(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+    return len(json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode())
