@@ -215,11 +215,14 @@ def _check_messages(messages: list[Json]) -> str:
                 return f"messages.{number}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
             if block["type"] == "server_tool_use" and not block["id"].startswith("srvtoolu_"):
                 return f"messages.{number}: server_tool_use.id: String should match pattern '^srvtoolu_'"
-            hits = block["content"] if block["type"] == "web_search_tool_result" else ()
-            if any(hit["encrypted_content"] != ENCRYPTED for hit in hits):
+            if block["type"] == "web_search_tool_result" and not all(map(_is_sealed, block["content"])):
                 return f"messages.{number}: Invalid `encrypted_content` in `search_result` block"
         waiting = {block["id"] for block in blocks if block["type"] == "tool_use"}
     return "tool_use ids were found without tool_result blocks" if waiting else ""
+
+
+def _is_sealed(hit: Any) -> bool:
+    return isinstance(hit, dict) and hit.get("encrypted_content") == ENCRYPTED
 
 
 def _pieces(block: Json) -> tuple[Json, list[Json]]:

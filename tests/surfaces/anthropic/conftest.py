@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from anthropic import AsyncAnthropic
 
-from holdfast.features.endpoints.model import EndpointUpstream
 from tests.fakes.llm.messages import FakeMessages, messages_model
 from tests.fakes.llm.model import FakeModel, model
 from tests.support.server import TestServer
-from tests.surfaces.anthropic.wires import base_url, put
+from tests.surfaces.anthropic.wires import base_url, of_anthropic, of_openai, put
 
 
 @pytest.fixture
@@ -27,8 +26,7 @@ async def anthropic_upstream() -> AsyncIterator[FakeMessages]:
 @pytest.fixture
 async def translated(sqlite_server: TestServer, openai_upstream: FakeModel) -> AsyncIterator[AsyncAnthropic]:
     """A client of an endpoint in front of an upstream of OpenAI's wire."""
-    spec = EndpointUpstream(base_url=openai_upstream.url, model="fake-model", key_secret="MODEL_KEY")
-    await put(sqlite_server, "translated", spec)
+    await put(sqlite_server, "translated", of_openai(openai_upstream))
     url = base_url(sqlite_server, "translated")
     async with AsyncAnthropic(base_url=url, api_key=sqlite_server.key, max_retries=0) as client:
         yield client
@@ -37,10 +35,7 @@ async def translated(sqlite_server: TestServer, openai_upstream: FakeModel) -> A
 @pytest.fixture
 async def relayed(sqlite_server: TestServer, anthropic_upstream: FakeMessages) -> AsyncIterator[AsyncAnthropic]:
     """A client of an endpoint in front of an upstream of Anthropic's own wire."""
-    spec = EndpointUpstream(
-        base_url=anthropic_upstream.url, model="claude-fake", kind="anthropic", key_secret="CLAUDE_KEY"
-    )
-    await put(sqlite_server, "relayed", spec)
+    await put(sqlite_server, "relayed", of_anthropic(anthropic_upstream))
     url = base_url(sqlite_server, "relayed")
     async with AsyncAnthropic(base_url=url, auth_token=sqlite_server.key, max_retries=0) as client:
         yield client

@@ -9,25 +9,14 @@ import pytest
 from anthropic import AsyncAnthropic
 from anthropic.types import Message, MessageParam
 
-from holdfast.features.endpoints.model import EndpointUpstream
 from tests.fakes.llm import messages as claude
 from tests.fakes.llm.messages import FakeMessages
 from tests.fakes.llm.model import FakeModel, Turn, calls, says
 from tests.support.server import TestServer
-from tests.surfaces.anthropic.wires import base_url, put
+from tests.surfaces.anthropic.wires import base_url, of_anthropic, of_openai, put
 
 HELLO: list[MessageParam] = [{"role": "user", "content": "Hello"}]
 FUNCTION = {"name": "look.up", "description": "Finds.", "parameters": {"type": "object", "properties": {}}}
-
-
-def of_openai(upstream: FakeModel, priority: int = 0) -> EndpointUpstream:
-    return EndpointUpstream(base_url=upstream.url, model="fake-model", key_secret="MODEL_KEY", priority=priority)
-
-
-def of_anthropic(upstream: FakeMessages, priority: int = 0) -> EndpointUpstream:
-    return EndpointUpstream(
-        base_url=upstream.url, model="claude-fake", kind="anthropic", key_secret="CLAUDE_KEY", priority=priority
-    )
 
 
 def client_of(server: TestServer, name: str) -> openai.AsyncOpenAI:

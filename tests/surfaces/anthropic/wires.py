@@ -4,7 +4,9 @@ from anthropic.types import Message
 
 from holdfast.features.endpoints.model import EndpointUpstream
 from tests.fakes.llm.messages import KEY as CLAUDE_KEY
+from tests.fakes.llm.messages import FakeMessages
 from tests.fakes.llm.model import KEY as MODEL_KEY
+from tests.fakes.llm.model import FakeModel
 from tests.support.server import TestServer
 
 
@@ -24,3 +26,15 @@ def base_url(server: TestServer, name: str) -> str:
 def texts(message: Message) -> list[str]:
     """What an answer says, block by block."""
     return [block.text for block in message.content if block.type == "text"]
+
+
+def of_openai(upstream: FakeModel, priority: int = 0) -> EndpointUpstream:
+    """An upstream of OpenAI's wire."""
+    return EndpointUpstream(base_url=upstream.url, model="fake-model", key_secret="MODEL_KEY", priority=priority)
+
+
+def of_anthropic(upstream: FakeMessages, priority: int = 0) -> EndpointUpstream:
+    """An upstream of Anthropic's own wire."""
+    return EndpointUpstream(
+        base_url=upstream.url, model="claude-fake", kind="anthropic", key_secret="CLAUDE_KEY", priority=priority
+    )

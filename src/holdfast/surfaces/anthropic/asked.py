@@ -6,16 +6,16 @@ from typing import Any
 from starlette.types import Scope
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.llm.messages.chat_request import chat_body
-from holdfast.engines.llm.messages.words import dicts
+from holdfast.engines.llm.messages.chat_request import chat_body, choice_of
 from holdfast.engines.llm.model import Json
+from holdfast.surfaces.anthropic.blocks import ran_here
 from holdfast.surfaces.http.asgi import header
 
 CHAT_HEADER = b"x-xerotier-chat"
 TOOLS_HEADER = b"x-xerotier-tools"
 # It changes with every request, and no cache of a prompt that begins with it is ever hit.
 BILLING = "x-anthropic-billing-header"
-_HOSTED = {"web_search_": "web_search", "web_fetch_": "fetch_url"}
+_OUR_NAMES = {"web_search": "web_search", "web_fetch": "fetch_url"}
 _OURS = ("x_chat_id", "x_tools", "x_deep_think", "x_max_iterations")
 
 
@@ -28,6 +28,8 @@ class Asked:
     chat_id: str | None
     options: Json | None
     """What is said of tools that run here, as `web_search_options`; None where nothing is."""
+    choice: Any
+    """The `tool_choice`, which may name a tool that runs here."""
 
     @property
     def runs_here(self) -> bool:
@@ -40,7 +42,9 @@ class Asked:
 
     def turn(self) -> Json:
         """The same for a turn of the loop, with what is ours."""
-        return self.chat() if self.options is None else {**self.chat(), "web_search_options": self.options}
+        if self.options is None:
+            return self.chat()
+        return {**self.chat(), **choice_of(_by_our_name(self.choice)), "web_search_options": self.options}
 
 
 def asked(scope: Scope, body: Json) -> Asked:
@@ -54,23 +58,23 @@ def asked(scope: Scope, body: Json) -> Asked:
     chat_id = metadata.get("x_chat_id") or header(scope, CHAT_HEADER) or None
     if chat_id is not None and not isinstance(chat_id, str):
         raise Invalid("The chat cannot be found.", fields=[FieldError("metadata.x_chat_id", "write its id as text")])
-    kept, hosted = _split(body.get("tools"))
+    own, hosted = _split(body.get("tools"))
     options = _options(scope, metadata, hosted)
-    made = {**body, "messages": [message for each in messages if (message := _thoughtful(each)) is not None]}
-    if hosted:
-        made["tools"] = kept
-        if not kept:
-            del made["tools"]
-            made.pop("tool_choice", None)
+    made = {**body, "messages": [message for each in messages if (message := _returnable(each)) is not None]}
+    # A choice among tools that run here says nothing to a model that is asked without them.
+    choice = made.pop("tool_choice", None) if options is not None else None
     theirs = {key: value for key, value in metadata.items() if key not in _OURS}
     if len(theirs) < len(metadata):
         made["metadata"] = theirs
-    system = body.get("system")
-    if isinstance(system, list):
-        made["system"] = [block for block in system if not _is_billing(block)]
-        if not made["system"]:
-            del made["system"]
-    return Asked(made, chat_id, options)
+    if hosted:
+        made["tools"] = own
+    if isinstance(body.get("system"), list):
+        made["system"] = [block for block in body["system"] if not _is_billing(block)]
+    for name in ("tools", "system"):
+        # Where nothing is left of a list, an upstream may refuse the empty one.
+        if made.get(name) == [] != body[name]:
+            del made[name]
+    return Asked(made, chat_id, options, choice)
 
 
 def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
@@ -93,16 +97,17 @@ def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
 
 def _split(tools: Any) -> tuple[list[Json], list[str]]:
     """The client's own tools, and the names of ours that stand for Anthropic's."""
-    kept: list[Json] = []
+    own: list[Json] = []
     hosted: list[str] = []
     for tool in tools if isinstance(tools, list) else ():
         kind = tool.get("type") if isinstance(tool, dict) else None
-        name = next((ours for begin, ours in _HOSTED.items() if isinstance(kind, str) and kind.startswith(begin)), None)
+        # Their types end with a date, as web_search_20250305.
+        name = _OUR_NAMES.get(kind.rpartition("_")[0]) if isinstance(kind, str) else None
         if name is None:
-            kept.append(tool)
+            own.append(tool)
         else:
             hosted.append(name)
-    return kept, hosted
+    return own, hosted
 
 
 def _is_billing(block: Any) -> bool:
@@ -110,14 +115,22 @@ def _is_billing(block: Any) -> bool:
     return isinstance(text, str) and text.startswith(BILLING)
 
 
-def _thoughtful(message: Any) -> Any:
-    """A message without thoughts that nobody signed, which came from another model; None where nothing is left."""
+def _returnable(message: Any) -> Any:
+    """A message without what its model never made: tools that ran here, and thoughts that nobody signed, which came
+    from another model. None where nothing is left."""
     content = message.get("content") if isinstance(message, dict) else None
-    if not any(_is_unsigned(block) for block in dicts(content)):
+    if not isinstance(content, list) or not any(_is_foreign(block) for block in content):
         return message
-    kept = [block for block in dicts(content) if not _is_unsigned(block)]
+    kept = [block for block in content if not _is_foreign(block)]
     return {**message, "content": kept} if kept else None
 
 
-def _is_unsigned(block: Json) -> bool:
-    return block.get("type") == "thinking" and not block.get("signature")
+def _is_foreign(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
+    return ran_here(block) or (block.get("type") == "thinking" and not block.get("signature"))
+
+
+def _by_our_name(choice: Any) -> Any:
+    name = choice.get("name") if isinstance(choice, dict) else None
+    return {**choice, "name": _OUR_NAMES[name]} if name in _OUR_NAMES else choice

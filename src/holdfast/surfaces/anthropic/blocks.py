@@ -1,26 +1,33 @@
 """Owns calls that ran here as blocks of an answer, as Anthropic tells of the tools that its own servers run."""
 
 import base64
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
 
 from holdfast.core.clock import SystemClock, iso
+from holdfast.core.ids import new_uuid
 from holdfast.engines.llm.messages.words import dicts
 from holdfast.engines.llm.model import CallEvent, Json
 
 SERVER = "holdfast"
+# Anthropic's ids begin so, and go on otherwise.
+_USE_ID, _MCP_ID = f"srvtoolu_{SERVER}_", f"mcptoolu_{SERVER}_"
 
 
 def blocks_of(call: CallEvent) -> list[Json]:
     """The call and its result. Searches and pages are `server_tool_use`; Anthropic has a shape for any other tool too,
     that of a tool of an MCP server."""
-    id = call.call_id
     given = _parsed(call.arguments)
-    if call.name == "web_search":
-        return [_use(id, "web_search", given), {"type": "web_search_tool_result", "tool_use_id": id, **_hits(call)}]
-    if call.name == "fetch_url":
-        return [_use(id, "web_fetch", given), {"type": "web_fetch_tool_result", "tool_use_id": id, **_page(call)}]
+    if call.name in _SERVED:
+        name, content = _SERVED[call.name]
+        id = _USE_ID + new_uuid().hex
+        return [
+            {"type": "server_tool_use", "id": id, "name": name, "input": given},
+            {"type": f"{name}_tool_result", "tool_use_id": id, "content": content(call)},
+        ]
+    id = _MCP_ID + new_uuid().hex
     text = [{"type": "text", "text": call.outcome.text}]
     return [
         {"type": "mcp_tool_use", "id": id, "name": call.name, "server_name": SERVER, "input": given},
@@ -28,15 +35,16 @@ def blocks_of(call: CallEvent) -> list[Json]:
     ]
 
 
-def _use(id: str, name: str, given: Json) -> Json:
-    return {"type": "server_tool_use", "id": id, "name": name, "input": given}
+def ran_here(block: Json) -> bool:
+    """Whether a block of a history is one of these: Anthropic takes back only what its own servers made."""
+    id = block.get("tool_use_id") or block.get("id")
+    return isinstance(id, str) and id.startswith((_USE_ID, _MCP_ID))
 
 
-def _hits(call: CallEvent) -> Json:
+def _hits(call: CallEvent) -> list[Json] | Json:
     if call.failed:
-        return {"content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}
-    found = dicts(_parsed(call.outcome.text).get("results"))
-    return {"content": [_hit(each) for each in found]}
+        return {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+    return [_hit(each) for each in dicts(_parsed(call.outcome.text).get("results"))]
 
 
 def _hit(found: Json) -> Json:
@@ -51,11 +59,17 @@ def _page(call: CallEvent) -> Json:
     pages = dicts(_parsed(call.outcome.text).get("pages"))
     page = pages[0] if pages else {"url": _parsed(call.arguments).get("url"), "content": call.outcome.text}
     if call.failed or page.get("error"):
-        return {"content": {"type": "web_fetch_tool_error", "error_code": "url_not_accessible"}}
+        return {"type": "web_fetch_tool_result_error", "error_code": "url_not_accessible"}
     source = {"type": "text", "media_type": "text/plain", "data": str(page.get("content") or "")}
     document = {"type": "document", "source": source, "title": None, "citations": None}
     told = {"url": str(page.get("url") or ""), "content": document, "retrieved_at": iso(SystemClock().now())}
-    return {"content": {"type": "web_fetch_result", **told}}
+    return {"type": "web_fetch_result", **told}
+
+
+_SERVED: Mapping[str, tuple[str, Callable[[CallEvent], list[Json] | Json]]] = {
+    "web_search": ("web_search", _hits),
+    "fetch_url": ("web_fetch", _page),
+}
 
 
 def _parsed(text: str) -> Json:

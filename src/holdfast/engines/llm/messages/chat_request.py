@@ -17,6 +17,7 @@ _LONGEST_USER = 64
 # Results of tools that ran on a server: the answer beside them has said what they gave.
 _RAN_ELSEWHERE = ("server_tool_use", "mcp_tool_use", "mcp_tool_result")
 _REFUSED = ("mcp_servers", "container")
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def chat_body(body: Json) -> Json:
@@ -215,14 +216,15 @@ def _tools(body: Json) -> Json:
             if tool.get(key) is not None:
                 function[key] = tool[key]
         made.append({"type": "function", "function": function})
-    return {"tools": made, **_choice(body.get("tool_choice"))} if made else {}
+    return {"tools": made, **choice_of(body.get("tool_choice"))} if made else {}
 
 
 def _schema(schema: Any) -> Json:
     return {"type": "object", "properties": {}, **schema} if isinstance(schema, Mapping) else {"type": "object"}
 
 
-def _choice(choice: Any) -> Json:
+def choice_of(choice: Any) -> Json:
+    """Which tools are to be called, in OpenAI's words."""
     if choice is None:
         return {}
     kind = choice.get("type") if isinstance(choice, dict) else None
@@ -236,9 +238,6 @@ def _choice(choice: Any) -> Json:
     if choice.get("disable_parallel_tool_use"):
         made["parallel_tool_calls"] = False
     return made
-
-
-_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def _reasoning(body: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Owns the words that both wires have for the same thing: reasons to stop, counts of tokens, ids, fields of one name."""
+"""Owns the words that both wires have for the same thing: reasons to stop, counts of tokens, ids, equal fields."""
 
 import re
 from typing import Any
