@@ -101,7 +101,8 @@ async def test_a_relayed_answer_is_passed_on_and_never_gathered(server: TestServ
         before = -1
         while before != (before := max(water.sent.values())):
             await asyncio.sleep(0.2)
-        assert before < taken + 2 * SOCKETS
+        # The machine keeps as much as it likes in its sockets, on both legs; gathering would have no end.
+        assert before < taken + 6 * SOCKETS
 
 
 @pytest.mark.slow
