@@ -39,9 +39,7 @@ async def show(view: PageView, artifacts: ArtifactService) -> Reply:
     compare = view.query.get("compare")
     if compare is not None:
         older, newer = compared_pair(compare)
-        difference = await artifacts.diff(
-            view.principal, view.ws.id, found.id, from_version=older, to_version=newer
-        )
+        difference = await artifacts.diff(view.principal, view.ws.id, found.id, from_version=older, to_version=newer)
         return view.page(
             "artifacts/compare.html", found.title, artifact=found, versions=versions, difference=difference
         )

@@ -22,9 +22,6 @@ class ChatRoom extends HTMLElement {
     document.addEventListener("click", (event) => {
       if (event.target.closest("[data-aside]")) this.showAside();
     });
-    document.addEventListener("htmx:after:swap", (event) => {
-      if (event.target.id === "manager" && event.detail?.ctx?.sourceElement?.closest("#thread")) this.showAside(true);
-    });
     document.addEventListener("holdfast:live", (event) => {
       if (event.detail.some((topic) => topic.startsWith("chat."))) this.heard();
     });
@@ -49,6 +46,7 @@ class ChatRoom extends HTMLElement {
 
   clicked(event) {
     const message = event.target.closest(".message");
+    if (event.target.closest("[hx-target='#manager']")) this.showAside(true);
     if (event.target.closest("[data-stop]")) this.stop();
     else if (event.target.closest("[data-edit]")) this.edit(message);
     else if (event.target.closest("[data-cancel]")) this.refresh();
@@ -83,6 +81,7 @@ class ChatRoom extends HTMLElement {
   }
 
   keyed(event) {
+    if (event.key === "Escape") this.showAside(false);
     if (event.key === "Escape" && this.running) {
       this.stop();
     } else if (event.key === "Escape" && event.target.closest("form.edit")) {
@@ -259,6 +258,8 @@ class ChatRoom extends HTMLElement {
     this.querySelector(".room-head").replaceWith(document.adoptNode(page.querySelector(".room-head")));
     this.querySelector("#files")?.replaceWith(document.adoptNode(page.getElementById("files")));
     this.querySelector(".undo")?.remove();
+    const here = document.querySelector(".chat-search [name=here]");
+    if (here) here.value = this.dataset.chat;
     history.replaceState(null, "", this.dataset.url);
   }
 

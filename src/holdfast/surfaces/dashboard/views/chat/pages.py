@@ -43,9 +43,7 @@ async def listed(view: PageView, chats: ChatService, finding: ChatFinding) -> Re
 
 
 @pages.get("/chat/{ws}", READ)
-async def new_chat(
-    view: PageView, chats: ChatService, finding: ChatFinding, endpoints: Endpoints, keys: Keys
-) -> Reply:
+async def new_chat(view: PageView, chats: ChatService, finding: ChatFinding, endpoints: Endpoints, keys: Keys) -> Reply:
     """A chat that nothing was said in yet, offered an id of its own."""
     around = await _around(view, chats, finding, endpoints, keys)
     return view.page("chat/one.html", "New chat", chat=None, chat_id=new_id("chat"), **around, **_nothing())

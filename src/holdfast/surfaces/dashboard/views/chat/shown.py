@@ -21,8 +21,16 @@ _WEB = re.compile(r"https?://\S+")
 _TAG = re.compile(r"(<[^>]+>)")
 _MARK = re.compile(r"\[(\d{1,4})\]")
 _BESIDE = frozenset({"memory", "decision", "document", "artifact"})
+_BY_ID = {"mem": "memory", "dec": "decision", "doc": "document", "art": "artifact"}
+"""What an id is of, by its first letters: results of tools name their sources so."""
 _TELLING = ("query", "expression", "url", "urls", "title", "content", "question", "identifier")
 _LONGEST_SUMMARY = 160
+_OPENS_BESIDE = Markup(
+    '<a class="cite" href="{0}" hx-get="{0}" hx-target="#manager" hx-swap="innerHTML" title="{1}">{2}</a>'
+)
+_OPENS_ELSEWHERE = Markup(
+    '<a class="cite" href="{0}" target="_blank" rel="noopener noreferrer nofollow" title="{1}">{2}</a>'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,9 @@ def shown(workspace: Workspace, each: ThreadMessage) -> ShownMessage:
     """A message of a thread as people see it."""
     message = each.message
     text = text_of(message.message)
-    words, sources = _without_sources(workspace, text) if message.role == "assistant" else (text, [])
+    words, sources = text, list[CitedSource]()
+    if message.role == "assistant":
+        words, sources = _without_sources(workspace, text, _recalled(message.calls))
     if each.question is not None:
         # The form beneath says it again, with something to answer in.
         words = _without_question(words, str(each.question.question.get("question", "")))
@@ -104,7 +114,19 @@ def _without_question(text: str, question: str) -> str:
     return text[:at].rstrip() if at >= 0 else text
 
 
-def _without_sources(workspace: Workspace, text: str) -> tuple[str, list[CitedSource]]:
+def _recalled(calls: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """What the memories say that a tool found, by their ids: their citations name no more than a category."""
+    found: dict[str, str] = {}
+    for call in calls:
+        result = _parsed(call.get("result")) if call.get("name") == "recall_memory" else None
+        rows = result.get("memories") if isinstance(result, dict) else None
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict) and isinstance(row.get("content"), str):
+                found[str(row.get("id"))] = row["content"]
+    return found
+
+
+def _without_sources(workspace: Workspace, text: str, recalled: Mapping[str, str]) -> tuple[str, list[CitedSource]]:
     """The answer before its list of sources with what comes after it, and that list."""
     headings = list(_SOURCES.finditer(text))
     if not headings:
@@ -116,7 +138,7 @@ def _without_sources(workspace: Workspace, text: str) -> tuple[str, list[CitedSo
     for line in lines:
         listed = _SOURCE.match(line)
         if listed is not None:
-            found.append(_source(workspace, int(listed[1]), listed[2].strip()))
+            found.append(_source(workspace, int(listed[1]), listed[2].strip(), recalled))
         elif line.strip() and not line.lstrip().startswith(">"):
             rest.append(line)
         elif rest:
@@ -124,7 +146,7 @@ def _without_sources(workspace: Workspace, text: str) -> tuple[str, list[CitedSo
     return (f"{head.rstrip()}\n\n" + "\n".join(rest)).strip() if found else text, found
 
 
-def _source(workspace: Workspace, number: int, told: str) -> CitedSource:
+def _source(workspace: Workspace, number: int, told: str, recalled: Mapping[str, str]) -> CitedSource:
     """Where a source is, by what stands behind its title: `(memory some-slug)` or an address."""
     placed = _PLACE.match(told)
     title = placed["title"] if placed else told
@@ -133,6 +155,9 @@ def _source(workspace: Workspace, number: int, told: str) -> CitedSource:
     if web is not None:
         return CitedSource(number, title, web[0], beside=False)
     kind, _, key = where.partition(" ")
+    if not key:
+        title = recalled.get(where, title)
+        kind, key = _BY_ID.get(where.partition("_")[0], ""), where
     if placed and kind in _BESIDE and key:
         base = f"/w/{quote(workspace.slug, safe='')}/beside/source"
         return CitedSource(number, title, f"{base}?{urlencode({'type': kind, 'id': key})}", beside=True)
@@ -162,11 +187,8 @@ def _mark(mark: "re.Match[str]", by_number: Mapping[str, CitedSource]) -> str:
     source = by_number.get(mark[1])
     if source is None or not source.url:
         return mark[0]
-    if source.beside:
-        link = '<a class="cite" href="{0}" hx-get="{0}" hx-target="#manager" hx-swap="innerHTML" title="{1}">{2}</a>'
-    else:
-        link = '<a class="cite" href="{0}" target="_blank" rel="noopener noreferrer nofollow" title="{1}">{2}</a>'
-    return str(Markup(link).format(source.url, source.title, source.number))
+    link = _OPENS_BESIDE if source.beside else _OPENS_ELSEWHERE
+    return str(link.format(source.url, source.title, source.number))
 
 
 def _card(call: Mapping[str, Any]) -> ToolCard:
