@@ -13,6 +13,9 @@ from holdfast.surfaces.http.authentication import Authenticator
 MODULES = (
     "home",
     "find",
+    "chat.pages",
+    "chat.manager",
+    "chat.beside",
     "memory",
     "documents",
     "artifacts",

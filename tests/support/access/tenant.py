@@ -62,6 +62,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 QUERIES = {
     "SearchQuery": {"q": "secret"},
+    "ChatSearchQuery": {"q": "secret"},
     "DocumentSearchQuery": {"q": "secret"},
     "RepositorySearchQuery": {"q": "secret"},
     "RepositoryFilesQuery": {"q": "secret"},

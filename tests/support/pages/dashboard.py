@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from importlib import import_module
 
+import httpx
+
 from holdfast.core.clock import Clock
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.chat.service import ChatService
 from holdfast.features.clients.model import NewClient
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
@@ -38,6 +41,7 @@ async def seed(server: TestServer) -> None:
     async with server.client() as client:
         file = {"file": ("notes.md", b"# Notes\n\nThe giraffe is fed at noon.\n", "text/markdown")}
         (await client.post(f"/api/workspaces/{workspace}/documents", files=file)).raise_for_status()
+        await converse(server, client)
     intelligence = server.services[IntelligenceService]
     decision = await intelligence.decisions.track(server.owner, workspace, NewDecision("Use PostgreSQL", "Row locks."))
     await intelligence.milestones.track(
@@ -53,7 +57,7 @@ async def _seed_settings(server: TestServer) -> None:
     await services.identity.create_user(server.owner, email="ada@example.com", name="Ada Lovelace", role="admin")
     await services.workspaces.set_admin(server.owner, workspace, member.id, admin=True)
     upstream = EndpointUpstream(base_url="https://api.example.com/v1", model="large-1", price_in=2.5, price_out=10)
-    await services[Endpoints].add_upstream(server.owner, server.start.project_id, "default", upstream)
+    await services[Endpoints].create(server.owner, server.start.project_id, "large", [upstream])
     seen = NewClient("claude-code", "2.1.0", "2025-06-18", "Claude Code", {"roots": {}, "elicitation": {}})
     await services[Clients].see(server.owner, seen)
     soon = services[Clock].now() + 5 * 86_400_000
@@ -64,6 +68,19 @@ async def _seed_settings(server: TestServer) -> None:
     )
 
 
+CHAT = "first-chat"
+"""The chat that `seed` holds with the embedded model."""
+
+
+async def converse(server: TestServer, client: httpx.AsyncClient) -> None:
+    """Ask what the workspace knows, and ask again in other words, so that the chat has a branch."""
+    url = f"/{server.start.project_id}/default/v1/chat/completions"
+    headers = {"X-Xerotier-Workspace": server.start.workspace_id}
+    for words in ("When does the deploy run?", "When is the giraffe fed?"):
+        body = {"model": "any", "x_chat_id": CHAT, "messages": [{"role": "user", "content": words}]}
+        (await client.post(url, json=body, headers=headers)).raise_for_status()
+
+
 async def addresses(server: TestServer) -> Mapping[str, str]:
     """An address for each path that pages are declared with."""
     workspace = server.start.workspace_id
@@ -72,6 +89,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     artifacts = (await server.services[ArtifactService].page(server.owner, workspace)).items
     decisions = (await server.services[IntelligenceService].decisions.page(server.owner, workspace)).items
     documents = (await server.services[DocumentService].page(server.owner, workspace)).items
+    chats = (await server.services[ChatService].list(server.owner, workspace)).items
+    chat = chats[0].id if chats else ""
     document = documents[0].id if documents else ""
     memory = memories[0].slug if memories else ""
     artifact = artifacts[0].id if artifacts else ""
@@ -80,6 +99,14 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/": "/",
         "/find": "/find?q=deploy",
         "/keys": "/keys",
+        "/chat": "/chat",
+        "/chat/{ws}": f"/chat/{ws}",
+        "/chat/{ws}/{chat}": f"/chat/{ws}/{chat}",
+        "/chat/{ws}/{chat}/files": f"/chat/{ws}/{chat}/files",
+        "/w/{ws}/chats": f"/w/{ws}/chats?q=deploy",
+        "/w/{ws}/manager/{tab}": f"/w/{ws}/manager/client",
+        "/w/{ws}/beside/artifacts/{id}": f"/w/{ws}/beside/artifacts/{artifact}",
+        "/w/{ws}/beside/source": f"/w/{ws}/beside/source?type=memory&id={memory}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",
         "/w/{ws}/memory/contradictions": f"/w/{ws}/memory/contradictions",

@@ -16,7 +16,7 @@ from tests.support.server import TestServer
 # Paths that change who people are or what they may do: keys have no business there.
 PEOPLE = ("/api/users", "/api/invitations", "/api/me", "/api/session", "/api/workspaces/{workspace_id}/admins")
 # Above a workspace by its path, at workspace level by its answer: the list holds only what the credential sees.
-LISTS_WHAT_IS_SEEN = ("/api/workspaces", "/api/audit", "/api/audit/export")
+LISTS_WHAT_IS_SEEN = ("/api/workspaces", "/api/audit", "/api/audit/export", "/api/chats", "/api/chat-messages")
 INTEL = (
     "/artifacts",
     "/decisions",

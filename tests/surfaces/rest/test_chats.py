@@ -93,6 +93,29 @@ async def test_chats_are_listed_read_renamed_exported_and_deleted(server: TestSe
             assert (await client.get(f"{talks.path}/c1{path}")).status_code == 404
 
 
+async def test_chats_are_found_by_words_followed_along_a_branch_and_restored_over_rest(server: TestServer) -> None:
+    other = await server.another_tenant()
+    async with server.client() as client:
+        talks = Talks(server, client)
+        await take(talks.world, ScriptedModel("The heron nests in April."), said("When does it nest?"))
+        await take(talks.world, ScriptedModel("In May."), said("When does it nest, really?"))
+        found = (await client.get("/api/chat-messages?q=HERON")).json()["items"]
+        assert [(each["chat_id"], each["role"]) for each in found] == [("c1", "assistant")]
+        assert (await client.get("/api/chat-messages?q=")).status_code == 422
+        foreign = await client.get("/api/chat-messages", params={"q": "heron", "workspace_id": other.workspace_id})
+        assert foreign.status_code == 404
+        assert [each["id"] for each in (await client.get("/api/chats")).json()["items"]] == ["c1"]
+        thread = (await client.get(f"{talks.path}/c1/thread", params={"at": found[0]["message_id"]})).json()["items"]
+        assert [each["message"]["content"] for each in thread] == ["When does it nest?", "The heron nests in April."]
+        assert len(thread[0]["siblings"]) == 2
+        assert thread[0]["question"] is None
+        assert (await client.delete(f"{talks.path}/c1")).status_code == 204
+        assert (await client.get("/api/chat-messages?q=heron")).json()["items"] == []
+        restored = await client.post(f"{talks.path}/c1/restore")
+        assert (restored.status_code, restored.json()["messages"]) == (200, 4)
+        assert (await client.post(f"{talks.path}/c2/restore")).status_code == 404
+
+
 async def test_reading_needs_a_scope_and_writing_needs_inference(sqlite_server: TestServer) -> None:
     reader = await sqlite_server.mint("read")
     path = f"/api/workspaces/{sqlite_server.start.workspace_id}/chats"

@@ -7,11 +7,13 @@ from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.tools.alias import AnyAlias
 from holdfast.core.tools.tool import AnyTool
+from holdfast.features.chat.deleted.service import DeletedChats
 from holdfast.features.workspaces.service import ChatExists, Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database, Tx
 
 if TYPE_CHECKING:
+    from holdfast.features.chat.finding import ChatFinding
     from holdfast.features.chat.service import ChatService
     from holdfast.features.chat.turn.turns import ChatTurns
 
@@ -41,6 +43,18 @@ def chats(parts: Parts) -> "ChatService":
 
 
 @build
+def chat_finding(parts: Parts) -> "ChatFinding":
+    from holdfast.features.chat.finding import ChatFinding
+
+    return ChatFinding(parts[Database], parts[Workspaces])
+
+
+@build
+def deleted_chats(parts: Parts) -> DeletedChats:
+    return DeletedChats(parts[Database], parts[Clock])
+
+
+@build
 def chat_exists(parts: Parts) -> ChatExists:
     def exists(tx: Tx, workspace_id: str, chat_id: str, /) -> bool:
         from holdfast.features.chat import store
@@ -53,6 +67,7 @@ def chat_exists(parts: Parts) -> ChatExists:
 @build
 def turns(parts: Parts) -> "ChatTurns":
     from holdfast.core.tools.gateway import Gateway
+    from holdfast.engines.events.bus import EventBus
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.features.chat.service import ChatService
@@ -72,7 +87,14 @@ def turns(parts: Parts) -> "ChatTurns":
         parts[VectorStoreService],
     )
     return ChatTurns(
-        TurnRecord(parts[Database], parts[ChatService], parts[Workspaces], parts[SearchEngine], parts[Clock]),
+        TurnRecord(
+            parts[Database],
+            parts[ChatService],
+            parts[Workspaces],
+            parts[SearchEngine],
+            parts[Clock],
+            parts[EventBus],
+        ),
         tools,
         Reminders(parts[MemoryService]),
         parts[Workspaces],

@@ -12,10 +12,11 @@ FEATURE = Feature(
     tools=True,
     aliases=True,
     operations=("operations",),
-    services=("ChatService", "ChatTurns"),
+    services=("ChatService", "ChatFinding", "ChatTurns", "DeletedChats"),
+    background=("DeletedChats",),
     answers=("ChatExists",),
     entities=True,
     topics={"chat": Topic(READ)},
-    migrations=("0013_chats", "0025_continuations"),
+    migrations=("0013_chats", "0025_continuations", "0034_chat_finding"),
     contract=("XS-2", "XS-3", "XS-4", "XS-7", "XS-T7"),
 )

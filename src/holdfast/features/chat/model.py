@@ -11,6 +11,8 @@ from holdfast.engines.llm.model import Json, LanguageModel, Tally
 MessageState = Literal["complete", "waiting", "interrupted"]
 QuestionState = Literal["pending", "answered", "resumed"]
 
+TYPE = "chat"
+"""What search calls the exchanges of a chat."""
 MAX_TITLE = 200
 # An id stands in paths and in header values.
 _ID = re.compile(r"[A-Za-z0-9._~:@+=-]{1,128}")
@@ -90,6 +92,37 @@ class ChatQuestion:
     answered_by: str | None
     asked_at: int
     answered_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a message stands among the others."""
+
+    id: str
+    parent_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadMessage:
+    """A message of the conversation that is looked at, with what was said in its place on other branches."""
+
+    message: ChatMessage
+    siblings: Sequence[str]
+    """The ids of every message that follows the same one, this one's included, in the order that they came."""
+    question: ChatQuestion | None = None
+    """What the model asked with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that has the words somebody looked for."""
+
+    chat: Chat
+    message_id: str
+    role: str
+    snippet: str
+    """The words around the first that matched."""
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)

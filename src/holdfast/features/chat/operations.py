@@ -1,4 +1,4 @@
-"""Owns the REST operations of chats: list, read, rename, delete, export, and answering questions."""
+"""Owns the REST operations of chats: list, find, read, rename, delete and back, export, and answering questions."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,16 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.text.jsontext import dumps
 from holdfast.features.chat.export import markdown
-from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion, MessageState, QuestionState
+from holdfast.features.chat.finding import ChatFinding
+from holdfast.features.chat.model import (
+    Chat,
+    ChatMessage,
+    ChatQuestion,
+    FoundMessage,
+    MessageState,
+    QuestionState,
+    ThreadMessage,
+)
 from holdfast.features.chat.service import ChatService
 from holdfast.features.documents.service import DocumentService
 
@@ -36,6 +45,15 @@ class AnswerBody(Model):
 
 class MessagesQuery(PageQuery):
     branch: str | None = Field(default=None, max_length=100, description="Only the conversation up to this message")
+
+
+class ThreadQuery(PageQuery):
+    at: str | None = Field(default=None, max_length=100, description="A message that the conversation goes through")
+
+
+class ChatSearchQuery(PageQuery):
+    q: str = Field(max_length=1000, description="Words that a message has, or the title of its chat")
+    workspace_id: str | None = Field(default=None, max_length=100, description="Only in this workspace")
 
 
 class ChatExportQuery(Model):
@@ -95,6 +113,39 @@ class QuestionAnswer(Answer):
     answered_at: Time | None
 
 
+class ThreadAnswer(MessageAnswer):
+    siblings: list[str] = Field(description="Every message that follows the same one, this one included")
+    question: QuestionAnswer | None = Field(description="What the model asked with it")
+
+
+class FoundMessageAnswer(Answer):
+    workspace_id: str
+    chat_id: str
+    title: str = Field(description="The chat's")
+    message_id: str = Field(description="Empty where only the title of a chat without messages matches")
+    role: str
+    snippet: str = Field(description="The words around the first that matched")
+    created_at: Time
+
+
+@api.get("/api/chats", READ, "List chats of every workspace that you see, the last used first")
+async def recent(finding: ChatFinding, principal: Principal, query: PageQuery) -> Page[ChatAnswer]:
+    return (await finding.recent(principal, limit=query.limit, cursor=query.cursor)).map(ChatAnswer.of)
+
+
+@api.get("/api/chat-messages", READ, "Find messages by their words, in one workspace or in every one that you see")
+async def search(finding: ChatFinding, principal: Principal, query: ChatSearchQuery) -> Page[FoundMessageAnswer]:
+    found = await finding.search(
+        principal, query.q, workspace_id=query.workspace_id, limit=query.limit, cursor=query.cursor
+    )
+    return found.map(_found)
+
+
+def _found(found: FoundMessage) -> FoundMessageAnswer:
+    chat = found.chat
+    return FoundMessageAnswer.of(found, workspace_id=chat.workspace_id, chat_id=chat.id, title=chat.title)
+
+
 @api.get(_BASE, READ, "List chats, the last used first")
 async def page(chats: ChatService, principal: Principal, workspace_id: str, query: PageQuery) -> Page[ChatAnswer]:
     found = await chats.list(principal, workspace_id, limit=query.limit, cursor=query.cursor)
@@ -109,6 +160,20 @@ async def messages(
         return Page(await chats.branch(principal, workspace_id, chat_id, query.branch)).map(MessageAnswer.of)
     found = await chats.messages(principal, workspace_id, chat_id, limit=query.limit, cursor=query.cursor)
     return found.map(MessageAnswer.of)
+
+
+@api.get(
+    _ONE + "/thread", READ, "The conversation that a chat ends with, or one through a message; the end comes first"
+)
+async def thread(
+    chats: ChatService, principal: Principal, workspace_id: str, chat_id: str, query: ThreadQuery
+) -> Page[ThreadAnswer]:
+    found = await chats.thread(principal, workspace_id, chat_id, query.at, limit=query.limit, cursor=query.cursor)
+    return found.map(_threaded)
+
+
+def _threaded(found: ThreadMessage) -> ThreadAnswer:
+    return ThreadAnswer.of(found.message, siblings=found.siblings, question=found.question)
 
 
 @api.get(_ONE + "/attachments", READ, "The documents uploaded to a chat")
@@ -150,9 +215,14 @@ async def rename(
     return ChatAnswer.of(await chats.rename(principal, workspace_id, chat_id, body.title))
 
 
-@api.delete(_ONE, WRITE, "Delete a chat with its messages")
+@api.delete(_ONE, WRITE, "Delete a chat with its messages; for an hour it can be restored")
 async def delete(chats: ChatService, principal: Principal, workspace_id: str, chat_id: str) -> None:
     await chats.delete(principal, workspace_id, chat_id)
+
+
+@api.post(_ONE + "/restore", WRITE, "Put back a chat that was deleted within the hour")
+async def restore(chats: ChatService, principal: Principal, workspace_id: str, chat_id: str) -> ChatAnswer:
+    return ChatAnswer.of(await chats.restore(principal, workspace_id, chat_id))
 
 
 def whole(chat: Chat, messages: list[ChatMessage], questions: list[ChatQuestion]) -> dict[str, Any]:

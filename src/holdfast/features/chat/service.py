@@ -1,4 +1,4 @@
-"""Owns the rules of chats: who sees one, renaming, deleting, reading its branches, and answering its questions."""
+"""Owns the rules of chats: who sees one, renaming, deleting and back, reading its branches, answering its questions."""
 
 import builtins
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict
 from holdfast.core.ids import new_id
-from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.paging import Page, decode_cursor, encode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.chat import store
 from holdfast.features.chat.answers import answer_text, checked_answer
+from holdfast.features.chat.deleted.content import DeletedChat, keep, take
 from holdfast.features.chat.model import (
+    TYPE,
     AnsweredAlready,
     Chat,
     ChatMessage,
@@ -23,16 +25,17 @@ from holdfast.features.chat.model import (
     ChatQuestion,
     MessageNotFound,
     QuestionNotFound,
+    ThreadMessage,
     checked_id,
     checked_title,
 )
-from holdfast.features.chat.turn.trail import trail_of
+from holdfast.features.chat.thread import followed, others
+from holdfast.features.chat.turn.indexing import exchange
+from holdfast.features.chat.turn.trail import text_of, trail_of
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-TYPE = "chat"
-"""What search calls the exchanges of a chat."""
 MAX_EXPORTED = 100_000
 
 
@@ -110,18 +113,49 @@ class ChatService:
         return await self._database.write(work)
 
     async def delete(self, principal: Principal, workspace_id: str, chat_id: str) -> None:
-        """Remove a chat with its messages, questions and unshared memories; its documents and artifacts stay."""
+        """Remove a chat with its messages, questions and unshared memories; its documents and artifacts stay.
+
+        For an hour `restore` puts it back.
+        """
         principal.require("inference")
 
         def work(tx: Tx) -> None:
             found = self._found(tx, principal, workspace_id, chat_id)
-            for message_id in store.message_ids(tx, found.workspace_id, found.id).values():
-                self._search.remove(tx, found.workspace_id, TYPE, message_id)
-            self._memory.forget_chat(tx, principal, found.workspace_id, found.id)
+            said = store.messages(tx, found.workspace_id, found.id, limit=MAX_EXPORTED)
+            asked = store.questions(tx, found.workspace_id, found.id, limit=MAX_EXPORTED)
+            for message in said:
+                self._search.remove(tx, found.workspace_id, TYPE, message.id)
+            forgotten = self._memory.forget_chat(tx, principal, found.workspace_id, found.id)
+            keep(tx, DeletedChat(found, said, asked, forgotten), self._clock.now())
             store.delete(tx, found.workspace_id, found.id)
             self._record(tx, principal, "chat.delete", found)
 
         await self._database.write(work)
+
+    async def restore(self, principal: Principal, workspace_id: str, chat_id: str) -> Chat:
+        """Put back a chat that was deleted within the hour, twice is once; Conflict when its id is in use again."""
+        principal.require("inference")
+
+        def work(tx: Tx) -> Chat:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            was = take(tx, workspace.id, chat_id, self._clock.now())
+            if was is None:
+                return self._found(tx, principal, workspace.id, chat_id)
+            if not store.insert(tx, was.chat):
+                raise Conflict(f"There is another chat {chat_id!r} by now.", code="chat_exists")
+            words = {message.id: text_of(message.message) for message in was.messages if message.role == "user"}
+            for message in was.messages:
+                store.insert_message(tx, workspace.id, message)
+                entry = exchange(was.chat, words.get(message.parent_id or "", ""), message)
+                if entry is not None:
+                    self._search.put(tx, [entry])
+            for question in was.questions:
+                store.insert_question(tx, workspace.id, question)
+            self._memory.restore_chat(tx, principal, was.memories)
+            self._record(tx, principal, "chat.restore", was.chat)
+            return store.find(tx, workspace.id, was.chat.id) or was.chat
+
+        return await self._database.write(work)
 
     async def messages(
         self, principal: Principal, workspace_id: str, chat_id: str, *, limit: int = 50, cursor: str | None = None
@@ -149,6 +183,39 @@ class ChatService:
             if not path:
                 raise MessageNotFound(message_id)
             return path
+
+        return await self._database.read(work)
+
+    async def thread(
+        self,
+        principal: Principal,
+        workspace_id: str,
+        chat_id: str,
+        at: str | None = None,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[ThreadMessage]:
+        """One conversation of the chat from its end on: the one through `at`, or else the last that was held.
+
+        The last messages come first as a page, each page in the order of speaking; a cursor leads to what was before.
+        """
+        principal.require_any("read", "inference")
+        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+
+        def work(tx: Tx) -> Page[ThreadMessage]:
+            found = self._found(tx, principal, workspace_id, chat_id)
+            placed = store.outline(tx, found.workspace_id, found.id)
+            path = followed(placed, at)
+            if at is not None and not path:
+                raise MessageNotFound(at)
+            until = path.index(before) if before in path else len(path)
+            shown = path[max(0, until - limit) : until]
+            said = store.by_ids(tx, found.workspace_id, found.id, shown)
+            asked = store.questions_of(tx, found.workspace_id, found.id, shown)
+            siblings = others(placed)
+            rows = [ThreadMessage(said[id], siblings[id], asked.get(id)) for id in shown if id in said]
+            return Page(rows, encode_cursor(shown[0]) if shown and until > limit else None)
 
         return await self._database.read(work)
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.text import jsontext
-from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion
+from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion, Placed
+from holdfast.features.chat.turn.trail import text_of
 from holdfast.storage.database import Row, Tx
 
 _IN_CHAT = "WHERE workspace_id = :workspace_id AND chat_id = :chat_id "
@@ -99,9 +100,10 @@ def insert_message(tx: Tx, workspace_id: str, message: ChatMessage) -> str:
     """Keep a message; an equal one in the same place is the same, and only its costs grow. The id that it has."""
     row = tx.one(
         "INSERT INTO chat_message (id, workspace_id, chat_id, number, parent_id, trail, role, message, state, model, "
-        "finish_reason, calls, memories, tokens_in, tokens_out, cost, author, created_at) VALUES (:id, :workspace_id, "
-        ":chat_id, :number, :parent_id, :trail, :role, :message, :state, :model, :finish_reason, :calls, :memories, "
-        ":tokens_in, :tokens_out, :cost, :author, :created_at) ON CONFLICT (workspace_id, chat_id, trail) DO UPDATE "
+        "finish_reason, calls, memories, tokens_in, tokens_out, cost, author, created_at, words) VALUES (:id, "
+        ":workspace_id, :chat_id, :number, :parent_id, :trail, :role, :message, :state, :model, :finish_reason, "
+        ":calls, :memories, :tokens_in, :tokens_out, :cost, :author, :created_at, :words) "
+        "ON CONFLICT (workspace_id, chat_id, trail) DO UPDATE "
         "SET tokens_in = chat_message.tokens_in + excluded.tokens_in, "
         "tokens_out = chat_message.tokens_out + excluded.tokens_out, cost = chat_message.cost + excluded.cost "
         "RETURNING id",
@@ -124,6 +126,8 @@ def insert_message(tx: Tx, workspace_id: str, message: ChatMessage) -> str:
             "cost": message.cost,
             "author": message.author,
             "created_at": message.created_at,
+            # PostgreSQL takes no NUL, and nobody looks for one.
+            "words": text_of(message.message).replace("\x00", " ").lower(),
         },
     )
     return str(row["id"]) if row else message.id
@@ -158,11 +162,32 @@ def branch(tx: Tx, workspace_id: str, chat_id: str, leaf_id: str) -> list[ChatMe
     return [_message(row) for row in rows]
 
 
+def outline(tx: Tx, workspace_id: str, chat_id: str) -> list[Placed]:
+    """Where every message of the chat stands, in the order that they came."""
+    rows = tx.all(
+        "SELECT id, parent_id FROM chat_message " + _IN_CHAT + "ORDER BY number, id",
+        {"workspace_id": workspace_id, "chat_id": chat_id},
+    )
+    return [Placed(row["id"], row["parent_id"]) for row in rows]
+
+
+def by_ids(tx: Tx, workspace_id: str, chat_id: str, ids: Sequence[str]) -> dict[str, ChatMessage]:
+    """Messages of the chat by their ids."""
+    names = {f"id_{number}": id for number, id in enumerate(ids)}
+    if not names:
+        return {}
+    rows = tx.all(
+        "SELECT * FROM chat_message " + _IN_CHAT + f"AND id IN ({', '.join(f':{name}' for name in names)})",
+        {"workspace_id": workspace_id, "chat_id": chat_id, **names},
+    )
+    return {row["id"]: _message(row) for row in rows}
+
+
 def insert_question(tx: Tx, workspace_id: str, question: ChatQuestion) -> None:
     tx.execute(
         "INSERT INTO chat_question (correlation_id, workspace_id, chat_id, message_id, call_id, question, transcript, "
-        "state, asked_at) VALUES (:correlation_id, :workspace_id, :chat_id, :message_id, :call_id, :question, "
-        ":transcript, :state, :asked_at)",
+        "state, asked_at, answer, answered_by, answered_at) VALUES (:correlation_id, :workspace_id, :chat_id, "
+        ":message_id, :call_id, :question, :transcript, :state, :asked_at, :answer, :answered_by, :answered_at)",
         {
             "correlation_id": question.correlation_id,
             "workspace_id": workspace_id,
@@ -173,6 +198,9 @@ def insert_question(tx: Tx, workspace_id: str, question: ChatQuestion) -> None:
             "transcript": _text(list(question.transcript)),
             "state": question.state,
             "asked_at": question.asked_at,
+            "answer": None if question.answered_at is None else _text(question.answer),
+            "answered_by": question.answered_by,
+            "answered_at": question.answered_at,
         },
     )
 
@@ -192,6 +220,18 @@ def questions(tx: Tx, workspace_id: str, chat_id: str, *, after: str = "", limit
         {"workspace_id": workspace_id, "chat_id": chat_id, "after": after, "limit": limit},
     )
     return [_question(row) for row in rows]
+
+
+def questions_of(tx: Tx, workspace_id: str, chat_id: str, message_ids: Sequence[str]) -> dict[str, ChatQuestion]:
+    """What the model asked with these messages."""
+    names = {f"id_{number}": id for number, id in enumerate(message_ids)}
+    if not names:
+        return {}
+    rows = tx.all(
+        "SELECT * FROM chat_question " + _IN_CHAT + f"AND message_id IN ({', '.join(f':{name}' for name in names)})",
+        {"workspace_id": workspace_id, "chat_id": chat_id, **names},
+    )
+    return {row["message_id"]: _question(row) for row in rows}
 
 
 def open_questions(tx: Tx, workspace_id: str, chat_id: str) -> list[ChatQuestion]:

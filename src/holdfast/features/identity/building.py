@@ -3,6 +3,7 @@
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys import store as key_store
@@ -43,7 +44,7 @@ def sign_in(parts: Parts) -> SignIn:
 
 @build
 def keys(parts: Parts) -> Keys:
-    return Keys(parts[Database], parts[Audit], parts[Clock], parts[WorkspaceIds])
+    return Keys(parts[Database], parts[Audit], parts[Clock], parts[WorkspaceIds], parts[EventBus])
 
 
 @build

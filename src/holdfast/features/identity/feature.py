@@ -1,6 +1,8 @@
 """What people, projects and keys add to the server."""
 
+from holdfast.core.access import READ
 from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Topic
 
 FEATURE = Feature(
     name="identity",
@@ -20,6 +22,7 @@ FEATURE = Feature(
     services=("Identity", "IdempotentRequests", "Invitations", "Keys", "OwnPassword", "SignIn", "Tokens"),
     answers=("Spenders",),
     background=("Keys",),
+    topics={"key": Topic(READ)},
     migrations=("0001_identity", "0021_invitations"),
     contract=("XM-10", "XM-19"),
 )

@@ -1,13 +1,14 @@
 """Owns what is a chat's alone: memories saved in it, which nobody else recalls until a person shares them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.memory import store
-from holdfast.features.memory.model import CHAT_ENTITY, Memory, NewMemory
-from holdfast.features.memory.writing.draft import MemoryDraft
+from holdfast.features.memory.model import CHAT_ENTITY, ForgottenMemory, Memory, NewMemory
+from holdfast.features.memory.writing.draft import MemoryDraft, entry_of
 from holdfast.features.memory.writing.wording import digest_of
 from holdfast.storage.database import Tx
 
@@ -52,3 +53,19 @@ async def search(engine: SearchEngine, query: Query, chat_id: str | None) -> lis
 def of_chat(query: Query, chat_id: str) -> Query:
     """The query to what is the chat's alone."""
     return replace(query, types=frozenset({CHAT_ENTITY}), meta={**query.meta, "chat_id": chat_id})
+
+
+def own(tx: Tx, workspace_id: str, chat_id: str) -> Sequence[ForgottenMemory]:
+    """Every memory that is the chat's alone, with what it said before."""
+    found = store.of_chat(tx, workspace_id, chat_id)
+    said = store.revisions(tx, [each.id for each in found])
+    return [ForgottenMemory(each, said.get(each.id, [])) for each in found]
+
+
+def restored(tx: Tx, engine: SearchEngine, forgotten: Sequence[ForgottenMemory]) -> Iterator[Memory]:
+    """Keep them again; those that the workspace knows by now are left out."""
+    for each in forgotten:
+        if store.insert(tx, each.memory):
+            store.insert_revisions(tx, each.revisions)
+            engine.put(tx, [entry_of(each.memory)])
+            yield each.memory

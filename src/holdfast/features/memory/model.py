@@ -121,6 +121,14 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenMemory:
+    """A memory that went with its chat, and what it said before: all that it takes to put it back."""
+
+    memory: Memory
+    revisions: Sequence[Revision]
+
+
+@dataclass(frozen=True, slots=True)
 class Contradiction:
     """An existing memory that the new one seems to change; a candidate to supersede."""
 

@@ -1,7 +1,7 @@
 """Owns the rules of memories: what is kept, what repeats, what contradicts, who may change it, how it is found."""
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
     Filters,
+    ForgottenMemory,
     Memory,
     MemoryChange,
     MemoryNotFound,
@@ -235,7 +236,6 @@ class MemoryService:
         principal.require("inference")
         if len(note) > MAX_NOTE:
             raise Invalid("The note is too long.", fields=[FieldError("note", f"write at most {MAX_NOTE} characters")])
-
         reason = clean(note)
         refusal = secret_refusal(reason)
         if refusal is not None:
@@ -264,10 +264,17 @@ class MemoryService:
 
         await self._database.write(work)
 
-    def forget_chat(self, tx: Tx, principal: Principal, workspace_id: str, chat_id: str) -> None:
-        """Remove what is a chat's alone, in the transaction that removes the chat."""
-        for each in store.of_chat(tx, workspace_id, chat_id):
-            self._forget(tx, principal, each)
+    def forget_chat(self, tx: Tx, principal: Principal, workspace_id: str, chat_id: str) -> Sequence[ForgottenMemory]:
+        """Remove what is a chat's alone, in the transaction that removes the chat. What it was."""
+        found = chats.own(tx, workspace_id, chat_id)
+        for each in found:
+            self._forget(tx, principal, each.memory)
+        return found
+
+    def restore_chat(self, tx: Tx, principal: Principal, forgotten: Sequence[ForgottenMemory]) -> None:
+        """Put back what was forgotten with a chat, in the transaction that puts the chat back."""
+        for memory in chats.restored(tx, self._search, forgotten):
+            self._record(tx, principal, "memory.restore", memory)
 
     def _forget(self, tx: Tx, principal: Principal, memory: Memory) -> None:
         self._entities.forget(tx, memory.workspace_id, ENTITY, memory.id)
@@ -356,12 +363,7 @@ class MemoryService:
         return chats.find_current(tx, workspace.id, new, checked)
 
     def _found(
-        self,
-        tx: Tx,
-        principal: Principal,
-        workspace_id: str,
-        key: str,
-        look: Callable[[Tx, str, str], Memory | None],
+        self, tx: Tx, principal: Principal, workspace_id: str, key: str, look: Callable[[Tx, str, str], Memory | None]
     ) -> Memory:
         workspace = self._workspaces.check(tx, principal, workspace_id)
         found = look(tx, workspace.id, key) if key.isprintable() else None

@@ -11,8 +11,8 @@ from holdfast.engines.llm.model import Json, LanguageModel, LoopEvent, Tally
 from holdfast.engines.llm.remote.roles import DeveloperRole
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
+from holdfast.features.chat.model import TYPE as CHAT
 from holdfast.features.chat.model import Served
-from holdfast.features.chat.service import TYPE as CHAT
 from holdfast.features.chat.turn.turns import ChatTurns
 from holdfast.features.deep_think.service import REPORT_PREFIX
 from holdfast.features.endpoints.models import Connected, EndpointModels

@@ -1,17 +1,16 @@
 """Owns how a turn is written down: what the client sent before the model runs, and what came of it afterwards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.engines.llm.extractive.embedded import NAME as EMBEDDED
+from holdfast.engines.events.bus import EventBus
 from holdfast.engines.llm.model import Done, Json
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.model import Entry
 from holdfast.features.chat import store
 from holdfast.features.chat.answers import answer_text, checked_answer, tool_message
 from holdfast.features.chat.model import (
@@ -26,7 +25,8 @@ from holdfast.features.chat.model import (
     QuestionNotFound,
     checked_id,
 )
-from holdfast.features.chat.service import TYPE, ChatService
+from holdfast.features.chat.service import ChatService
+from holdfast.features.chat.turn.indexing import exchange
 from holdfast.features.chat.turn.trail import (
     ROOT,
     behind_last_words,
@@ -39,8 +39,6 @@ from holdfast.features.chat.turn.trail import (
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-_INDEXED_CHARACTERS = 8_000
-
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
@@ -52,19 +50,28 @@ class _Sent:
     parent_id: str | None
     parent_trail: str
     history: Sequence[Json] = ()
+    begins: bool = False
+    """Whether the client says that nothing comes before it, whatever the chat has."""
 
 
 class TurnRecord:
     """Writes turns down, each in two transactions: the model runs between them."""
 
     def __init__(
-        self, database: Database, chats: ChatService, workspaces: Workspaces, search: SearchEngine, clock: Clock
+        self,
+        database: Database,
+        chats: ChatService,
+        workspaces: Workspaces,
+        search: SearchEngine,
+        clock: Clock,
+        events: EventBus,
     ) -> None:
         self._database = database
         self._chats = chats
         self._workspaces = workspaces
         self._search = search
         self._clock = clock
+        self._events = events
 
     async def open(self, principal: Principal, workspace_id: str, chat_id: str, endpoint: str, body: Json) -> Opened:
         """Keep what is new of a request and find out what the model is to see."""
@@ -121,7 +128,11 @@ class TurnRecord:
                 store.insert_question(tx, chat.workspace_id, _question(chat, kept_id, done, seen, now))
             if opened.resumed is not None and answered.state != "interrupted":
                 store.mark_resumed(tx, opened.resumed.correlation_id)
-            self._index(tx, opened, message, kept_id)
+            entry = exchange(chat, opened.asked, replace(message, id=kept_id))
+            if entry is not None:
+                self._search.put(tx, [entry])
+            told = {"chat_id": chat.id, "message_id": kept_id}
+            self._events.publish(tx, "chat.message", told, workspace_id=chat.workspace_id)
             return kept_id
 
         return await self._database.write(work)
@@ -149,7 +160,7 @@ class TurnRecord:
             if "answer" in explicit and not _is_retry(found, explicit["answer"]):
                 raise AnsweredAlready
             return found
-        for question in store.open_questions(tx, chat.workspace_id, chat.id):
+        for question in store.open_questions(tx, chat.workspace_id, chat.id) if not sent.begins else ():
             if not self._follows(tx, chat, sent, question):
                 continue
             if question.state == "answered":
@@ -219,28 +230,11 @@ class TurnRecord:
             parent_id = store.insert_message(tx, chat.workspace_id, message)
         return parent_id, trail
 
-    def _index(self, tx: Tx, opened: Opened, message: ChatMessage, id: str) -> None:
-        """Let search find the exchange, unless the answer was itself quoted from what search finds."""
-        said = text_of(message.message)
-        if message.state != "complete" or not said.strip() or message.model == EMBEDDED:
-            return
-        text = f"{opened.asked}\n\n{said}".strip()[:_INDEXED_CHARACTERS]
-        entry = Entry(
-            workspace_id=opened.chat.workspace_id,
-            type=TYPE,
-            id=id,
-            title=opened.chat.title,
-            text=text,
-            learned_at=message.created_at,
-            source=opened.chat.id,
-            position=message.number,
-            meta={"chat_id": opened.chat.id},
-        )
-        self._search.put(tx, [entry])
-
 
 def _place(tx: Tx, chat: Chat, instructions: list[Json], spoken: list[Json], parent: Any) -> _Sent:
     """Find the longest beginning of the conversation that is kept."""
+    if parent == "":
+        return _Sent(instructions, spoken, spoken, None, ROOT, begins=True)
     if parent is not None:
         path = store.branch(tx, chat.workspace_id, chat.id, parent) if isinstance(parent, str) else []
         if not path:

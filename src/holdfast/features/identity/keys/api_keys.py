@@ -15,6 +15,7 @@ from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFo
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import SCOPES, TIERS, Principal, Scope, Tier
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity import store
 from holdfast.features.identity.keys import store as key_store
@@ -53,15 +54,18 @@ class Keys:
         audit: Audit,
         clock: Clock,
         workspace_ids: WorkspaceIds,
+        events: EventBus,
     ) -> None:
         self._database = database
         self._audit = audit
         self._clock = clock
         self._workspace_ids = workspace_ids
+        self._events = events
         self._used: dict[str, int] = {}
         self._remembered: dict[bytes, tuple[ApiKey, Principal]] = {}
         self._remembered_at: int | None = None
-        self._stopping = asyncio.Event()
+        self._stopping = False
+        self._waking = asyncio.Event()
 
     async def authenticate(self, secret: str) -> Principal:
         """Who holds this key; Unauthenticated with one text for every way a key can be wrong."""
@@ -72,6 +76,9 @@ class Keys:
         if found.revoked_at is not None or (found.expires_at is not None and found.expires_at <= now):
             raise Unauthenticated
         if now - (found.last_used_at or 0) > _TOUCH_MILLIS:
+            if found.last_used_at is None and found.id not in self._used:
+                # Somebody may wait to see that the client they connected calls.
+                self._waking.set()
             self._used[found.id] = now
         return principal
 
@@ -91,20 +98,30 @@ class Keys:
 
     async def run(self) -> None:
         """Write down now and then when keys were last used, until `stop`."""
-        while not self._stopping.is_set():
+        while not self._stopping:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), FLUSH_SECONDS)
+                await asyncio.wait_for(self._waking.wait(), FLUSH_SECONDS)
+            self._waking.clear()
             await self.flush_last_used()
 
     async def stop(self) -> None:
         """End `run` after a last flush."""
-        self._stopping.set()
+        self._stopping = True
+        self._waking.set()
 
     async def flush_last_used(self) -> None:
         """Write down when keys were last used; called now and then, not per request."""
         used, self._used = self._used, {}
         if used:
-            await self._database.write(lambda tx: key_store.touch(tx, used))
+            await self._database.write(lambda tx: self._touch(tx, used))
+
+    def _touch(self, tx: Tx, used: dict[str, int]) -> None:
+        """Note the moments, and tell the workspaces that a key is for when it is used for the first time."""
+        unused = key_store.never_used(tx, sorted(used))
+        key_store.touch(tx, used)
+        for key in unused:
+            for workspace_id in sorted(key.workspace_ids or ()):
+                self._events.publish(tx, "key.connected", {"key_id": key.id}, workspace_id=workspace_id)
 
     async def list(
         self, principal: Principal, *, project_id: str | None = None, limit: int = 50, cursor: str | None = None

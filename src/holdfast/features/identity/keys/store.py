@@ -1,7 +1,7 @@
 """Owns the SQL of API keys."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from holdfast.core.principal import Principal
 from holdfast.features.identity.model import ApiKey
@@ -136,6 +136,15 @@ def update(tx: Tx, key: ApiKey) -> None:
             "expires_at": key.expires_at,
         },
     )
+
+
+def never_used(tx: Tx, ids: Sequence[str]) -> list[ApiKey]:
+    """Those of the keys that no moment is noted for."""
+    names = {f"id_{number}": id for number, id in enumerate(ids)}
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM api_key WHERE last_used_at IS NULL AND id IN ({', '.join(f':{name}' for name in names)})", names
+    )
+    return [_key(row) for row in rows]
 
 
 def touch(tx: Tx, used: dict[str, int]) -> None:

@@ -54,7 +54,7 @@ export function keys() {
     if (typing || off || event.metaKey || event.ctrlKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "/") {
       event.preventDefault();
-      const search = document.querySelector("main input[type=search]");
+      const search = document.querySelector("main input[type=search], nav input[type=search]");
       if (search) search.focus();
       else palette();
     } else if (event.key === "j") moveInList(1);

@@ -12,7 +12,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent
 
 _ROWS = 50
 _COMPARED = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
-_FRAMED = {"text/html": "text/html; charset=utf-8", "image/svg+xml": "image/svg+xml"}
+FRAMED = {"text/html": "text/html; charset=utf-8", "image/svg+xml": "image/svg+xml"}
 _FRAME_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; form-action 'none'"
 )
@@ -38,13 +38,8 @@ async def show(view: PageView, artifacts: ArtifactService) -> Reply:
     versions = (await artifacts.versions(view.principal, view.ws.id, found.id, limit=200)).items
     compare = view.query.get("compare")
     if compare is not None:
-        pair = _COMPARED.fullmatch(compare)
-        if pair is None:
-            problem = f"{compare[:20]!r} names no two versions; write them as 2..5"
-            raise Invalid("The versions cannot be read.", fields=[FieldError("compare", problem)])
-        difference = await artifacts.diff(
-            view.principal, view.ws.id, found.id, from_version=int(pair[1]), to_version=int(pair[2])
-        )
+        older, newer = compared_pair(compare)
+        difference = await artifacts.diff(view.principal, view.ws.id, found.id, from_version=older, to_version=newer)
         return view.page(
             "artifacts/compare.html", found.title, artifact=found, versions=versions, difference=difference
         )
@@ -57,7 +52,7 @@ async def show(view: PageView, artifacts: ArtifactService) -> Reply:
         artifact=found,
         versions=versions,
         reading=reading,
-        framed=found.type in _FRAMED,
+        framed=found.type in FRAMED,
         may_write=view.may(WRITE),
     )
 
@@ -68,7 +63,7 @@ async def frame(view: PageView, artifacts: ArtifactService) -> Reply:
     wanted = view.query.get("version", "")
     version = int(wanted) if wanted.isdigit() else None
     reading, content = await artifacts.download(view.principal, view.ws.id, view.path["id"], version=version)
-    media_type = _FRAMED.get(reading.artifact.type, "text/plain; charset=utf-8")
+    media_type = FRAMED.get(reading.artifact.type, "text/plain; charset=utf-8")
     return Sent(content.encode(), media_type, {"Content-Security-Policy": _FRAME_POLICY})
 
 
@@ -93,3 +88,12 @@ async def compare(view: PageView) -> Reply:
     """Where the form of two versions leads: the address that names both."""
     older, newer = (view.query.get(name, "") for name in ("from", "to"))
     return view.go(f"/w/{view.ws.slug}/artifacts/{view.path['id']}?compare={older[:6]}..{newer[:6]}")
+
+
+def compared_pair(compare: str) -> tuple[int, int]:
+    """The two versions that `2..5` names."""
+    pair = _COMPARED.fullmatch(compare)
+    if pair is None:
+        problem = f"{compare[:20]!r} names no two versions; write them as 2..5"
+        raise Invalid("The versions cannot be read.", fields=[FieldError("compare", problem)])
+    return int(pair[1]), int(pair[2])

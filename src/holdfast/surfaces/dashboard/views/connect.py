@@ -28,6 +28,16 @@ class Card:
 @pages.get("/w/{ws}/connect", READ)
 async def connect(view: PageView, keys: Keys) -> Reply:
     """Every client that has a bundle; who may not make keys is told who can."""
+    cards, others, may_make = await client_cards(view, keys)
+    context: dict[str, Any] = {"cards": cards, "others": others, "tiers": TIERS, "may_make": may_make}
+    url = f"{view.public_url}/{view.ws.project_id}/v1/mcp"
+    if view.is_part:
+        return view.part("connect/cards.html", **context)
+    return view.page("connect/index.html", "Connect a client", url=url, **context)
+
+
+async def client_cards(view: PageView, keys: Keys) -> tuple[list[Card], list[Card], bool]:
+    """The documented clients, the others, and whether whoever looks may make a key for one."""
     working: dict[str, ApiKey] = {}
     may_make = True
     try:
@@ -41,13 +51,4 @@ async def connect(view: PageView, keys: Keys) -> Reply:
     except Forbidden:
         may_make = False
     cards = [Card(each, working.get(f"mcp:{each.id}:{view.ws.slug}")) for each in CLIENTS.values()]
-    context: dict[str, Any] = {
-        "cards": cards[:_DOCUMENTED],
-        "others": cards[_DOCUMENTED:],
-        "tiers": TIERS,
-        "may_make": may_make,
-    }
-    url = f"{view.public_url}/{view.ws.project_id}/v1/mcp"
-    if view.is_part:
-        return view.part("connect/cards.html", **context)
-    return view.page("connect/index.html", "Connect a client", url=url, **context)
+    return cards[:_DOCUMENTED], cards[_DOCUMENTED:], may_make

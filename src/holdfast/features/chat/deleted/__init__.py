@@ -1,0 +1,1 @@
+"""Chats that were deleted a while ago."""

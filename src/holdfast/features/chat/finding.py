@@ -1,0 +1,86 @@
+"""Owns finding chats again: the last used of every workspace that one sees, and messages by their words."""
+
+from collections.abc import Sequence
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.paging import Page, decode_cursor, page_of
+from holdfast.core.principal import Principal
+from holdfast.features.chat import finding_store
+from holdfast.features.chat.model import Chat, FoundMessage
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Tx
+
+MOST_WORKSPACES = 1_000
+MOST_WORDS = 8
+MAX_WORD = 80
+SNIPPET_CHARACTERS = 220
+
+
+class ChatFinding:
+    """Looks for chats by when they were used, and by what was said in them."""
+
+    def __init__(self, database: Database, workspaces: Workspaces) -> None:
+        self._database = database
+        self._workspaces = workspaces
+
+    async def recent(self, principal: Principal, *, limit: int = 50, cursor: str | None = None) -> Page[Chat]:
+        """Chats of every workspace that the principal sees, the last used first."""
+        principal.require_any("read", "inference")
+        workspaces = await self._seen(principal, None)
+        position = decode_cursor(cursor, int, str, str) if cursor else None
+
+        def work(tx: Tx) -> Page[Chat]:
+            rows = finding_store.recent(tx, workspaces, position, limit + 1)
+            return page_of(rows, limit, lambda row: [row.updated_at, row.workspace_id, row.id])
+
+        return await self._database.read(work)
+
+    async def search(
+        self,
+        principal: Principal,
+        text: str,
+        *,
+        workspace_id: str | None = None,
+        limit: int = 30,
+        cursor: str | None = None,
+    ) -> Page[FoundMessage]:
+        """Messages that have every one of these words, or whose chat's title has them, newest first."""
+        principal.require_any("read", "inference")
+        words = list(dict.fromkeys(word[:MAX_WORD] for word in text.replace("\x00", " ").lower().split()))[:MOST_WORDS]
+        if not words:
+            problem = "write at least one word"
+            raise Invalid("There is nothing to look for.", fields=[FieldError("q", problem)])
+        workspaces = await self._seen(principal, workspace_id)
+        position = decode_cursor(cursor, int, str) if cursor else None
+
+        def work(tx: Tx) -> Page[FoundMessage]:
+            rows = finding_store.search(tx, workspaces, words, position, limit + 1)
+            found = [FoundMessage(row.chat, row.id, row.role, _snippet(row.text, words), row.at) for row in rows]
+            return page_of(found, limit, lambda row: [row.created_at, row.message_id])
+
+        return await self._database.read(work)
+
+    async def _seen(self, principal: Principal, workspace_id: str | None) -> Sequence[str]:
+        if workspace_id is not None:
+            return [(await self._workspaces.get(principal, workspace_id)).id]
+        found: list[str] = []
+        cursor: str | None = None
+        while len(found) < MOST_WORKSPACES:
+            page = await self._workspaces.list(principal, limit=200, cursor=cursor)
+            found += [each.id for each in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found[:MOST_WORKSPACES]
+
+
+def _snippet(text: str, words: Sequence[str]) -> str:
+    """The text around the first word that is looked for, on one line."""
+    line = " ".join(text.split())
+    lowered = line.lower()
+    at = min((place for word in words if (place := lowered.find(word)) >= 0), default=0)
+    start = max(0, at - SNIPPET_CHARACTERS // 3)
+    if start:
+        start = line.find(" ", start, at) + 1 or start
+    end = start + SNIPPET_CHARACTERS
+    return ("… " if start else "") + line[start:end].strip() + (" …" if end < len(line) else "")

@@ -1,0 +1,1 @@
+"""The pages of chats, and the column beside them."""
