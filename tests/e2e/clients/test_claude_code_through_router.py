@@ -123,16 +123,14 @@ def _texts(content: Any) -> str:
 
 
 async def claude_code(at: Bench, more: dict[str, str]) -> str:
-    """A session of Claude Code with our endpoint as its model and our server connected."""
+    """A session of Claude Code with our endpoint as its model and our server connected, by what the command wrote."""
     program = needs("claude")
-    await at.setup("claude-code")
+    await at.setup("claude-code", "--router", "--endpoint", "main")
     (at.home / ".claude").mkdir()
     (at.home / ".claude/settings.json").write_text(json.dumps({"enableAllProjectMcpServers": True}))
     allowed = "mcp__xerotier,Write,Read,Edit,Bash,Agent,Task"
     return await at.run(
         [program, "-p", "Note the crane.", "--allowedTools", allowed, "--model", "any"],
-        ANTHROPIC_BASE_URL=f"{at.server.url}/{at.server.start.project_id}/main",
-        ANTHROPIC_AUTH_TOKEN=at.server.key,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         DISABLE_AUTOUPDATER="1",
         **more,
