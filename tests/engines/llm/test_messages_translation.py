@@ -192,3 +192,13 @@ def test_what_only_anthropics_models_know_is_dropped_for_others() -> None:
         {"role": "assistant", "content": "Found."},
         {"role": "user", "content": "And?"},
     ]
+
+
+def test_a_tool_that_ran_here_is_streamed_as_anthropic_streams_its_own() -> None:
+    told = MessageEvents("m", 1, shows_thinking=True)
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tide"}}
+    start, piece, stop = told.blocks([use])
+
+    assert start["content_block"] == {**use, "input": {}}
+    assert piece["delta"] == {"type": "input_json_delta", "partial_json": '{"query":"tide"}'}
+    assert stop["type"] == "content_block_stop"

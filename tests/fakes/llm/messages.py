@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
@@ -43,10 +43,11 @@ class Answer:
     cut_after: int | None = None
     fail_after: int | None = None
     """Tell an `error` event after so many events."""
+    id: str = "msg_fake"
 
     def message(self) -> Json:
         return {
-            "id": "msg_fake",
+            "id": self.id,
             "type": "message",
             "role": "assistant",
             "model": "claude-fake",
@@ -97,6 +98,8 @@ class FakeMessages:
     refused: list[str] = field(default_factory=list)
     choose: Callable[[Json], Answer] | None = None
     """Answers by what was asked, instead of the script."""
+    threads: dict[str, Json] = field(default_factory=dict)
+    """The conversations that it holds, by the id of their last answer."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -105,6 +108,12 @@ class FakeMessages:
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         if request.headers.get("x-api-key") != KEY:
             return _refuse(401, "authentication_error", "invalid x-api-key")
+        thread = body.get("thread") or {}
+        if thread.get("type") == "continue":
+            if thread["previous_message_id"] not in self.threads:
+                return _refuse(404, "not_found_error", "no such thread", details={"error_code": "thread_not_found"})
+            held = self.threads[thread["previous_message_id"]]
+            body = {**held, **body, "messages": [*held["messages"], *body["messages"]]}
         problem = check(body, request)
         if problem:
             self.refused.append(problem)
@@ -115,6 +124,10 @@ class FakeMessages:
         turn = self.choose(body) if self.choose else scripted
         if turn.status != 200:
             return _refuse(turn.status, turn.error, "scripted", turn.headers)
+        if thread:
+            turn = replace(turn, id=f"msg_{len(self.requests)}")
+            said = {"role": "assistant", "content": list(turn.content)}
+            self.threads[turn.id] = {**body, "messages": [*body["messages"], said]}
         if not body.get("stream"):
             return web.json_response(turn.message(), headers=turn.headers)
         return await self._stream(turn, request)
@@ -152,7 +165,8 @@ def check(body: Json, request: web.Request | None = None) -> str:
     for name in ("temperature", "top_p", "top_k"):
         if is_new and name in body:
             return f"{name}: Extra inputs are not permitted"
-    unknown = set(body) - _KNOWN
+    betas = request.headers.get("anthropic-beta", "") if request is not None else ""
+    unknown = set(body) - _KNOWN - ({"thread"} if "message-threads" in betas else set())
     if unknown:
         return f"{sorted(unknown)[0]}: Extra inputs are not permitted"
     is_counting = request is not None and request.path.endswith("/count_tokens")
@@ -243,6 +257,9 @@ def _pieces(block: Json) -> tuple[Json, list[Json]]:
     return block, []
 
 
-def _refuse(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    error = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_fake"}
+def _refuse(
+    status: int, kind: str, message: str, headers: dict[str, str] | None = None, details: Json | None = None
+) -> web.Response:
+    said: Json = {"type": kind, "message": message, **({"details": details} if details else {})}
+    error = {"type": "error", "error": said, "request_id": "req_fake"}
     return web.json_response(error, status=status, headers=headers)

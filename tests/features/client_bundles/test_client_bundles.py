@@ -263,3 +263,39 @@ async def test_the_archive_holds_the_files_and_a_readme(sqlite_world: World) -> 
         assert packed.namelist() == [*content(bundle), "xerotier/README.md"]
         assert {name: packed.read(name).decode() for name in content(bundle)} == content(bundle)
         assert packed.getinfo(".cursor/mcp.json").external_attr >> 16 & 0o777 == 0o600
+
+
+@pytest.mark.contract("XA-12")
+@pytest.mark.parametrize("in_environment", [False, True])
+async def test_claude_code_is_given_an_endpoint_for_its_model(sqlite_world: World, in_environment: bool) -> None:
+    world = sqlite_world
+    bundle = await issue(world, "claude-code", router="default", in_environment=in_environment)
+    written = content(bundle)
+    routed = json.loads(written[".claude/settings.local.json"])
+    key = key_of(bundle)
+
+    url = f"{URL}/{world.start.project_id}/default"
+    token = {} if in_environment else {"ANTHROPIC_AUTH_TOKEN": key}
+    assert routed == {"env": {"ANTHROPIC_BASE_URL": url, **token}}
+    exported = {"XEROTIER_API_KEY": key, "ANTHROPIC_AUTH_TOKEN": key}
+    assert bundle.environment == (exported if in_environment else {})
+    if not in_environment:
+        assert {".mcp.json", ".claude/settings.local.json"} <= {
+            path.strip("/") for path in written[".gitignore"].split()
+        }
+    assert "settings.local.json" in bundle.readme and ("ANTHROPIC_AUTH_TOKEN" in bundle.readme) is in_environment
+
+
+async def test_a_model_that_a_client_cannot_have_is_refused_before_the_key_changes(sqlite_world: World) -> None:
+    world = sqlite_world
+    before = await world.services.keys.list(world.owner)
+    for client, more in (
+        ("cursor", {"router": "default"}),
+        ("claude-code", {"router": "default", "surface": "keystone"}),
+    ):
+        with pytest.raises(Invalid) as refused:
+            await issue(world, client, **more)
+        assert refused.value.fields[0].field == "router"
+    with pytest.raises(NotFound):
+        await issue(world, "claude-code", router="nowhere")
+    assert await world.services.keys.list(world.owner) == before

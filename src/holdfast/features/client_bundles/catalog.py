@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.features.client_bundles.model import Client, ClientConnection, McpEndpoint, RulesFile
+from holdfast.features.client_bundles.model import Client, ClientConnection, McpEndpoint, RouterFile, RulesFile
 
 PROJECT = "your project's root"
 
@@ -57,6 +57,11 @@ def _codex_stale(connection: ClientConnection) -> list[tuple[str, ...]]:
     return [("mcp_servers", connection.name, *other)]
 
 
+def _claude_router(url: str, key: str | None) -> dict[str, Any]:
+    token = {} if key is None else {"ANTHROPIC_AUTH_TOKEN": key}
+    return {"env": {"ANTHROPIC_BASE_URL": url, **token}}
+
+
 def documented(surface: McpEndpoint) -> tuple[Client, ...]:
     """The documented six, as they connect to one surface."""
     name, variable = surface.name, surface.variable
@@ -70,6 +75,8 @@ def documented(surface: McpEndpoint) -> tuple[Client, ...]:
             settings=typed_servers,
             variable=f"${{{variable}}}",
             rules=RulesFile(".claude/CLAUDE.md"),
+            # The one beside it, settings.json, is the team's and committed.
+            router=RouterFile(".claude/settings.local.json", _claude_router, "ANTHROPIC_AUTH_TOKEN"),
             after=f"Start `claude` there and agree to use the server `{name}`."
             + surface.only_with_prompts(
                 " Prompts are `/mcp__xerotier__brief` and so on; resources are `@xerotier://memory/<slug>`."

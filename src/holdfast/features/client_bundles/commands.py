@@ -37,6 +37,8 @@ class Setup(InWorkspace):
         "xerotier",
         description="Which MCP endpoint to connect: a workspace's, or keystone for the organization's repositories.",
     )
+    router: bool = Field(False, description="Also make an endpoint the client's model (claude-code).")
+    endpoint: Annotated[str, Option(metavar="NAME")] = Field("default", description="Which endpoint that is.")
     label: str = Field("", description="Tells several people's or machines' keys for one client apart.")
     yes: bool = Field(False, description="Write without asking.")
 
@@ -52,6 +54,7 @@ class Setup(InWorkspace):
             in_environment=self.env,
             url=self.url or told_url(settings),
             label=self.label,
+            router=self.endpoint if self.router else None,
         )
 
 

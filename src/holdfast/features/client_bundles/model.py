@@ -91,6 +91,17 @@ class ClientConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterFile:
+    """Where a client reads which model it is to use, and what it is told there."""
+
+    path: str
+    settings: Callable[[str, str | None], Mapping[str, Any]]
+    """From the endpoint's URL and the key, or None where the key is kept out of the file."""
+    variable: str
+    """The environment variable that the client reads the key from in that case."""
+
+
+@dataclass(frozen=True, slots=True)
 class RulesFile:
     """Where a client reads standing instructions, and what such a file begins with."""
 
@@ -119,6 +130,8 @@ class Client:
     """Settings that an earlier run may have left and that contradict this one."""
     opening: str = ""
     """What a new settings file begins with."""
+    router: RouterFile | None = None
+    """None where the client cannot have one of our endpoints for its model."""
     is_project_scoped: bool = True
     after: str = ""
     """What a person still has to do or know, for the README."""
@@ -139,6 +152,8 @@ class WantedClient:
     """The server as the client reaches it, where the server's own idea of it is wrong."""
     label: str = ""
     """Tells several people's or machines' keys for one client apart; each rotates only its own."""
+    router: str | None = None
+    """The endpoint that is to be the client's model; None leaves the client the model that it has."""
 
 
 @dataclass(frozen=True, slots=True)

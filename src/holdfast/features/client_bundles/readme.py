@@ -28,7 +28,10 @@ def readme(
         "",
     ]
     if in_env:
-        lines += [f"Before the client starts, set the environment variable `{surface.variable}` to the key.", ""]
+        lines += [
+            f"Before the client starts, set the environment variable {_variables(surface, client, files)} to the key.",
+            "",
+        ]
     if client.after:
         lines += [client.after, ""]
     if surface is KEYSTONE:
@@ -39,6 +42,12 @@ def readme(
         ]
     lines += [_about_key(surface, key_name), ""]
     return "\n".join(lines)
+
+
+def _variables(surface: McpEndpoint, client: Client, files: Sequence[BundleFile]) -> str:
+    is_routed = client.router is not None and any(file.path == client.router.path for file in files)
+    also = f" and `{client.router.variable}`" if client.router is not None and is_routed else ""
+    return f"`{surface.variable}`{also}"
 
 
 def _about_key(surface: McpEndpoint, key_name: str) -> str:
@@ -57,4 +66,7 @@ def _note(client: Client, number: int, file: BundleFile) -> str:
         )
     if file.path == ".gitignore":
         return "keeps the file with the key out of version control"
+    if client.router is not None and file.path == client.router.path:
+        key = "; it holds the API key, keep it out of version control" if file.has_key else ""
+        return f"has one of your endpoints answer as the model{key}"
     return "rules that let the agent use the tools without being told each time"

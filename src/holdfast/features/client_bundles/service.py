@@ -27,6 +27,7 @@ from holdfast.features.client_bundles.model import (
 )
 from holdfast.features.client_bundles.readme import readme
 from holdfast.features.client_bundles.rules import rules
+from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.keys.api_keys import MAX_NAME, Keys
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import require_management
@@ -38,15 +39,17 @@ _CLIENTS: Mapping[SurfaceName, Mapping[str, Client]] = {
     for name, surface in SURFACES.items()
 }
 CLIENTS = _CLIENTS["xerotier"]
+_MCP = "/v1/mcp"
 
 
 class ClientBundles:
     """Makes bundles. Each one rotates the key that is named after the client and what it is connected to."""
 
-    def __init__(self, keys: Keys, workspaces: Workspaces, url: str) -> None:
+    def __init__(self, keys: Keys, workspaces: Workspaces, endpoints: Endpoints, url: str) -> None:
         """`url` is where clients reach this server, as far as the settings tell."""
         self._keys = keys
         self._workspaces = workspaces
+        self._endpoints = endpoints
         self._url = url
 
     async def draft(self, principal: Principal, wanted: WantedClient) -> Bundle:
@@ -69,6 +72,12 @@ class ClientBundles:
             raise NotFound("client", wanted.client)
         if wanted.in_environment and client.variable is None:
             raise _refused("env", f"{client.title} cannot read a key from the environment; leave this out")
+        if wanted.router is not None:
+            if client.router is None:
+                raise _refused("router", f"{client.title} cannot be told its model here; leave this out")
+            if surface is KEYSTONE or workspace is None:
+                raise _refused("router", "only a key of a workspace may ask models; leave this or the surface out")
+            await self._endpoints.get(principal, workspace.project_id, wanted.router)
         base = wanted.url or self._url
         # A key that makes a bundle gives it its own tier and its own end; the rule on handing out holds it to both.
         tier, ends = wanted.tier or principal.tier, principal.expires_at
@@ -79,7 +88,7 @@ class ClientBundles:
         elif workspace is None:
             raise _refused("workspace_id", "name the workspace that the client is to work in")
         else:
-            url = _endpoint(base, f"/{workspace.project_id}/v1/mcp", "/v1/mcp")
+            url = _endpoint(base, f"/{workspace.project_id}{_MCP}", _MCP)
             target = _Target(surface, client, workspace, url, tier, ends)
         if len(target.key_name(wanted.label)) > MAX_NAME:
             raise _refused("label", "write a shorter one")
@@ -151,8 +160,16 @@ def _bundle(target: _Target, wanted: WantedClient, secret: str) -> Bundle:
         opening = client.rules.opening
         merge = partial(merge_block, body=text, opening=opening, name=surface.name)
         files.append(BundleFile(client.rules.path, merge))
+    secrets = [client.path]
+    variables = {surface.variable: secret}
+    if wanted.router is not None and client.router is not None:
+        url = f"{target.url.removesuffix(_MCP)}/{wanted.router}"
+        routed = client.router.settings(url, None if in_env else secret)
+        files.append(BundleFile(client.router.path, partial(jsonc.merge, new=routed), has_key=not in_env))
+        secrets.append(client.router.path)
+        variables[client.router.variable] = secret
     if not in_env and client.is_project_scoped:
-        files.append(BundleFile(".gitignore", partial(merge_ignored, paths=[client.path])))
+        files.append(BundleFile(".gitignore", partial(merge_ignored, paths=secrets)))
     name = target.key_name(wanted.label)
     return Bundle(
         surface,
@@ -160,7 +177,7 @@ def _bundle(target: _Target, wanted: WantedClient, secret: str) -> Bundle:
         name,
         tuple(files),
         readme(surface, client, workspace.name if workspace else "", name, files, in_env=in_env),
-        {surface.variable: secret} if in_env else {},
+        variables if in_env else {},
     )
 
 

@@ -50,7 +50,8 @@ class Asked:
 def asked(scope: Scope, body: Json) -> Asked:
     """Read a request; Invalid where it makes no sense."""
     messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
+    # Whose conversation the upstream holds may have nothing to add to it.
+    if not isinstance(messages, list) or not (messages or body.get("thread")):
         problem = 'write at least one message, such as {"role": "user", "content": "Hello"}'
         raise Invalid("There is nothing to answer.", fields=[FieldError("messages", problem)])
     metadata = body.get("metadata")

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import HoldfastError
+from holdfast.engines.llm.messages.chat_request import ThreadNotFound, ThreadUnsupported
 from holdfast.engines.llm.remote.upstream import UpstreamRefused
 from holdfast.surfaces.http.asgi import request_id, send_json
 from holdfast.surfaces.http.endpoint.errors import message_of
@@ -35,10 +36,14 @@ def status_of(error: HoldfastError) -> int:
 
 def error_object(error: HoldfastError) -> dict[str, Any]:
     """The whole object, but for the request's id."""
-    told = (error.body or {}).get("error") if isinstance(error, UpstreamRefused) else None
-    said = told.get("message") if isinstance(told, dict) else None
+    refusal = (error.body or {}).get("error") if isinstance(error, UpstreamRefused) else None
+    said = refusal.get("message") if isinstance(refusal, dict) else None
     message = said if isinstance(said, str) else message_of(error)
-    return {"type": "error", "error": {"type": _TYPES.get(status_of(error), "api_error"), "message": message}}
+    told: dict[str, Any] = {"type": _TYPES.get(status_of(error), "api_error"), "message": message}
+    if isinstance(error, (ThreadNotFound, ThreadUnsupported)):
+        # Clients go by this code, and then send the whole conversation.
+        told["details"] = {"error_code": error.code}
+    return {"type": "error", "error": told}
 
 
 async def send_error(scope: Scope, send: Send, error: HoldfastError) -> None:

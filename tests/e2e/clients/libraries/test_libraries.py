@@ -33,6 +33,13 @@ CHAT_AND_RESPONSES = [
         *("server tool", "server tool, streamed", "both tools", "both tools, streamed", "second turn"),
     )
 ]
+MESSAGES = [
+    f"messages: {kind}"
+    for kind in (
+        *("plain", "stream", "own tool", "own tool, streamed", "structured"),
+        *("server tool", "server tool, streamed", "second turn"),
+    )
+]
 INSTRUCTOR_MODES = ("TOOLS", "JSON", "JSON_SCHEMA", "MD_JSON")
 ROWS: dict[str, tuple[str, list[str]]] = {
     "langchain": ("openai3", CHAT_AND_RESPONSES),
@@ -48,6 +55,8 @@ ROWS: dict[str, tuple[str, list[str]]] = {
             "responses: own tool by previous response",
         ],
     ),
+    "langchain_anthropic": ("openai3", MESSAGES),
+    "pydantic_ai_anthropic": ("openai3", [*MESSAGES, "messages: both tools"]),
     "llama_index": ("openai2", CHAT_AND_RESPONSES),
     "litellm": (
         "openai2",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
 from holdfast.engines.llm.model import Json
@@ -20,8 +20,32 @@ _REFUSED = ("mcp_servers", "container")
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
+class ThreadUnsupported(Invalid):
+    """No conversation is held here between turns; clients of Anthropic's then send the whole of it each time."""
+
+    code = "thread_unsupported_request"
+
+    def __init__(self) -> None:
+        problem = "leave it out and send the whole conversation; this endpoint's model holds none between turns"
+        super().__init__(f"thread: {problem}.", fields=[FieldError("thread", problem)])
+
+
+class ThreadNotFound(HoldfastError):
+    """A conversation that another upstream holds; clients begin a new one with all that was said."""
+
+    code = "thread_not_found"
+    status = 404
+
+    def __init__(self) -> None:
+        super().__init__("thread: the model that answers now does not hold it; send the whole conversation.")
+
+
 def chat_body(body: Json) -> Json:
     """The same question in OpenAI's words; Invalid names what cannot be said in them."""
+    thread = body.get("thread")
+    if thread is not None:
+        is_begun = isinstance(thread, dict) and thread.get("type") == "continue"
+        raise ThreadNotFound if is_begun else ThreadUnsupported
     for name in _REFUSED:
         if body.get(name):
             raise wrong(name, _NO_PLACE)

@@ -7,6 +7,7 @@ import orjson
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.ids import new_uuid
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import Assembly, GrowingCall
 from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason, tool_use_id
 from holdfast.engines.llm.model import Json
@@ -82,7 +83,12 @@ class MessageEvents:
                 name = f"{block['name']}_requests"
                 self._ran[name] = self._ran.get(name, 0) + 1
             yield from self._close()
-            yield from self._start("whole", block)
+            if "input" in block:
+                # Clients put the input together from its pieces, as Anthropic streams it.
+                yield from self._start("whole", {**block, "input": {}})
+                yield self._delta({"type": "input_json_delta", "partial_json": dumps(block["input"]).decode()})
+            else:
+                yield from self._start("whole", block)
             yield from self._close()
 
     def finish(self, usage: Json | None = None) -> Iterator[Json]:
