@@ -24,6 +24,8 @@ REPEATS = 0.9
 """Cosine from which another verb still says the same."""
 REWORDED = 0.8
 """Cosine from which a sentence built otherwise may have one word more, or another verb."""
+SAME_VALUES = 0.72
+"""The same where both name the same values."""
 SAME_WORDS = 0.35
 """Cosine from which two texts of the same words are the same statement."""
 NEAR_SUBJECT = 0.75
@@ -124,14 +126,16 @@ def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
         return False
     if {new.verb, old.verb} in CONVERSES:
         return entered <= {new.verb} and left <= {old.verb} and _exchanged(new, old) and cosine >= NEAR_SUBJECT
-    reworded = not _in_order(old, new)
+    reworded = _built_otherwise(new, old)
     if reworded and not left and len(entered) == 1 and cosine >= REWORDED and not _bounds(new) - old.words:
         return True
-    if reworded and len(entered) <= 2 and len(left) <= 2 and new.values == old.values and not _bounds(new) - old.words:
-        return cosine >= REWORDED
+    # Many more words than were given up say something more.
+    if reworded and len(left) <= 2 and len(entered) <= min(2, len(left) + 1) and not _bounds(new) - old.words:
+        # Nothing is a value that only one of them has; a name at a sentence's beginning is not known for one.
+        return cosine >= (SAME_VALUES if new.values & old.values else REWORDED)
     kinds = CLASS_NOUNS if new.values and new.values == old.values and not left - {old.verb} else frozenset[str]()
     if entered - kinds <= {new.verb} and left <= {old.verb} and not _bounds(new) - old.words:
-        return cosine >= (NEAR_SUBJECT if not (left and entered) else REWORDED if reworded else REPEATS)
+        return cosine >= (NEAR_SUBJECT if not (left and entered - kinds) else REWORDED if reworded else REPEATS)
     return False
 
 
@@ -164,6 +168,15 @@ def _exchanged(new: Statement, old: Statement) -> bool:
     return bool(ours and theirs) and not ours & theirs and ours <= _said(old) and theirs <= _said(new)
 
 
+def _built_otherwise(new: Statement, old: Statement) -> bool:
+    """Whether one is not the other with a word put in or exchanged: that would be said of something else."""
+    return (
+        not _in_order(old, new)
+        or new.passive != old.passive
+        or bool(new.subject - WEAK) != bool(old.subject - WEAK)
+    )
+
+
 def _in_order(old: Statement, new: Statement) -> bool:
     """Whether the new statement is the old one with words put in between: then they add something."""
     rest = iter(new.order)
@@ -187,6 +200,8 @@ def _bounds(one: Statement) -> frozenset[str]:
 
 def _contradiction(new: Statement, old: Statement, cosine: float) -> str | None:
     shared = new.strong & old.strong
+    if _other_filler(new, old):
+        return CHANGED if new.change and not old.change else OTHER_VALUE
     if _clash(new, old) and (new.verb == old.verb or shared) and cosine >= FAR_SUBJECT:
         return OTHER_VALUE
     if not shared and not (new.subject and new.subject == old.subject):
@@ -204,6 +219,13 @@ def _contradiction(new: Statement, old: Statement, cosine: float) -> str | None:
         near = len(shared) >= 0.6 * min(len(new.strong), len(old.strong))
         return NEGATED if near else None
     return _other_value(new, old)
+
+
+def _other_filler(new: Statement, old: Statement) -> bool:
+    """'We use CircleCI for CI' and 'CI runs on GitHub Actions': one role, and another name that fills it."""
+    if new.negated or old.negated or not new.role or new.role != old.role:
+        return False
+    return bool(new.filler and old.filler) and not new.filler & old.filler
 
 
 def _of_the_speaker(new: Statement, old: Statement) -> str | None:
@@ -242,11 +264,14 @@ def _other_holder(new: Statement, old: Statement) -> str | None:
     if said and said == told and new.verb == old.verb:
         if new.change and not old.change:
             return CHANGED
-        exclusive = (new.definite and old.definite) or new.verb in EXCLUSIVE_ROLES
+        exclusive = (new.the_one and old.the_one) or new.verb in EXCLUSIVE_ROLES
         return OTHER_VALUE if exclusive else None
-    if not new.verb and not old.verb and new.definite and old.definite and new.values != old.values:
-        turned = (new.subject & new.strong == told and bool(told)) or (old.subject & old.strong == said and bool(said))
-        return OTHER_VALUE if turned else None
+    if not new.verb and not old.verb and new.definite and old.definite:
+        # 'Blue is my favourite colour' and 'My favourite colour is green'.
+        if told and new.subject & new.strong == told:
+            return OTHER_VALUE if not said & old.subject else None
+        if said and old.subject & old.strong == said:
+            return OTHER_VALUE if not told & new.subject else None
     return None
 
 
