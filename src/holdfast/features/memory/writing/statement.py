@@ -72,6 +72,8 @@ class Statement:
     filler: frozenset[str]
     """The names that it is done with."""
     passive: bool
+    spoken: bool
+    """Whether it begins with whoever speaks, or with what to do: 'we deploy', 'deploy'."""
     trait: bool
     """Whether it says one of several things that may hold of its subject: 'is allergic to'."""
     additive: bool
@@ -126,6 +128,7 @@ def statement(sentence: str) -> Statement:
         role=role,
         filler=filler,
         passive=bool(verb) and any(term.said in BE for term in found[max(0, verb_at - 3) : verb_at]),
+        spoken=bool(found) and (found[0].said in PRONOUNS or found[0].said in INSTRUCTIONS),
         trait=not TRAITS.isdisjoint(kinds),
         additive=0 <= verb_at < len(found) and not ADDITIVE_SAID.isdisjoint((found[verb_at].key, found[verb_at].said)),
     )
@@ -211,6 +214,9 @@ def _slots(
     for place in range(verb_at + 1, len(found)):
         if found[place].said in PREPOSITIONS and found[place].kind == "word":
             under = found[place].said
+        elif under and found[place].said in ("every", "each"):
+            # 'On every push' says when.
+            under = "when"
         if place in content:
             slots.setdefault(under, set()).add(content[place].key)
     return tuple((name, frozenset(words)) for name, words in sorted(slots.items()))
