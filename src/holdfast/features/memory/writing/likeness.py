@@ -130,6 +130,9 @@ def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
             return False
         # Less is said, and what is said less narrowly is said of more: 'no deploys on Fridays', 'no deploys'.
         narrower = left - {old.verb} if new.negated else _bounds(old) - new.words
+        if new.subject & old.subject:
+            # 'Tokens last an hour' says more than 'access tokens last an hour'.
+            narrower |= old.subject - new.words - _BROAD
         return cosine >= NEAR_SUBJECT and not narrower
     if any(map(old.is_value, left)):
         return False
@@ -139,7 +142,8 @@ def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
     if reworded and not left and len(entered) == 1 and cosine >= REWORDED and not _bounds(new) - old.words:
         return True
     # Many more words than were given up say something more.
-    if reworded and len(left) <= 2 and len(entered) <= min(2, len(left) + 1) and not _bounds(new) - old.words:
+    few = len(left) <= 2 and len(entered) <= min(2, len(left) + 1)
+    if reworded and few and not _bounds(new) - old.words and not _another_in_place(new, old, entered, left):
         # Nothing is a value that only one of them has; a name at a sentence's beginning is not known for one.
         return cosine >= (SAME_VALUES if new.values & old.values else REWORDED)
     kinds = CLASS_NOUNS if new.values and new.values == old.values and not left - {old.verb} else frozenset[str]()
@@ -190,6 +194,22 @@ def _built_otherwise(new: Statement, old: Statement) -> bool:
         or new.passive != old.passive
         or (new.spoken != old.spoken and bool(new.subject - WEAK) != bool(old.subject - WEAK))
     )
+
+
+def _another_in_place(new: Statement, old: Statement, entered: frozenset[str], left: frozenset[str]) -> bool:
+    """'The finance team approves refunds' and 'Refunds are approved by support': somebody else does it."""
+    parts = {_part(old, word) for word in left - {old.verb}}
+    return any(_part(new, word) in parts for word in entered - {new.verb})
+
+
+def _part(one: Statement, word: str) -> str:
+    """What a word is in its sentence, whether that is said in the active or the passive voice."""
+    if word in one.subject:
+        return "done to" if one.passive else "doer"
+    place = next((name for name, said in one.slots if word in said), "")
+    if one.passive:
+        return "doer" if place == "by" else place or "done"
+    return _ONE_PLACE.get(place, place) or "done to"
 
 
 def _in_order(old: Statement, new: Statement) -> bool:
