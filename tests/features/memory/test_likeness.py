@@ -136,8 +136,8 @@ def test_one_fact_in_two_spellings_is_one(one: str, other: str) -> None:
 
 def test_somebody_else_in_the_same_part_is_no_repetition() -> None:
     """However near: only a verb may be exchanged where a sentence is turned into the passive voice."""
-    refunds = read("The finance team approves refunds"), read("Refunds are approved by the support team")
-    assert not repeats(*refunds, 0.99) and not repeats(*reversed(refunds), 0.99)
+    active, passive = read("The finance team approves refunds"), read("Refunds are approved by the support team")
+    assert not repeats(active, passive, 0.99) and not repeats(passive, active, 0.99)
     assert not repeats(read("Tokens last one hour"), read("Access tokens last one hour"), 0.99)
     assert not repeats(read("Keep branches after the merge"), read("Branches are deleted after the merge"), 0.99)
 

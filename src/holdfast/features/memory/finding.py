@@ -8,10 +8,14 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
+from holdfast.features.memory import store
+from holdfast.features.memory.model import Recalled
+from holdfast.features.memory.writing.draft import as_written
 from holdfast.features.memory.writing.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.precedence import RELATED, hits_in_order, worth_showing
+from holdfast.storage.database import Database
 
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
@@ -92,6 +96,15 @@ def merged(text: str, noted: Sequence[Hit], read: Sequence[Hit], limit: int) -> 
     room = limit - min(related, (limit + 1) // 2)
     chosen = sorted([*noted, *read[:room]], key=lambda hit: -hit.score)[:limit]
     return hits_in_order(text, chosen)
+
+
+async def worded(database: Database, found: list[Recalled], as_of: int | None) -> list[Recalled]:
+    """Each memory in the words it had at the moment asked about."""
+    edited = [each.memory.id for each in found if each.memory.revision > 1]
+    if as_of is None or not edited:
+        return found
+    kept = await database.read(lambda tx: store.revisions(tx, edited))
+    return [replace(each, memory=as_written(each.memory, kept.get(each.memory.id, []), as_of)) for each in found]
 
 
 def known_types(entities: Entities, types: Iterable[str] | None) -> frozenset[str] | None:

@@ -18,7 +18,7 @@ from holdfast.engines.search.keeper import embedded_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory import chats, store
-from holdfast.features.memory.finding import MemoryFinding
+from holdfast.features.memory.finding import MemoryFinding, worded
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -37,7 +37,6 @@ from holdfast.features.memory.writing.comparison import Compared, MemoryComparis
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,
     Refusal,
-    as_written,
     changed,
     draft,
     entry_of,
@@ -110,7 +109,7 @@ class MemoryService:
                 made = self._insert(tx, principal, workspace.id, new, checked, superseded, vector)
                 if made is not None:
                     others = [each for each in compared.contradicts if each.memory != superseded]
-                    store.note_contradictions(tx, made, others)
+                    store.note_contradictions(tx, made, others, made.learned_at)
                     return Saved("saved", made, contradicts=others)
                 known = store.find_current(tx, workspace.id, checked.digest)
             assert known is not None
@@ -183,8 +182,13 @@ class MemoryService:
     ) -> Memory:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")
-        expected = changed(await self.get(principal, workspace_id, key), change, 0)
-        vector = None if isinstance(expected, Refusal) else await self._vector(expected.title, expected.content)
+        before = await self.get(principal, workspace_id, key)
+        expected = changed(before, change, 0)
+        vector, compared = None, Compared()
+        if not isinstance(expected, Refusal):
+            vector = await self._vector(expected.title, expected.content)
+            chat_id = before.chat_id if before.visibility == "chat" else None
+            compared = await self._comparison.of(before.workspace_id, expected.content, vector, chat_id, but=before.id)
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
@@ -204,6 +208,9 @@ class MemoryService:
             # Somebody else may have edited it meanwhile; then its vector follows from the background.
             same_text = not isinstance(expected, Refusal) and expected.says == edited.says
             self._search.put(tx, [entry_of(edited)], vector[None, :] if same_text and vector is not None else None)
+            if same_text and edited.content != found.content:
+                store.drop_contradictions(tx, edited)
+                store.note_contradictions(tx, edited, compared.contradicts, edited.updated_at)
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
 
@@ -240,19 +247,20 @@ class MemoryService:
         if refusal is not None:
             raise MemoryRejected(refusal)
 
-        def work(tx: Tx) -> Memory:
-            found = self._found(tx, principal, workspace_id, key, store.lock)
-            if found.status == "retracted":
-                return found
-            now = self._clock.now()
-            until = now if found.valid_until is None else min(now, found.valid_until)
-            retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
-            store.replace(tx, retracted)
-            self._search.expire(tx, found.workspace_id, found.entry_type, found.id, until)
-            self._record(tx, principal, "memory.retract", retracted)
-            return retracted
+        return await self._database.write(lambda tx: self.retract_in(tx, principal, workspace_id, key, reason))
 
-        return await self._database.write(work)
+    def retract_in(self, tx: Tx, principal: Principal, workspace_id: str, key: str, reason: str) -> Memory:
+        """The same in a transaction that does more."""
+        found = self._found(tx, principal, workspace_id, key, store.lock)
+        if found.status == "retracted":
+            return found
+        now = self._clock.now()
+        until = now if found.valid_until is None else min(now, found.valid_until)
+        retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
+        store.replace(tx, retracted)
+        self._search.expire(tx, found.workspace_id, found.entry_type, found.id, until)
+        self._record(tx, principal, "memory.retract", retracted)
+        return retracted
 
     async def forget(self, principal: Principal, workspace_id: str, key: str) -> None:
         """Remove a memory with its history and its place in the index, for good."""
@@ -292,7 +300,7 @@ class MemoryService:
         if not text:
             filters = Filters(category=category, as_of=as_of, seen_from=chat_id)
             page = await self.list(principal, workspace_id, filters, limit=limit)
-            return await self._worded([Recalled(memory, 1.0) for memory in page.items], as_of)
+            return await worded(self._database, [Recalled(memory, 1.0) for memory in page.items], as_of)
         workspace = await self._workspaces.get(principal, workspace_id)
         meta = {"category": category} if category else {}
         wanted_here = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
@@ -300,7 +308,7 @@ class MemoryService:
         wanted = [hit for hit in worth_showing(hits) if hit.score >= minimum_relevance]
         rows = await self._database.read(lambda tx: store.by_ids(tx, workspace.id, [hit.id for hit in wanted]))
         found = [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
-        return await self._worded(found, as_of)
+        return await worded(self._database, found, as_of)
 
     async def search(
         self,
@@ -314,14 +322,6 @@ class MemoryService:
     ) -> builtins.list[Hit]:
         """The best passages of everything the workspace knows, at most one of each entity, best first."""
         return await self._finding.search(principal, workspace_id, query, types=types, limit=limit, as_of=as_of)
-
-    async def _worded(self, found: builtins.list[Recalled], as_of: int | None) -> builtins.list[Recalled]:
-        """Each memory in the words it had at the moment asked about."""
-        edited = [each.memory.id for each in found if each.memory.revision > 1]
-        if as_of is None or not edited:
-            return found
-        kept = await self._database.read(lambda tx: store.revisions(tx, edited))
-        return [replace(each, memory=as_written(each.memory, kept.get(each.memory.id, []), as_of)) for each in found]
 
     async def _refuse(self, principal: Principal, workspace_id: str, refusal: Refusal) -> Saved:
         def work(tx: Tx) -> Saved:
@@ -430,6 +430,7 @@ class MemoryService:
             slugs = ", ".join(each.memory.slug for each in changes)
             noted = replace(memory, status_note=f"It seems to change {slugs}: {changes[0].reason}."[:MAX_NOTE])
             store.replace(tx, noted)
+            store.note_contradictions(tx, noted, changes, self._clock.now())
             self._record(tx, principal, "memory.contradict", noted, contradicts=[each.memory.id for each in changes])
 
     def _record(self, tx: Tx, principal: Principal, action: str, memory: Memory, **detail: object) -> None:
