@@ -37,6 +37,26 @@ async def _ties(world: InterchangeWorld) -> list[tuple[str, str, str]]:
     return sorted((titles[each.start.id], each.relation, titles[each.end.id]) for each in page.items)
 
 
+async def test_what_imported_memories_contradict_waits_for_somebody(world: InterchangeWorld) -> None:
+    """Each other, and what was known: an old fact that comes in late is the older of the two."""
+    known = await world.base.memory.save(world.person, world.base.ws, NewMemory("The rate limit is 45 calls a minute"))
+    assert known.memory is not None
+    files = {
+        "limit.txt": b"The rate limit is 60 calls a minute",
+        "short.txt": b"The retention of build logs is 14 days",
+        "long.txt": b"The retention of build logs is 30 days",
+        "tea.txt": b"Tea is served at four",
+    }
+    await world.bring(world.base.ws, files)
+    found = (await world.contradictions.list(world.person, world.base.ws)).items
+    assert {frozenset((each.memory.title, each.other.title)) for each in found} == {
+        frozenset(("long", "short")),
+        frozenset(("limit", known.memory.title)),
+    }
+    await world.bring(world.base.ws, files)
+    assert len((await world.contradictions.list(world.person, world.base.ws)).items) == 2
+
+
 async def test_a_folder_of_notes_becomes_memories_with_titles_tags_and_dates(world: InterchangeWorld) -> None:
     front = b"---\ntitle: Deploying\ntags: [ops, release]\ndate: 2025-03-01\n---\n"
     files = {

@@ -1,10 +1,14 @@
 """Contradictions wait for somebody to settle them, on both stores."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.core.errors import Conflict, Invalid, NotFound
+from holdfast.core.principal import Principal
+from holdfast.features.memory.model import MemoryChange, NewMemory
 from holdfast.features.memory.writing.contradictions import Contradictions
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Tx
 from tests.features.memory.saving import save
 from tests.support.clock import MovableClock
 from tests.support.features.memories import MemoryWorld, memory_world
@@ -17,10 +21,9 @@ async def world(database: Database, clock: MovableClock) -> MemoryWorld:
 
 @pytest.fixture
 async def contradictions(world: MemoryWorld, database: Database) -> Contradictions:
-    memory = world.memory
     await save(world, "The rate limit is 45 calls a minute")
     assert (await save(world, "The rate limit is 60 calls a minute")).contradicts
-    return Contradictions(database, memory._audit, memory._workspaces, world.clock, memory)
+    return Contradictions(database, world.audit, world.workspaces, world.search, world.clock, world.memory)
 
 
 async def test_keeping_one_memory_retracts_the_other(world: MemoryWorld, contradictions: Contradictions) -> None:
@@ -55,3 +58,52 @@ async def test_a_memory_that_is_retracted_or_forgotten_settles_its_contradiction
     (found,) = (await contradictions.list(world.agent, world.ws)).items
     await world.memory.forget(world.agent, world.ws, found.other.id)
     assert (await contradictions.list(world.agent, world.ws)).items == []
+
+
+async def test_an_edit_leaves_only_what_its_new_words_contradict(
+    world: MemoryWorld, contradictions: Contradictions
+) -> None:
+    (found,) = (await contradictions.list(world.agent, world.ws)).items
+    weekly = (await save(world, "The release train leaves weekly")).memory
+    assert weekly is not None
+    await world.memory.edit(world.agent, world.ws, found.memory.id, MemoryChange(content="Herons nest in April"))
+    assert (await contradictions.list(world.agent, world.ws)).items == []
+    await world.memory.edit(
+        world.agent, world.ws, weekly.id, MemoryChange(content="The rate limit is 90 calls a minute")
+    )
+    (noted,) = (await contradictions.list(world.agent, world.ws)).items
+    assert (noted.memory.id, noted.other.id) == (weekly.id, found.other.id)
+    await contradictions.settle(world.agent, world.ws, noted.id, "both")
+    await world.memory.edit(
+        world.agent, world.ws, weekly.id, MemoryChange(content="The rate limit is 91 calls a minute")
+    )
+    assert (await contradictions.list(world.agent, world.ws)).items == []
+
+
+async def test_a_memory_that_takes_the_place_of_another_notes_what_else_it_changes(
+    world: MemoryWorld, contradictions: Contradictions
+) -> None:
+    (found,) = (await contradictions.list(world.agent, world.ws)).items
+    new = NewMemory("The rate limit is 90 calls a minute")
+    saved = await world.memory.supersede(world.agent, world.ws, found.memory.id, new)
+    assert saved.memory is not None
+    (noted,) = (await contradictions.list(world.agent, world.ws)).items
+    assert (noted.memory.id, noted.other.id) == (saved.memory.id, found.other.id)
+
+
+async def test_settling_that_fails_midway_retracts_nothing(
+    world: MemoryWorld, contradictions: Contradictions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = (await contradictions.list(world.agent, world.ws)).items
+    record = world.audit.record
+
+    def refuse(tx: Tx, principal: Principal, action: str, **more: Any) -> None:
+        if action == "memory.settle":
+            raise Conflict("The audit cannot be written.")
+        record(tx, principal, action, **more)
+
+    monkeypatch.setattr(world.audit, "record", refuse)
+    with pytest.raises(Conflict):
+        await contradictions.settle(world.agent, world.ws, found.id, found.memory.slug)
+    assert (await world.memory.get(world.agent, world.ws, found.other.id)).status == "current"
+    assert len((await contradictions.list(world.agent, world.ws)).items) == 1

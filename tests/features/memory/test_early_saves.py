@@ -14,6 +14,7 @@ from holdfast.engines.search.model import Query
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import Memory, MemoryChange, NewMemory, Saved
 from holdfast.features.memory.writing import likeness
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
@@ -117,6 +118,9 @@ async def test_what_only_the_model_sees_as_a_change_is_noted_on_the_memory(
     kept = await loading.memory(saved)
     assert kept.status == "current"
     assert kept.status_note == "It seems to change the-deploy-runs-on-fridays-at-noon: it says that something changed."
+    contradictions = loading.services[Contradictions]
+    noted = (await contradictions.list(loading.owner, loading.workspace)).items
+    assert ("the-deploy-runs-on-fridays-at-noon", kept.id) in [(each.other.slug, each.memory.id) for each in noted]
 
 
 async def test_of_two_early_saves_that_say_the_same_the_later_gives_way(

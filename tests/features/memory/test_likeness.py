@@ -24,6 +24,10 @@ REPEATED = [
     ("This project uses pnpm", "Use pnpm, not npm"),
     ("CI runs on GitHub Actions", "We use GitHub Actions for CI"),
     ("Our CI is GitHub Actions", "CI runs on GH Actions"),
+    ("Error reports go to Sentry", "We send errors to Sentry"),
+    ("API keys expire after 90 days", "An API key is valid for 90 days"),
+    ("Kim reports to Lee", "Lee is Kim's manager"),
+    ("The suite needs Node 20", "Node 20 is what the suite needs"),
 ]
 CHANGED = [
     ("We deploy on Tuesdays", "We deploy on Thursdays"),
@@ -33,6 +37,10 @@ CHANGED = [
     ("We use Redis for caching", "We no longer use Redis for caching"),
     ("Sprint length is two weeks", "Sprint length is now three weeks"),
     ("CI runs on CircleCI", "CI runs on GitHub Actions"),
+    ("We use CircleCI for CI", "CI runs on GitHub Actions"),
+    ("Payments are handled by Stripe", "We process payments through Adyen"),
+    ("My favourite colour is green", "Blue is my favourite colour"),
+    ("Elena leads the data team", "The data team is led by Marco"),
     ("This project uses npm", "Use pnpm, not npm"),
 ]
 UNRELATED = [
@@ -41,6 +49,9 @@ UNRELATED = [
     ("The backend is written in Go", "The frontend is written in TypeScript"),
     ("Unit tests take 3 minutes", "Integration tests take 12 minutes"),
     ("Unit tests take 2 min", "Integration tests take 2 min"),
+    ("CI runs on GitHub Actions", "CI runs on every push"),
+    ("The lunch break is 30 minutes", "The coffee break is 30 minutes"),
+    ("The CEO is on vacation in July", "The CTO is on vacation in July"),
 ]
 
 
@@ -66,8 +77,8 @@ async def test_the_shipped_model_tells_repetition_from_change_from_another_subje
         await embedder.close()
 
 
-FLOOR = {"duplicate": (0.97, 0.73), "contradiction": (0.9, 0.85), "neither": (0.68, 0.93)}
-"""Precision and recall on the held-out half; measured were 1.00 and 0.75, 0.93 and 0.88, 0.71 and 0.96."""
+FLOOR = {"duplicate": (0.97, 0.83), "contradiction": (0.91, 0.89), "neither": (0.75, 0.9)}
+"""Precision and recall on the held-out half; measured were 1.00 and 0.85, 0.93 and 0.90."""
 
 
 @pytest.mark.slow
@@ -123,7 +134,16 @@ def test_one_fact_in_two_spellings_is_one(one: str, other: str) -> None:
     assert repeats(read(one), read(other), 0.8) and repeats(read(other), read(one), 0.8)
 
 
+def test_somebody_else_in_the_same_part_is_no_repetition() -> None:
+    """However near: only a verb may be exchanged where a sentence is turned into the passive voice."""
+    active, passive = read("The finance team approves refunds"), read("Refunds are approved by the support team")
+    assert not repeats(active, passive, 0.99) and not repeats(passive, active, 0.99)
+    assert not repeats(read("Tokens last one hour"), read("Access tokens last one hour"), 0.99)
+    assert not repeats(read("Keep branches after the merge"), read("Branches are deleted after the merge"), 0.99)
+
+
 def test_who_does_what_to_whom_matters() -> None:
+    assert not repeats(read("Nina's boss is Omar"), read("Omar's boss is Nina"), 0.99)
     assert not repeats(read("Nina reports to Omar"), read("Omar reports to Nina"), 0.99)
 
 

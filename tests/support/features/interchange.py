@@ -14,6 +14,7 @@ from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.model import Report, SourceFile
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.memory import entities as memory_entities
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.intelligence import nobody_writes
@@ -30,6 +31,7 @@ class InterchangeWorld:
     intelligence: IntelligenceService
     documents: DocumentService
     interchange: InterchangeService
+    contradictions: Contradictions
 
     @property
     def person(self) -> Principal:
@@ -66,5 +68,6 @@ async def interchange_world(database: Database, clock: MovableClock, *, workspac
     intelligence = IntelligenceService(*parts, types, nobody_writes)
     jobs = JobEngine(base.database, base.events)
     documents = DocumentService(*parts[:5], jobs, base.clock, types)
-    interchange = InterchangeService(*parts, intelligence, documents)
-    return InterchangeWorld(base, ArtifactService(*parts, types), intelligence, documents, interchange)
+    contradictions = Contradictions(*parts[:4], base.clock, base.memory)
+    interchange = InterchangeService(*parts, intelligence, documents, contradictions)
+    return InterchangeWorld(base, ArtifactService(*parts, types), intelligence, documents, interchange, contradictions)

@@ -8,6 +8,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database
@@ -26,4 +27,5 @@ def interchange(parts: Parts) -> InterchangeService:
         parts[Clock],
         parts[IntelligenceService],
         parts[DocumentService],
+        parts[Contradictions],
     )

@@ -40,6 +40,7 @@ from holdfast.features.interchange.restore import Arriving, NotImported, Restore
 from holdfast.features.memory import store as memories
 from holdfast.features.memory.model import ENTITY, NewMemory
 from holdfast.features.memory.writing import wording
+from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.memory.writing.draft import Refusal, draft, entry_of, memory_of, slugs_for
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -72,6 +73,7 @@ class InterchangeService:
         clock: Clock,
         intelligence: IntelligenceService,
         documents: DocumentService,
+        contradictions: Contradictions,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -81,6 +83,7 @@ class InterchangeService:
         self._clock = clock
         self._intelligence = intelligence
         self._documents = documents
+        self._contradictions = contradictions
 
     async def export(self, principal: Principal, workspace_id: str, sink: Sink, *, derived: bool = False) -> Exported:
         """Give every file of the workspace to the sink, from one snapshot; how many of each type there are.
@@ -106,17 +109,21 @@ class InterchangeService:
         workspace = await self._workspaces.get(principal, workspace_id)
         total = Report()
         later: list[Item] = []
+        arrived: list[str] = []
         items = read(_readable(files, total))
         steps = _steps(items if most is None else _first(items, most), total, later)
         async for batch in _batches(steps):
-            await self._write(principal, workspace.id, batch, total)
+            arrived += await self._write(principal, workspace.id, batch, total)
         ties = iter([_Step(_file(item), _tie_work(item)) for item in later])
         async for batch in _batches(ties):
             await self._write(principal, workspace.id, batch, total)
+        await self._contradictions.look_for(principal, workspace.id, arrived)
         return total
 
-    async def _write(self, principal: Principal, workspace_id: str, batch: list[_Step], total: Report) -> None:
-        def work(tx: Tx) -> Report:
+    async def _write(self, principal: Principal, workspace_id: str, batch: list[_Step], total: Report) -> list[str]:
+        """The memories that came in with it."""
+
+        def work(tx: Tx) -> tuple[Report, list[str]]:
             self._workspaces.check(tx, principal, workspace_id)
             # A fresh report each time: the store may run this again after a conflict.
             report = Report()
@@ -130,15 +137,16 @@ class InterchangeService:
                 self._record(tx, principal, workspace_id, "workspace.import", counts)
                 payload = {"action": "import", **counts}
                 self._events.publish(tx, "memory.changed", payload, workspace_id=workspace_id)
-            return report
+            return report, [entry.id for entry in restore.entries if entry.type == ENTITY]
 
-        done = await self._database.write(work)
+        done, arrived = await self._database.write(work)
         for type, number in done.created.items():
             total.created[type] = total.created.get(type, 0) + number
         total.updated += done.updated
         total.unchanged += done.unchanged
         for problem in done.problems:
             total.problem(problem)
+        return arrived
 
     def _exists(self, tx: Tx, workspace_id: str, ref: Ref) -> bool:
         return bool(self._intelligence.relations.titles(tx, workspace_id, [ref]))

@@ -35,7 +35,14 @@ def memory(parts: Parts) -> MemoryService:
 
 @build
 def contradictions(parts: Parts) -> Contradictions:
-    return Contradictions(parts[Database], parts[Audit], parts[Workspaces], parts[Clock], parts[MemoryService])
+    return Contradictions(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[SearchEngine],
+        parts[Clock],
+        parts[MemoryService],
+    )
 
 
 @build

@@ -111,7 +111,7 @@ class MemoryService:
                 made = self._insert(tx, principal, workspace.id, new, checked, superseded, vector)
                 if made is not None:
                     others = [each for each in compared.contradicts if each.memory != superseded]
-                    store.note_contradictions(tx, made, others)
+                    store.note_contradictions(tx, made, others, made.learned_at)
                     return Saved("saved", made, contradicts=others)
                 known = store.find_current(tx, workspace.id, checked.digest)
             assert known is not None
@@ -185,8 +185,13 @@ class MemoryService:
     ) -> Memory:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")
-        expected = changed(await self.get(principal, workspace_id, key), change, 0)
-        vector = None if isinstance(expected, Refusal) else await self._vector(expected.title, expected.content)
+        before = await self.get(principal, workspace_id, key)
+        expected = changed(before, change, 0)
+        vector, compared = None, Compared()
+        if not isinstance(expected, Refusal):
+            vector = await self._vector(expected.title, expected.content)
+            chat_id = before.chat_id if before.visibility == "chat" else None
+            compared = await self._comparison.of(before.workspace_id, expected.content, vector, chat_id, but=before.id)
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
@@ -206,6 +211,9 @@ class MemoryService:
             # Somebody else may have edited it meanwhile; then its vector follows from the background.
             same_text = not isinstance(expected, Refusal) and expected.says == edited.says
             self._search.put(tx, [entry_of(edited)], vector[None, :] if same_text and vector is not None else None)
+            if same_text and edited.content != found.content:
+                store.drop_contradictions(tx, edited)
+                store.note_contradictions(tx, edited, compared.contradicts, edited.updated_at)
             self._record(tx, principal, "memory.edit", edited, revision=edited.revision)
             return edited
 
@@ -241,19 +249,20 @@ class MemoryService:
         if refusal is not None:
             raise MemoryRejected(refusal)
 
-        def work(tx: Tx) -> Memory:
-            found = self._found(tx, principal, workspace_id, key, store.lock)
-            if found.status == "retracted":
-                return found
-            now = self._clock.now()
-            until = now if found.valid_until is None else min(now, found.valid_until)
-            retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
-            store.replace(tx, retracted)
-            self._search.expire(tx, found.workspace_id, found.entry_type, found.id, until)
-            self._record(tx, principal, "memory.retract", retracted)
-            return retracted
+        return await self._database.write(lambda tx: self.retract_in(tx, principal, workspace_id, key, reason))
 
-        return await self._database.write(work)
+    def retract_in(self, tx: Tx, principal: Principal, workspace_id: str, key: str, reason: str) -> Memory:
+        """The same in a transaction that does more."""
+        found = self._found(tx, principal, workspace_id, key, store.lock)
+        if found.status == "retracted":
+            return found
+        now = self._clock.now()
+        until = now if found.valid_until is None else min(now, found.valid_until)
+        retracted = replace(found, status="retracted", status_note=reason, valid_until=until)
+        store.replace(tx, retracted)
+        self._search.expire(tx, found.workspace_id, found.entry_type, found.id, until)
+        self._record(tx, principal, "memory.retract", retracted)
+        return retracted
 
     async def forget(self, principal: Principal, workspace_id: str, key: str) -> None:
         """Remove a memory with its history and its place in the index, for good."""
@@ -429,6 +438,7 @@ class MemoryService:
             slugs = ", ".join(each.memory.slug for each in changes)
             noted = replace(memory, status_note=f"It seems to change {slugs}: {changes[0].reason}."[:MAX_NOTE])
             store.replace(tx, noted)
+            store.note_contradictions(tx, noted, changes, self._clock.now())
             self._record(tx, principal, "memory.contradict", noted, contradicts=[each.memory.id for each in changes])
 
     def _record(self, tx: Tx, principal: Principal, action: str, memory: Memory, **detail: object) -> None:

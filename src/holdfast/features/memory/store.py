@@ -179,9 +179,18 @@ def revisions(tx: Tx, memory_ids: Sequence[str]) -> dict[str, list[Revision]]:
     return found
 
 
-def note_contradictions(tx: Tx, made: Memory, found: Sequence[Contradiction]) -> None:
-    """Keep what a save found, in its transaction."""
-    for each in found:
+def drop_contradictions(tx: Tx, memory: Memory) -> None:
+    """Forget those that wait for somebody and are about what a memory no longer says."""
+    tx.execute(
+        "DELETE FROM memory_contradiction WHERE workspace_id = :workspace_id AND settled_at IS NULL "
+        "AND (memory_id = :id OR other_id = :id)",
+        _key(memory.workspace_id, memory.id),
+    )
+
+
+def note_contradictions(tx: Tx, made: Memory, found: Sequence[Contradiction], at: int) -> int:
+    """Keep what was found of a memory; what was settled stays so. How many are new."""
+    return sum(
         tx.execute(
             "INSERT INTO memory_contradiction (id, workspace_id, memory_id, other_id, reason, found_at) "
             "VALUES (:id, :workspace_id, :memory_id, :other_id, :reason, :found_at) ON CONFLICT DO NOTHING",
@@ -191,9 +200,11 @@ def note_contradictions(tx: Tx, made: Memory, found: Sequence[Contradiction]) ->
                 "memory_id": made.id,
                 "other_id": each.memory.id,
                 "reason": each.reason,
-                "found_at": made.learned_at,
+                "found_at": at,
             },
         )
+        for each in found
+    )
 
 
 def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:

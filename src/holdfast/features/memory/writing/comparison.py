@@ -36,12 +36,18 @@ class MemoryComparison:
         self._search = search
 
     async def of(
-        self, workspace_id: str, content: str, vector: NDArray[np.float32] | None, chat_id: str | None
+        self,
+        workspace_id: str,
+        content: str,
+        vector: NDArray[np.float32] | None,
+        chat_id: str | None,
+        *,
+        but: str = "",
     ) -> Compared:
-        """By meaning where there is a vector, otherwise by words."""
+        """By meaning where there is a vector, otherwise by words; with every memory `but` that of an id."""
         if vector is None:
-            return await self._by_words(workspace_id, content, chat_id)
-        return await self.by_meaning(workspace_id, content, vector, chat_id)
+            return await self._by_words(workspace_id, content, chat_id, but)
+        return await self.by_meaning(workspace_id, content, vector, chat_id, but=but)
 
     async def by_meaning(
         self,
@@ -50,21 +56,23 @@ class MemoryComparison:
         vector: NDArray[np.float32],
         chat_id: str | None,
         newest: Memory | None = None,
+        but: str = "",
     ) -> Compared:
         """Against the memories nearest to its vector, of those that came before `newest` where that is given."""
         nearest = await self._search.nearest(workspace_id, frozenset({ENTITY}), vector, NEIGHBOURS)
         if chat_id:
             nearest += await self._search.nearest(workspace_id, frozenset({CHAT_ENTITY}), vector, IN_CHATS)
-        alike = {id: cosine for id, cosine in nearest if cosine >= likeness.SAME_SUBJECT}
+        alike = {id: cosine for id, cosine in nearest if cosine >= likeness.SAME_SUBJECT and id != but}
         return await self._compared(workspace_id, content, alike, chat_id, newest)
 
-    async def _by_words(self, workspace_id: str, content: str, chat_id: str | None) -> Compared:
+    async def _by_words(self, workspace_id: str, content: str, chat_id: str | None, but: str) -> Compared:
         """Against the memories that share words with it: sees what is said in the same words of the same subject."""
         query = Query(workspace_id, content, types=frozenset({ENTITY}), limit=NEIGHBOURS_BY_WORDS, snippets=False)
         hits = await self._search.search_words(query)
         if chat_id:
             hits += await self._search.search_words(chats.of_chat(query, chat_id))
-        return await self._compared(workspace_id, content, {hit.id: likeness.BY_WORDS for hit in hits}, chat_id, None)
+        alike = {hit.id: likeness.BY_WORDS for hit in hits if hit.id != but}
+        return await self._compared(workspace_id, content, alike, chat_id, None)
 
     async def _compared(
         self, workspace_id: str, content: str, alike: dict[str, float], chat_id: str | None, newest: Memory | None

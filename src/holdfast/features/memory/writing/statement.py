@@ -34,6 +34,10 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 _AFTER_VERB = re.compile(r"\b(?:is|are|was|were|do|does|did|must|should|may|can|will|has|have|had|would|could)$", re.I)
+_OURS = ("the", "our", "my")
+MEANS = ("by", "using", "via", "with", "through")
+"""Behind these stands what something is done with."""
+PURPOSES = ("for", "as")
 ADDITIVE_SAID = ADDITIVE | EXCLUSIVE_ROLES | {"has", "have", "had", "needs", "need", "requires", "require"}
 
 
@@ -60,8 +64,16 @@ class Statement:
     change: bool
     order: tuple[str, ...]
     definite: bool
+    """Whether it says which one something is: 'is the default', 'our lead is'."""
+    the_one: bool
     """Whether it says of its subject that it is the one: 'is the default', 'is our lead'."""
+    role: frozenset[str]
+    """What something is used for, or done with: 'CI' in 'we use Jenkins for CI' and 'CI runs on Jenkins'."""
+    filler: frozenset[str]
+    """The names that it is done with."""
     passive: bool
+    spoken: bool
+    """Whether it begins with whoever speaks, or with what to do: 'we deploy', 'deploy'."""
     trait: bool
     """Whether it says one of several things that may hold of its subject: 'is allergic to'."""
     additive: bool
@@ -94,11 +106,15 @@ def statement(sentence: str) -> Statement:
     ]
     after = {place for place, _ in content if place > verb_at}
     verb = next((term.key for place, term in kept if place == verb_at and term.said not in AUXILIARIES), "")
+    verb = "" if verb in WEAK else verb
     kinds = {term.key: term for _, term in content}
+    subject = frozenset(term.key for place, term in content if place < verb_at)
+    slots = _slots(found, verb_at, {place: term for place, term in content if place in after})
+    role, filler = (frozenset[str](), frozenset[str]()) if verb else _role(subject, slots, kinds)
     return Statement(
-        subject=frozenset(term.key for place, term in content if place < verb_at),
-        verb="" if verb in WEAK else verb,
-        slots=_slots(found, verb_at, {place: term for place, term in content if place in after}),
+        subject=subject,
+        verb=verb,
+        slots=slots,
         words=frozenset(kinds),
         strong=frozenset(key for key, term in kinds.items() if key not in WEAK or term.is_value),
         values=frozenset(key for key, term in kinds.items() if term.is_value),
@@ -107,8 +123,12 @@ def statement(sentence: str) -> Statement:
         negated=negated,
         change=change,
         order=tuple(term.key for _, term in content),
-        definite=_definite(found, verb_at),
+        definite=_definite(found, verb_at) or _the_one(found, verb_at),
+        the_one=_the_one(found, verb_at),
+        role=role,
+        filler=filler,
         passive=bool(verb) and any(term.said in BE for term in found[max(0, verb_at - 3) : verb_at]),
+        spoken=bool(found) and (found[0].said in PRONOUNS or found[0].said in INSTRUCTIONS),
         trait=not TRAITS.isdisjoint(kinds),
         additive=0 <= verb_at < len(found) and not ADDITIVE_SAID.isdisjoint((found[verb_at].key, found[verb_at].said)),
     )
@@ -194,12 +214,38 @@ def _slots(
     for place in range(verb_at + 1, len(found)):
         if found[place].said in PREPOSITIONS and found[place].kind == "word":
             under = found[place].said
+        elif under and found[place].said in ("every", "each"):
+            # 'On every push' says when.
+            under = "when"
         if place in content:
             slots.setdefault(under, set()).add(content[place].key)
     return tuple((name, frozenset(words)) for name, words in sorted(slots.items()))
 
 
+def _role(
+    subject: frozenset[str], slots: tuple[tuple[str, frozenset[str]], ...], kinds: dict[str, MemoryTerm]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """What is done, and the names that it is done with, where a sentence says only that."""
+    said = dict(slots)
+    names = {place: frozenset(word for word in words if kinds[word].kind == "name") for place, words in slots}
+    if not subject - WEAK:
+        # 'We use Jenkins for CI', 'we process payments through Adyen'.
+        means = frozenset[str]().union(*(names[place] for place in MEANS if place in names))
+        if said.get("") and said[""] == names[""] and not means:
+            return frozenset().union(*(said.get(place, frozenset()) for place in PURPOSES)) - WEAK, names[""]
+        return (said.get("", frozenset()) - WEAK, means) if not names.get("") else (frozenset(), frozenset())
+    filler = frozenset[str]().union(*(names[place] for place in ("", "on", *MEANS) if place in names))
+    return subject - WEAK, filler - subject
+
+
 def _definite(found: list[MemoryTerm], verb_at: int) -> bool:
+    """'The lead is', 'our database is'."""
+    if not 0 < verb_at < len(found) - 1 or found[verb_at].said not in AUXILIARIES:
+        return False
+    return found[0].said in _OURS
+
+
+def _the_one(found: list[MemoryTerm], verb_at: int) -> bool:
     if not 0 <= verb_at < len(found) - 1 or found[verb_at].said not in AUXILIARIES:
         return False
-    return found[verb_at + 1].said in ("the", "our", "my") or (verb_at > 0 and found[0].said in ("the", "our", "my"))
+    return found[verb_at + 1].said in _OURS

@@ -166,8 +166,8 @@ def _amount(found: dict[str, Any], said: str, last: MemoryTerm) -> MemoryTerm:
     if found["minus"]:
         value = -value
     unit = (found["unit"] or found["money"] or "").lower()
-    if not unit and last.kind == "name":
-        # 'PostgreSQL 16' is a name; '16 servers' are counted.
+    if not unit and (last.kind == "name" or last.said == "version"):
+        # 'PostgreSQL 16' and 'version 16' are names; '16 servers' are counted.
         return MemoryTerm(f"{value:g}", "name", said)
     if (
         not unit
