@@ -1,4 +1,5 @@
-"""Measures passthrough chat against the barest proxy to the same upstream and, where one is named, against LiteLLM.
+"""Measures passthrough chat against the barest proxy to the same upstream and, where one is named, against LiteLLM;
+then Messages and translations between the two wires against that chat.
 
 LiteLLM lives in an environment of its own (its pins are not ours):
 `python -m bench.router --litellm /path/to/venv/bin/litellm`.
@@ -26,6 +27,8 @@ from bench.server import free_port, holdfast
 
 CONNECTIONS = 64
 ASK: dict[str, Any] = {"model": "fixed", "messages": [{"role": "user", "content": "Say fifty words."}]}
+# Messages needs a limit, and Chat Completions takes one: the same body for both.
+ASK["max_tokens"] = 100
 STREAM = {**ASK, "stream": True}
 STAMPED = {**STREAM, "messages": [{"role": "user", "content": "stamped"}]}
 UNLIMITED = {
@@ -79,9 +82,10 @@ def ours(upstream: int) -> Iterator[tuple[Target, int]]:
     with tempfile.TemporaryDirectory() as directory:
         with holdfast(Path(directory), UNLIMITED) as first:
             key, project = first.told["api_key"], first.told["project_id"]
-        add = ["endpoints", "add", "bench", "--base-url", f"http://127.0.0.1:{upstream}/v1", "--model", "fixed"]
-        command = [sys.executable, "-m", "holdfast", *add, "--data-dir", directory]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for name, kind in (("bench", "openai"), ("claude", "anthropic")):
+            add = ["endpoints", "add", name, "--kind", kind, "--base-url", f"http://127.0.0.1:{upstream}/v1"]
+            command = [sys.executable, "-m", "holdfast", *add, "--model", "fixed", "--data-dir", directory]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with holdfast(Path(directory), UNLIMITED) as server:
             yield Target("holdfast", server.port, f"/{project}/bench/v1/chat/completions", key), server.pid
 
@@ -141,6 +145,31 @@ def figures(what: str, found: dict[str, list[ChatLoad]], times_litellm: float) -
     return made
 
 
+def wires(chat: Target) -> list[Target]:
+    """The other ways through the same server: Anthropic's own wire relayed, and either one translated."""
+    project = chat.path.split("/")[1]
+    ways = {
+        "Messages relayed": "claude/v1/messages",
+        "Messages translated": "bench/v1/messages",
+        "chat translated": "claude/v1/chat/completions",
+    }
+    return [Target(name, chat.port, f"/{project}/{path}", chat.key) for name, path in ways.items()]
+
+
+def across(what: str, found: dict[str, list[ChatLoad]]) -> list[Figure]:
+    """What the other wires reach of chat passthrough in the same rounds."""
+    made = []
+    for name, loads in found.items():
+        if name == "holdfast":
+            continue
+        made.append(Figure(f"{what}, {name}", middle(loads).requests_per_second, "req/s"))
+        pairs = zip(loads, found["holdfast"], strict=True)
+        ratio = statistics.median(load.requests_per_second / chat.requests_per_second for load, chat in pairs)
+        target = 0.9 if name == "Messages relayed" else 0.7
+        made.append(Figure(f"{what}, {name} ÷ chat passthrough", ratio, "×", target))
+    return made
+
+
 def main() -> None:
     """Measure and tell."""
     parser = options(__doc__ or "")
@@ -162,6 +191,13 @@ def main() -> None:
         told += figures("streams of 50 chunks", compare(targets, STREAM, chosen.rounds, chosen.seconds), 60)
         first = target.ask(STAMPED, seconds=chosen.seconds, connections=1)
         told.append(Figure("first chunk relayed after its arrival, p50", first.first_chunk_p50_ms, "ms", 1.0, "lower"))
+        others = wires(target)
+        told += across("whole answers", compare([target, *others], ASK, chosen.rounds, chosen.seconds))
+        told += across("streams of 50 chunks", compare([target, *others], STREAM, chosen.rounds, chosen.seconds))
+        for other in others:
+            first = other.ask(STAMPED, seconds=chosen.seconds, connections=1)
+            what = f"first chunk after its arrival, {other.name}, p50"
+            told.append(Figure(what, first.first_chunk_p50_ms, "ms", 1.0, "lower"))
         before = resident_mb(pid)
         load = target.ask(ASK, seconds=300, most=chosen.memory_requests)
         grown = resident_mb(pid) - before
