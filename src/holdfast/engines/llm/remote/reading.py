@@ -1,5 +1,6 @@
 """Owns reading an upstream's answer as chunks of Chat Completions, whichever wire it speaks."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ from holdfast.engines.llm.remote.wire import UpstreamCut
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Of one answer that is read here, streamed or whole; what is relayed only passes through."""
 _DONE = b"[DONE]"
+# Not in a text: there its quotation marks would be escaped.
+_FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
 
 
 class AnswerTooLong(UpstreamFailed):
@@ -37,8 +40,8 @@ async def chat_batches(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerat
         finished = False
         async for batch in _events(answer):
             is_over = batch[-1].strip() == _DONE
-            made, problem = _until_failure(_parse(data) for data in (batch[:-1] if is_over else batch))
-            finished = finished or any(_has_finished(chunk) for chunk in made)
+            finished = finished or any(map(_FINISHED.search, batch))
+            made, problem = _until_failure(map(_parse, batch[:-1] if is_over else batch))
             if made:
                 yield [restore(chunk, names) for chunk in made] if names else made
             if problem is not None:
@@ -59,7 +62,7 @@ async def messages_batches(answer: UpstreamAnswer, names: ToolNames) -> AsyncGen
             yield [restore(chunk, names) for chunk in heard.whole(await _whole(answer))]
             return
         async for batch in _events(answer):
-            made, problem = _until_failure(heard.hear_all(_parse(data) for data in batch))
+            made, problem = _until_failure(heard.hear_all(map(_parse, batch)))
             if made:
                 yield [restore(chunk, names) for chunk in made] if names else made
             if problem is not None:
@@ -132,13 +135,6 @@ def _parse(data: bytes) -> Json:
     if chunk.get("error"):
         raise UpstreamFailed(f"The upstream failed: {error_text(chunk) or 'no reason given'}")
     return chunk
-
-
-def _has_finished(chunk: Json) -> bool:
-    choices = chunk.get("choices")
-    return isinstance(choices, list) and any(
-        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
-    )
 
 
 def _as_chunk(completion: Json) -> Json:
