@@ -37,9 +37,9 @@ class _Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if not self._stamped and b'"left": ' in self._buffer:
+        if not self._stamped and b"left=" in self._buffer:
             self._stamped = True
-            left = float(self._buffer.split(b'"left": ', 1)[1].split(b"}", 1)[0])
+            left = float(self._buffer.split(b"left=", 1)[1].split(b";", 1)[0])
             self._relayed.append(time.perf_counter() - left)
         if not self._ended():
             return

@@ -1,9 +1,11 @@
-"""Measures passthrough chat against the barest proxy to the same upstream and, where one is named, against LiteLLM.
+"""Measures passthrough chat against the barest proxy to the same upstream and, where one is named, against LiteLLM;
+then Messages and translations between the two wires against that chat.
 
 LiteLLM lives in an environment of its own (its pins are not ours):
 `python -m bench.router --litellm /path/to/venv/bin/litellm`.
 """
 
+import argparse
 import contextlib
 import os
 import secrets
@@ -26,6 +28,8 @@ from bench.server import free_port, holdfast
 
 CONNECTIONS = 64
 ASK: dict[str, Any] = {"model": "fixed", "messages": [{"role": "user", "content": "Say fifty words."}]}
+# Messages needs a limit, and Chat Completions takes one: the same body for both.
+ASK["max_tokens"] = 100
 STREAM = {**ASK, "stream": True}
 STAMPED = {**STREAM, "messages": [{"role": "user", "content": "stamped"}]}
 UNLIMITED = {
@@ -79,9 +83,10 @@ def ours(upstream: int) -> Iterator[tuple[Target, int]]:
     with tempfile.TemporaryDirectory() as directory:
         with holdfast(Path(directory), UNLIMITED) as first:
             key, project = first.told["api_key"], first.told["project_id"]
-        add = ["endpoints", "add", "bench", "--base-url", f"http://127.0.0.1:{upstream}/v1", "--model", "fixed"]
-        command = [sys.executable, "-m", "holdfast", *add, "--data-dir", directory]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for name, kind in (("bench", "openai"), ("claude", "anthropic")):
+            add = ["endpoints", "add", name, "--kind", kind, "--base-url", f"http://127.0.0.1:{upstream}/v1"]
+            command = [sys.executable, "-m", "holdfast", *add, "--model", "fixed", "--data-dir", directory]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with holdfast(Path(directory), UNLIMITED) as server:
             yield Target("holdfast", server.port, f"/{project}/bench/v1/chat/completions", key), server.pid
 
@@ -141,6 +146,52 @@ def figures(what: str, found: dict[str, list[ChatLoad]], times_litellm: float) -
     return made
 
 
+def wires(chat: Target) -> list[Target]:
+    """The other ways through the same server: Anthropic's own wire relayed, and either one translated."""
+    project = chat.path.split("/")[1]
+    ways = {
+        "Messages relayed": "claude/v1/messages",
+        "Messages translated": "bench/v1/messages",
+        "chat translated": "claude/v1/chat/completions",
+    }
+    return [Target(name, chat.port, f"/{project}/{path}", chat.key) for name, path in ways.items()]
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process took so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def across(what: str, targets: list[Target], body: object, chosen: argparse.Namespace, pid: int) -> list[Figure]:
+    """What other wires reach of chat passthrough, the first target, in the same rounds.
+
+    On a busy machine requests a second tell little; the server's own processor time for each tells the same there.
+    """
+    rates: dict[str, list[float]] = {target.name: [] for target in targets}
+    costs: dict[str, list[float]] = {target.name: [] for target in targets}
+    for number in range(chosen.rounds + 1):
+        for target in targets:
+            before = cpu_seconds(pid)
+            load = target.ask(body, seconds=chosen.seconds if number else 1.0)
+            if number:
+                rates[target.name].append(load.requests_per_second)
+                costs[target.name].append((cpu_seconds(pid) - before) / load.requests)
+    first = targets[0].name
+    made = []
+    for target in targets[1:]:
+        aim = 0.9 if target.name == "Messages relayed" else 0.7
+        name = f"{what}, {target.name}"
+        made.append(Figure(name, statistics.median(rates[target.name]), "req/s"))
+        pairs = zip(rates[target.name], rates[first], strict=True)
+        made.append(Figure(f"{name} ÷ chat, requests/s", statistics.median(a / b for a, b in pairs), "×", aim))
+        pairs = zip(costs[first], costs[target.name], strict=True)
+        made.append(
+            Figure(f"{name} ÷ chat, requests for processor time", statistics.median(a / b for a, b in pairs), "×")
+        )
+    return made
+
+
 def main() -> None:
     """Measure and tell."""
     parser = options(__doc__ or "")
@@ -162,6 +213,13 @@ def main() -> None:
         told += figures("streams of 50 chunks", compare(targets, STREAM, chosen.rounds, chosen.seconds), 60)
         first = target.ask(STAMPED, seconds=chosen.seconds, connections=1)
         told.append(Figure("first chunk relayed after its arrival, p50", first.first_chunk_p50_ms, "ms", 1.0, "lower"))
+        others = wires(target)
+        told += across("whole answers", [target, *others], ASK, chosen, pid)
+        told += across("streams of 50 chunks", [target, *others], STREAM, chosen, pid)
+        for other in others:
+            first = other.ask(STAMPED, seconds=chosen.seconds, connections=1)
+            what = f"first chunk after its arrival, {other.name}, p50"
+            told.append(Figure(what, first.first_chunk_p50_ms, "ms", 1.0, "lower"))
         before = resident_mb(pid)
         load = target.ask(ASK, seconds=300, most=chosen.memory_requests)
         grown = resident_mb(pid) - before

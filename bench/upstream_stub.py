@@ -4,6 +4,8 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import uvicorn
@@ -23,7 +25,22 @@ _WHOLE = json.dumps(
         "usage": {"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60},
     }
 ).encode()
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(_WHOLE) + _WHOLE
+_MESSAGE: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "fixed",
+    "content": [{"type": "text", "text": "word " * 50}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 10, "output_tokens": 50},
+}
+
+
+def _answer(whole: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(whole) + whole
+
+
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -37,8 +54,47 @@ def _chunk(content: str, reason: str | None = None) -> dict[str, Any]:
     return {**_STAMP, "object": "chat.completion.chunk", "choices": [choice]}
 
 
-PIECES = [_event(_chunk("word ")) for _ in range(CHUNKS - 1)] + [_event(_chunk("", "stop"))]
-END = _event(b"[DONE]") + b"0\r\n\r\n"
+def _message_event(value: dict[str, Any]) -> bytes:
+    data = f"event: {value['type']}\ndata: {json.dumps(value)}\n\n".encode()
+    return b"%x\r\n" % len(data) + data + b"\r\n"
+
+
+def _word(text: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The same answer in the words of one API: whole, and as a stream of fifty pieces."""
+
+    whole: bytes
+    begin: bytes
+    word: Callable[[str], bytes]
+    end: bytes
+
+
+CHAT = Wire(
+    _answer(_WHOLE),
+    b"",
+    lambda text: _event(_chunk(text)),
+    _event(_chunk("", "stop")) + _event(b"[DONE]") + b"0\r\n\r\n",
+)
+MESSAGES = Wire(
+    _answer(json.dumps(_MESSAGE).encode()),
+    _message_event({"type": "message_start", "message": {**_MESSAGE, "content": [], "stop_reason": None}})
+    + _message_event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+    lambda text: _message_event(_word(text)),
+    _message_event({"type": "content_block_stop", "index": 0})
+    + _message_event(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 50},
+        }
+    )
+    + _message_event({"type": "message_stop"})
+    + b"0\r\n\r\n",
+)
 
 
 class Stub(asyncio.Protocol):
@@ -55,6 +111,7 @@ class Stub(asyncio.Protocol):
         if end < 0:
             return
         head = self._buffer[:end].lower()
+        self._wire = MESSAGES if b"/messages " in head[: head.find(b"\r\n")] else CHAT
         at = head.find(b"content-length:")
         length = int(head[at + 15 :].split(b"\r", 1)[0]) if at >= 0 else 0
         if len(self._buffer) < end + 4 + length:
@@ -65,16 +122,17 @@ class Stub(asyncio.Protocol):
             self._transport.write(STREAM_HEAD)
             asyncio.get_running_loop().call_later(FIRST_CHUNK_AFTER_SECONDS, self._stamped)
         elif b'"stream":true' in body or b'"stream": true' in body:
-            self._transport.write(STREAM_HEAD)
-            for piece in PIECES:
-                self._transport.write(piece)
-            self._transport.write(END)
+            self._transport.write(STREAM_HEAD + self._wire.begin)
+            word = self._wire.word("word ")
+            for _ in range(CHUNKS - 1):
+                self._transport.write(word)
+            self._transport.write(self._wire.end)
         else:
-            self._transport.write(ANSWER)
+            self._transport.write(self._wire.whole)
 
     def _stamped(self) -> None:
-        self._transport.write(_event({**_chunk("word"), "left": time.perf_counter()}))
-        asyncio.get_running_loop().call_later(FIRST_CHUNK_AFTER_SECONDS, self._transport.write, PIECES[-1] + END)
+        self._transport.write(self._wire.begin + self._wire.word(f"left={time.perf_counter()};"))
+        asyncio.get_running_loop().call_later(FIRST_CHUNK_AFTER_SECONDS, self._transport.write, self._wire.end)
 
 
 async def _serve(port: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engines.llm.remote.upstream import MAX_ANSWER_BYTES
+from holdfast.engines.llm.remote.reading import MAX_ANSWER_BYTES
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.flood import Flood, flood

@@ -70,9 +70,9 @@ class Messages:
             return
         told = _Telling(request, wanted, found.model)
         try:
-            async with aclosing(found.answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    await told.tell(told.events.hear(chunk))
+            async with aclosing(found.answer.batches()) as batches:
+                async for batch in batches:
+                    await told.tell(told.events.hear_all(batch))
             await told.end()
         except HoldfastError as problem:
             await told.fail(problem)

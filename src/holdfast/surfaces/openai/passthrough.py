@@ -92,11 +92,12 @@ async def _stream(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> To
     usage: Json = {}
     last = DONE
     try:
-        async with aclosing(opened.chunks()) as chunks:
-            async for chunk in chunks:
-                usage = chunk.get("usage") or usage
-                if chunk.get("choices") or tells_usage:
-                    await writer.write(framed(orjson.dumps(chunk)))
+        async with aclosing(opened.batches()) as batches:
+            async for batch in batches:
+                usage = next((chunk["usage"] for chunk in reversed(batch) if chunk.get("usage")), usage)
+                told = [framed(orjson.dumps(chunk)) for chunk in batch if chunk.get("choices") or tells_usage]
+                if told:
+                    await writer.write(b"".join(told))
     except HoldfastError as problem:
         if not writer.is_started:
             raise

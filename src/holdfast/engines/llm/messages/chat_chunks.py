@@ -1,7 +1,7 @@
 """Owns an answer of Anthropic's wire as chunks of Chat Completions, event by event."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.core.errors import UpstreamFailed
@@ -19,6 +19,21 @@ class ChatChunks:
         self._calls = 0
         self._thought: Json | None = None
         self.is_finished = False
+
+    def hear_all(self, events: Iterable[Json]) -> Iterator[Json]:
+        """The chunks of events that came together; pieces of one text become one."""
+        texts: list[str] = []
+        for event in events:
+            piece = _plain_text(event)
+            if piece is not None:
+                texts.append(piece)
+                continue
+            if texts:
+                yield self._chunk({"content": "".join(texts)})
+                texts = []
+            yield from self.hear(event)
+        if texts:
+            yield self._chunk({"content": "".join(texts)})
 
     def hear(self, event: Json) -> Iterator[Json]:
         """The chunks that an event makes; UpstreamFailed where it tells of a failure."""
@@ -50,8 +65,7 @@ class ChatChunks:
         for block in dicts(message.get("content")):
             if block.get("type") in ("text", "thinking"):
                 yield from self._block({"type": block["type"]})
-                told = {"type": f"{block['type']}_delta", **block}
-                yield from self._delta({**told, "type": f"{block['type']}_delta"})
+                yield from self._delta({**block, "type": f"{block['type']}_delta"})
                 if block.get("signature"):
                     yield from self._delta({"type": "signature_delta", "signature": block["signature"]})
             else:
@@ -113,6 +127,14 @@ class ChatChunks:
 
     def _chunk(self, delta: Json) -> Json:
         return {**self._stamp, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def _plain_text(event: Json) -> str | None:
+    if event.get("type") != "content_block_delta":
+        return None
+    delta = event.get("delta")
+    text = delta.get("text") if isinstance(delta, dict) and delta.get("type") == "text_delta" else None
+    return text if isinstance(text, str) else None
 
 
 def _object(value: Any) -> Json:

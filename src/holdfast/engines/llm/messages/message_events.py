@@ -12,6 +12,8 @@ from holdfast.engines.llm.assembly import Assembly, GrowingCall
 from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason, tool_use_id
 from holdfast.engines.llm.model import Json
 
+_SPEECH = frozenset({"role", "content"})
+
 
 class MessageEvents:
     """Give it chunks; it gives events. One block is open at a time, as Anthropic has it.
@@ -33,6 +35,7 @@ class MessageEvents:
         self._late: list[str] = []
         self._blank = ""
         self._characters = 0
+        self._is_heard = False
         self._ran: Json = {}
         self.usage: Json = {}
         """What it took, in Anthropic's words, once it is over."""
@@ -57,6 +60,20 @@ class MessageEvents:
         }
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
+
+    def hear_all(self, chunks: Iterable[Json]) -> Iterator[Json]:
+        """The events of chunks that came together; pieces of one text become one."""
+        texts: list[str] = []
+        for chunk in chunks:
+            piece = _plain_text(chunk)
+            if piece is not None:
+                self._is_heard = True
+                texts.append(piece)
+                continue
+            yield from self._say("".join(texts))
+            texts = []
+            yield from self.hear(chunk)
+        yield from self._say("".join(texts))
 
     def hear(self, chunk: Json) -> Iterator[Json]:
         """The events that a chunk makes."""
@@ -93,7 +110,7 @@ class MessageEvents:
 
     def finish(self, usage: Json | None = None) -> Iterator[Json]:
         """The end; `usage` over all rounds where there were several."""
-        if self._answer.empty:
+        if self._answer.empty and not self._is_heard:
             raise UpstreamFailed("The upstream answered without any choice.")
         for call in self._answer.growing:
             if self._call is None or call is self._call:
@@ -232,6 +249,19 @@ def _object(text: str) -> Json | None:
     except orjson.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _plain_text(chunk: Json) -> str | None:
+    """The text of a chunk that has nothing else to tell, as most of them."""
+    choices = chunk.get("choices")
+    if chunk.get("usage") is not None or not isinstance(choices, list) or len(choices) != 1:
+        return None
+    choice = choices[0]
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict) or choice.get("finish_reason") or choice.get("stop_reason") or choice.get("index"):
+        return None
+    text = delta.get("content")
+    return text if isinstance(text, str) and not delta.keys() - _SPEECH else None
 
 
 def _text(content: Any) -> str:

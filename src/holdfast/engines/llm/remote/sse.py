@@ -28,6 +28,18 @@ class Events:
         self._pieces, self._size = [], 0
         if end + 1 < len(piece):
             self._hold(piece[end + 1 :])
+        if not self._data and whole.endswith(b"\n\n") and b"\r" not in whole:
+            # Whole events, as nearly all pieces are; most of one line.
+            for event in whole[:-2].split(b"\n\n"):
+                if event.startswith(b"data: ") and b"\n" not in event:
+                    yield event[6:]
+                else:
+                    yield from self._read(event + b"\n\n")
+            return
+        yield from self._read(whole)
+
+    def _read(self, whole: bytes) -> Iterator[bytes]:
+        """The events of whole lines."""
         for raw in whole.split(b"\n")[:-1]:
             line = raw[:-1] if raw.endswith(b"\r") else raw
             if line.startswith(b"data:"):

@@ -4,17 +4,16 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 
 from holdfast.core.credential import Credential
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.text.jsontext import dumps, loads_strange
-from holdfast.engines.llm.messages.chat_chunks import ChatChunks
+from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.messages.messages_request import messages_body
 from holdfast.engines.llm.messages.words import THINKING_BLOCKS
 from holdfast.engines.llm.model import Json
@@ -26,12 +25,9 @@ from holdfast.engines.llm.remote.connection import (
     request_bytes,
     request_head,
 )
-from holdfast.engines.llm.remote.names import ToolNames, names_of, restore, rewrite
-from holdfast.engines.llm.remote.sse import Events, LineTooLong
-from holdfast.engines.llm.remote.wire import UpstreamCut
+from holdfast.engines.llm.remote.names import ToolNames, names_of, rewrite
+from holdfast.engines.llm.remote.reading import chat_batches, error_text, messages_batches
 
-MAX_ANSWER_BYTES = 32 * 1024 * 1024
-"""Of one answer that is read here, streamed or whole; what is relayed only passes through."""
 _MAX_ERROR_BYTES = 64 * 1024
 ERROR_BODY_SECONDS = 5.0
 """How long a refusal's words are waited for; its status is known by then, and another upstream may be well."""
@@ -106,9 +102,17 @@ class BegunAnswer:
     names: ToolNames
     kind: Kind
 
-    def chunks(self) -> AsyncGenerator[Json, None]:
+    async def chunks(self) -> AsyncGenerator[Json, None]:
         """The chunks, to be asked for once."""
-        return chunks_of(self.answer, self.names) if self.kind == "openai" else _translated(self.answer, self.names)
+        async with contextlib.aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for chunk in batch:
+                    yield chunk
+
+    def batches(self) -> AsyncGenerator[list[Json], None]:
+        """The same, those together that came together; to be asked for once."""
+        read = chat_batches if self.kind == "openai" else messages_batches
+        return read(self.answer, self.names)
 
     def close(self) -> None:
         """Hang up, unless all of it came."""
@@ -121,7 +125,7 @@ class UpstreamRefused(UpstreamFailed):
     code = "upstream_refused"
 
     def __init__(self, answered: int, body: Json | None, retry_after: float | None = None) -> None:
-        said = _error_text(body)
+        said = error_text(body)
         if answered in (401, 403):
             # Its text may quote our key, and the fault is the operator's.
             text = f"The upstream refused our credential ({answered}); an operator has to check the endpoint's key."
@@ -149,15 +153,6 @@ class UpstreamRedirects(UpstreamFailed):
             f"The upstream at {authority} redirects ({status}) and is not followed; an admin has to name the address "
             "that answers as the endpoint's base_url."
         )
-
-
-class AnswerTooLong(UpstreamFailed):
-    """The upstream goes on past everything a model says."""
-
-    code = "upstream_too_long"
-
-    def __init__(self) -> None:
-        super().__init__(f"The upstream's answer has more than {MAX_ANSWER_BYTES // 1024**2} MB; it was broken off.")
 
 
 class Upstream:
@@ -303,96 +298,8 @@ def _timestamp(date: bytes) -> float:
         return math.nan
 
 
-async def chunks_of(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[Json, None]:
-    """The chunks of an answer, streamed or whole; UpstreamCut when it ends before it is finished."""
-    try:
-        if (answer.header(b"content-type") or b"").startswith(b"application/json"):
-            whole = await answer.whole(MAX_ANSWER_BYTES + 1)
-            if len(whole) > MAX_ANSWER_BYTES:
-                raise AnswerTooLong
-            yield restore(_as_chunk(_parse(whole)), names)
-            return
-        finished = False
-        async for data in _events(answer):
-            if data.strip() == b"[DONE]":
-                return
-            chunk = _parse(data)
-            finished = finished or _has_finished(chunk)
-            yield restore(chunk, names) if names else chunk
-        if not finished:
-            raise UpstreamCut("The upstream's stream ended before its answer was finished.")
-    finally:
-        answer.close()
-
-
-async def _translated(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[Json, None]:
-    """The same of an answer of Anthropic's wire."""
-    made = ChatChunks()
-    try:
-        if (answer.header(b"content-type") or b"").startswith(b"application/json"):
-            whole = await answer.whole(MAX_ANSWER_BYTES + 1)
-            if len(whole) > MAX_ANSWER_BYTES:
-                raise AnswerTooLong
-            for chunk in made.whole(_parse(whole)):
-                yield restore(chunk, names)
-            return
-        async for data in _events(answer):
-            for chunk in made.hear(_parse(data)):
-                yield restore(chunk, names) if names else chunk
-            if made.is_finished:
-                return
-        raise UpstreamCut("The upstream's stream ended before its answer was finished.")
-    finally:
-        answer.close()
-
-
-async def _events(answer: UpstreamAnswer) -> AsyncIterator[bytes]:
-    events, size = Events(), 0
-    try:
-        while piece := await answer.read():
-            size += len(piece)
-            if size > MAX_ANSWER_BYTES:
-                raise AnswerTooLong
-            for data in events.feed(piece):
-                yield data
-    except LineTooLong:
-        raise UpstreamFailed("The upstream sent an event that is too long.") from None
-    for data in events.flush():
-        yield data
-
-
-def _parse(data: bytes) -> Json:
-    try:
-        chunk = loads_strange(data)
-    except orjson.JSONDecodeError:
-        raise UpstreamFailed("The upstream sent something that is not JSON.") from None
-    if not isinstance(chunk, dict):
-        raise UpstreamFailed("The upstream sent a chunk that is not an object.")
-    if chunk.get("error"):
-        raise UpstreamFailed(f"The upstream failed: {_error_text(chunk) or 'no reason given'}")
-    return chunk
-
-
-def _has_finished(chunk: Json) -> bool:
-    choices = chunk.get("choices")
-    return isinstance(choices, list) and any(
-        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
-    )
-
-
-def _as_chunk(completion: Json) -> Json:
-    """A whole answer as one chunk: some upstreams do not stream."""
-    choices = completion.get("choices")
-    turned = [
-        {**{key: value for key, value in choice.items() if key != "message"}, "delta": choice.get("message") or {}}
-        for choice in (choices if isinstance(choices, list) else ())
-        if isinstance(choice, dict)
-    ]
-    return {**completion, "object": "chat.completion.chunk", "choices": turned}
-
-
 def _names(refused: UpstreamRefused, field: str) -> bool:
-    return refused.answered in (400, 422) and field in _error_text(refused.body)
+    return refused.answered in (400, 422) and field in error_text(refused.body)
 
 
 def _adapted(body: Json, unwanted: Collection[str]) -> Json:
@@ -416,9 +323,3 @@ def _without_thoughts(body: Json) -> Json:
         for each in messages
     ]
     return {**body, "messages": kept}
-
-
-def _error_text(body: Any) -> str:
-    error = body.get("error") if isinstance(body, dict) else None
-    text = error.get("message") if isinstance(error, dict) else error
-    return text[:1_000] if isinstance(text, str) else ""
