@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Dialog, Locator, Page, async_playwright
 
 from tests.support.server import TestServer
 
 AXE = Path(__file__).parents[2] / "node/node_modules/axe-core/axe.min.js"
+_MOST_TABS = 150
 SIZES = {"phone": (390, 844), "desk": (1440, 900)}
 FLAGS = [
     "--no-sandbox",
@@ -48,6 +49,46 @@ class Person:
     page: Page
     server: TestServer
     problems: list[str] = field(default_factory=list)
+    by_keyboard: bool = False
+    """Whether they have no mouse: everything is reached by Tab and done by keys."""
+    steps: int = 0
+    """How often they pressed something: buttons, links, rows."""
+
+    async def press(self, wanted: Locator) -> None:
+        """Press a button or follow a link."""
+        self.steps += 1
+        if not self.by_keyboard:
+            await wanted.click()
+            return
+        await self.reach(wanted)
+        await self.page.keyboard.press("Enter")
+
+    async def write(self, wanted: Locator, text: str) -> None:
+        """Replace what a field says."""
+        if not self.by_keyboard:
+            await wanted.fill(text)
+            return
+        await self.reach(wanted)
+        await self.page.keyboard.press("Control+a")
+        await self.page.keyboard.type(text)
+
+    async def choose_older(self, wanted: Locator) -> None:
+        """Choose the option below the one that is chosen."""
+        if not self.by_keyboard:
+            at = await wanted.evaluate("select => select.selectedIndex")
+            await wanted.select_option(index=at + 1)
+            return
+        await self.reach(wanted)
+        await self.page.keyboard.press("ArrowDown")
+
+    async def reach(self, wanted: Locator) -> None:
+        """Bring the focus to something with Tab alone."""
+        await wanted.wait_for()
+        for _ in range(_MOST_TABS):
+            if await wanted.evaluate("element => element === document.activeElement"):
+                return
+            await self.page.keyboard.press("Tab")
+        pytest.fail(f"Tab does not lead to {wanted} on {self.page.url}")
 
     async def open(self, path: str) -> None:
         """Go to one of the server's pages."""
@@ -83,7 +124,14 @@ class Person:
 
 @asynccontextmanager
 async def signed_in(
-    browser: Browser, server: TestServer, user_id: str, *, size: str = "desk", theme: str = "light", **options: Any
+    browser: Browser,
+    server: TestServer,
+    user_id: str,
+    *,
+    size: str = "desk",
+    theme: str = "light",
+    by_keyboard: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Person]:
     """A person's own window, signed in by a link."""
     width, height = SIZES[size]
@@ -94,7 +142,8 @@ async def signed_in(
         **options,
     )
     page = await context.new_page()
-    person = Person(page, server)
+    person = Person(page, server, by_keyboard=by_keyboard)
+    page.on("dialog", _agree)
     page.on("pageerror", lambda error: person.problems.append(str(error)))
     page.on("console", lambda said: person.problems.append(said.text) if said.type == "error" else None)
     link = await server.link(user_id)
@@ -105,3 +154,8 @@ async def signed_in(
         yield person
     finally:
         await context.close()
+
+
+async def _agree(asked: Dialog) -> None:
+    """Say yes to what a page asks before it does something."""
+    await asked.accept()

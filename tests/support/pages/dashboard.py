@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 
 import httpx
 
@@ -17,13 +18,18 @@ from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.model import NewKey
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.jobs.service import JobService
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories.model import NewRepository
+from holdfast.features.repositories.service import Repositories
 from holdfast.features.usage.service import Usage
 from holdfast.server.dashboard import MODULES
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
+from tests.support.code.git import GitRepo
 from tests.support.server import TestServer
 
+CODE = "class Invoice:\n    def total(self):\n        # <script>alert(1)</script>\n        return sum(self.lines)\n"
 _PAGE = NewArtifact(identifier="hello", title="Hello", type="text/html", content="<h1>Hello</h1>")
 
 
@@ -79,6 +85,46 @@ async def converse(server: TestServer, client: httpx.AsyncClient) -> None:
     for words in ("When does the deploy run?", "When is the giraffe fed?"):
         body = {"model": "any", "x_chat_id": CHAT, "messages": [{"role": "user", "content": words}]}
         (await client.post(url, json=body, headers=headers)).raise_for_status()
+
+
+async def people(server: TestServer) -> Mapping[str, str]:
+    """Somebody of each role that pages tell apart: their ids."""
+    identity, workspaces = server.services.identity, server.services.workspaces
+    found = {"owner": server.start.owner_id}
+    for role in ("admin", "member", "workspace admin"):
+        made = await identity.create_user(
+            server.owner,
+            email=f"{role.replace(' ', '-')}@example.com",
+            name=role,
+            role="admin" if role == "admin" else "member",
+        )
+        found[role] = made.id
+    await workspaces.set_admin(server.owner, server.start.workspace_id, found["workspace admin"], admin=True)
+    return found
+
+
+async def work_done(server: TestServer) -> None:
+    """Wait until no background work is left in the first workspace, also what other work set off."""
+    jobs = server.services[JobService]
+    while left := [job for job in (await jobs.list(server.owner, server.start.workspace_id)).items if not job.finished]:
+        for job in left:
+            await server.services.jobs.wait(job.id)
+
+
+async def seed_repository(server: TestServer, folder: Path) -> str:
+    """A repository that was read, of a server whose settings allow the folder; its slug."""
+    repo = GitRepo(folder / "shop")
+    repo.commit("Add invoices", {"src/billing.py": CODE, "README.md": "# Shop\n\nSells giraffes to zoos.\n"})
+    new = NewRepository(location=str(folder / "shop"))
+    added = await server.services[Repositories].add(server.owner, server.start.workspace_id, new)
+    await work_done(server)
+    return added.slug
+
+
+def repository_addresses(slug: str) -> Mapping[str, str]:
+    """The pages of a repository that was read."""
+    one = f"/w/default/repos/{slug}"
+    return dict(zip(OF_A_REPOSITORY, (one, f"{one}/files?path=src/billing.py&start=2&end=3"), strict=True))
 
 
 async def addresses(server: TestServer) -> Mapping[str, str]:
@@ -138,7 +184,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
 
 
 OF_A_REPOSITORY = ("/w/{ws}/repos/{slug}", "/w/{ws}/repos/{slug}/files")
-"""Pages that need a repository that was read; `test_repository_pages.py` opens them."""
+"""Pages that need a repository that was read, see `repository_addresses`."""
 
 
 def page_rows(server: TestServer) -> list[PageRow]:

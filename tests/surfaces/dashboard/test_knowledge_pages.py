@@ -1,6 +1,5 @@
 """The pages of documents, artifacts, decisions and clients over the wire."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -9,8 +8,8 @@ import pytest
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
-from holdfast.features.documents.service import DocumentService
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.pages.dashboard import work_done
 from tests.support.server import TestServer, serving
 
 
@@ -66,9 +65,8 @@ async def test_a_document_is_listed_asked_shown_and_deleted(server: TestServer, 
     file = {"file": ("zoo.md", b"# Zoo\n\nThe giraffe is fed at noon.\n", "text/markdown")}
     made = await owner.post(f"/api/workspaces/{server.start.workspace_id}/documents", files=file)
     assert made.status_code == 201
-    id, service = made.json()["id"], server.services[DocumentService]
-    while not (await service.get(server.owner, server.start.workspace_id, id)).finished:
-        await asyncio.sleep(0.01)
+    id = made.json()["id"]
+    await work_done(server)
     assert "zoo.md" in (await owner.get("/w/default/documents")).text
     assert "giraffe" in (await owner.get("/w/default/documents?q=giraffe+fed+noon")).text
     assert "The giraffe is fed at noon." in (await owner.get(f"/w/default/documents/{id}")).text

@@ -1,0 +1,147 @@
+"""Stored attacks and secrets on every page: no text of anybody becomes markup, no secret's value comes back."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.ids import new_id
+from holdfast.features.artifacts.model import NewArtifact
+from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.chat import store as chat_store
+from holdfast.features.chat.model import ChatQuestion
+from holdfast.features.chat.service import ChatService
+from holdfast.features.clients.model import NewClient
+from holdfast.features.clients.service import Clients
+from holdfast.features.endpoints.model import EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.people.invitations import Invitations
+from holdfast.features.identity.sessions.sign_in import principal_of
+from holdfast.features.intelligence.model import NewDecision, NewMilestone
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory.model import NewMemory
+from holdfast.features.memory.service import MemoryService
+from holdfast.features.repositories.model import NewRepository
+from holdfast.features.repositories.service import Repositories
+from holdfast.features.usage.service import Usage
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.attacks.markup import PAYLOADS
+from tests.support.code.git import GitRepo
+from tests.support.pages.dashboard import addresses, page_rows, repository_addresses, seed, work_done
+from tests.support.server import TestServer, serving
+
+_CANARY = "canary-5d1f-value-that-no-answer-holds"
+_TAG = re.compile(r"<([a-z][a-z0-9-]*)[\s>/]", re.IGNORECASE)
+_NEVER = ("script", "iframe", "img", "base", "object")
+_ATTRIBUTE = re.compile(r"\son[a-z]+\s*=", re.IGNORECASE)
+
+
+@pytest.fixture
+async def server(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[TestServer]:
+    async with serving(
+        sqlite_database,
+        requests_per_minute=100_000,
+        data_dir=tmp_path / "data",
+        repository_paths=(str(tmp_path / "code"),),
+    ) as running:
+        yield running
+
+
+def _told(payload: str, at: int) -> str:
+    return f"Number {at} says {payload}"
+
+
+async def _plant(server: TestServer, folder: Path) -> str:
+    """Every payload wherever somebody's words are kept; the slug of the repository with some of them."""
+    services, owner, workspace = server.services, server.owner, server.start.workspace_id
+    memories, intelligence = services[MemoryService], services[IntelligenceService]
+    artifacts = services[ArtifactService]
+    # A NUL is refused at the door of most of them.
+    for at, payload in enumerate(each.replace("\x00", "") for each in PAYLOADS):
+        await memories.save(owner, workspace, NewMemory(_told(payload, at), title=payload[:200], tags=(payload[:60],)))
+        await intelligence.decisions.track(
+            owner, workspace, NewDecision(payload[:200], _told(payload, at), alternatives=(payload,))
+        )
+        await intelligence.milestones.track(owner, workspace, NewMilestone(payload[:200], description=payload))
+        made = NewArtifact(identifier=f"made-{at}", title=payload[:200], type="text/markdown", content=payload)
+        await artifacts.create(owner, workspace, made)
+        seen = NewClient(payload[:100], payload[:20], "2025-06-18", payload[:100], {payload: {}})
+        await services[Clients].see(owner, seen)
+        services[Usage].log(owner, source="rest", operation="ask", model=payload, tokens_in=1, tokens_out=1)
+    hostile = PAYLOADS[0]
+    async with server.client() as client:
+        for at, payload in enumerate(PAYLOADS[:6]):
+            name = payload.replace("/", "")[:80] + ".md"
+            file = {"file": (name, _told(payload, at).encode(), "text/markdown")}
+            await client.post(f"/api/workspaces/{workspace}/documents", files=file)
+    await services.identity.create_user(owner, email="eve@example.com", name=hostile[:100])
+    session = await services.sign_in.by_link(await server.link(server.start.owner_id))
+    await services[Invitations].invite(principal_of(session.session), email="mal@example.com", name=hostile[:100])
+    upstream = EndpointUpstream(base_url="https://api.example.com/v1", model=hostile[:100])
+    await services[Endpoints].add_upstream(owner, server.start.project_id, "default", upstream)
+    chat = await services[ChatService].create(owner, workspace, title=hostile[:100])
+    asked = ChatQuestion(
+        new_id("ask"), chat.id, "msg_1", "call_1", {"question": hostile}, (), "pending", None, None, 1, None
+    )
+    await services.database.write(lambda tx: chat_store.insert_question(tx, workspace, asked))
+    repo = GitRepo(folder / "shop")
+    text = "\n".join(PAYLOADS)
+    repo.commit(hostile, {"src/billing.py": f'"""\n{text}\n"""\n', "README.md": f"# {hostile}\n\n{text}\n"})
+    added = await services[Repositories].add(owner, workspace, NewRepository(location=str(folder / "shop")))
+    await work_done(server)
+    return added.slug
+
+
+def _strange(page: str) -> list[str]:
+    """Markup that no template of ours writes: tags that only payloads have, and handlers of events."""
+    body = page.partition("<body")[2]
+    found = [each for each in _TAG.findall(body) if each.lower() in _NEVER]
+    # Of text between quotes nothing is markup; what is left of a tag has only our own attributes.
+    tags = re.findall(r"<[a-z][^<>]*>", re.sub(r'"[^"]*"', '""', body))
+    return found + [tag for tag in tags if _ATTRIBUTE.search(tag) or "__owned" in tag]
+
+
+@pytest.mark.slow
+async def test_no_stored_text_becomes_markup_on_any_page(server: TestServer, tmp_path: Path) -> None:
+    slug = await _plant(server, tmp_path / "code")
+    pages = {**await addresses(server), **repository_addresses(slug)}
+    shown = 0
+    async with await server.browser(server.start.owner_id) as owner:
+        more = ["/find?q=number+says", "/w/default/memory?q=number", "/settings/audit?action=memory"]
+        for url in [*pages.values(), *more]:
+            if url.endswith(("/frame", "/download")):
+                continue
+            page = await owner.get(url)
+            assert _strange(page.text) == [], url
+            shown += page.text.count("__owned")
+        asked = await owner.post(f"/w/default/repos/{slug}/ask", data={"question": "What does the readme say?"})
+        assert asked.status_code == 200 and _strange(asked.text) == []
+        for attack in PAYLOADS[:8]:
+            wrong = await owner.post("/w/default/memory/new", data={"content": "", "title": attack, "tags": attack})
+            gone = await owner.get(f"/w/default/memory/{attack.replace('/', '')}")
+            assert _strange(wrong.text) == [] and _strange(gone.text) == []
+    assert shown > 5 * len(PAYLOADS), "the attacks are shown as text"
+
+
+async def test_no_answer_of_any_page_holds_a_secrets_value(server: TestServer) -> None:
+    await seed(server)
+    services, workspace = server.services, server.start.workspace_id
+    await services.secrets.set(server.owner, workspace, "UPSTREAM_KEY", _CANARY, ["api.example.com"])
+    upstream = EndpointUpstream(base_url="https://api.example.com/v1", model="m", key_secret="UPSTREAM_KEY")
+    await services[Endpoints].add_upstream(server.owner, server.start.project_id, "default", upstream)
+    pages, looked = await addresses(server), 0
+    minted = await server.mint("read", name="canary key")
+    async with await server.browser(server.start.owner_id) as owner:
+        for row in page_rows(server):
+            if row.method == "GET":
+                answer = await owner.get(pages[row.path])
+                looked += 1
+            elif "{" not in row.path.replace("{ws}", ""):
+                # Forms that are wrong are shown again, with what was typed; a secret's value is not.
+                answer = await owner.post(row.path.replace("{ws}", "default"), data={"name": "?", "value": _CANARY})
+            else:
+                continue
+            told = answer.text + str(answer.headers)
+            assert _CANARY not in told and minted.secret not in told and server.key not in told, row.path
+    assert looked > 20
