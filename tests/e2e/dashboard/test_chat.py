@@ -12,6 +12,7 @@ from playwright.async_api import Browser, expect
 from holdfast.features.chat.service import ChatService
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.llm.model import FakeModel, Turn, calls, model, says
+from tests.support.attacks.markup import PAYLOADS
 from tests.support.pages.browsing import Person, signed_in
 from tests.support.pages.chatting import Room
 from tests.support.pages.dashboard import seed
@@ -302,4 +303,48 @@ async def test_somebody_elses_message_appears_without_a_reload(
         answered = await other.post(url, json=body, headers={"X-Xerotier-Workspace": server.start.workspace_id})
         assert answered.status_code == 200
         await expect(room.answers.last).to_contain_text("Second.")
+        await person.check()
+
+
+async def test_nothing_that_anybody_wrote_runs_while_it_streams_or_afterwards(
+    server: TestServer, upstream: FakeModel, browser: Browser
+) -> None:
+    every = "\n\n".join(PAYLOADS)
+    stored = [("save_memory", {"content": attack}) for attack in PAYLOADS[:8]]
+    page = {"identifier": "x", "title": PAYLOADS[0], "type": "text/html", "content": every}
+    upstream.script[:] = [
+        calls(*stored, ("create_artifact", page)),
+        says(every, pieces=300),
+        calls(("ask_user", {"question": every[:3000], "options": [each[:400] for each in PAYLOADS[:40]]})),
+    ]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        answer = await room.ask(every)
+        await answer.locator(".made").click()
+        await person.page.locator("#manager iframe").wait_for()
+        await room.ask("And now?")
+        await person.page.locator("form.reply").wait_for()
+        assert await person.page.evaluate("window.__owned") is None
+        await person.page.goto(f"{server.url}/chat?q=owned")
+        await person.ready()
+        assert await person.page.evaluate("window.__owned") is None
+        links = await person.page.evaluate("[...document.links].map((link) => link.protocol)")
+        assert set(links) <= {"http:", "https:", "mailto:"}
+        # The frame's own policy refuses what the artifact wants to load or run, and says so.
+        blocked = ("Blocked script execution", "violates the following Content Security Policy", "Refused to")
+        assert [each for each in person.problems if not any(words in each for words in blocked)] == []
+
+
+async def test_a_research_in_depth_tells_how_far_it_is_and_keeps_its_report(
+    server: TestServer, browser: Browser
+) -> None:
+    await seed(server)
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/chat/default")
+        await person.page.locator(".composer summary").click()
+        await person.page.get_by_label("Deep Think").check()
+        await Room(person).write("When does the deploy run, and on what day?")
+        await expect(person.page.locator(".running")).to_contain_text("Plan")
+        answer = Room(person).answers.last
+        await expect(answer).to_contain_text("Fridays", timeout=30_000)
         await person.check()

@@ -1,4 +1,4 @@
-"""The chat's pages over the wire: nothing of anybody's words runs, sources and parts open, foreign chats are not found."""
+"""The chat's pages over the wire: nobody's words run, sources and parts open, foreign chats are not found."""
 
 import json
 from collections.abc import AsyncIterator
