@@ -142,7 +142,8 @@ def never_used(tx: Tx, ids: Sequence[str]) -> list[ApiKey]:
     """Those of the keys that no moment is noted for."""
     names = {f"id_{number}": id for number, id in enumerate(ids)}
     rows = tx.all(
-        f"SELECT {_COLUMNS} FROM api_key WHERE last_used_at IS NULL AND id IN ({', '.join(f':{name}' for name in names)})", names
+        f"SELECT {_COLUMNS} FROM api_key WHERE last_used_at IS NULL AND id IN ({', '.join(f':{name}' for name in names)})",
+        names,
     )
     return [_key(row) for row in rows]
 

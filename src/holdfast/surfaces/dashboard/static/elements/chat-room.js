@@ -21,6 +21,7 @@ class ChatRoom extends HTMLElement {
     this.addEventListener("keydown", (event) => this.keyed(event));
     document.addEventListener("click", (event) => {
       if (event.target.closest("[data-aside]")) this.showAside();
+      this.closeMenus(event.target);
     });
     document.addEventListener("holdfast:live", (event) => {
       if (event.detail.some((topic) => topic.startsWith("chat."))) this.heard();
@@ -81,7 +82,10 @@ class ChatRoom extends HTMLElement {
   }
 
   keyed(event) {
-    if (event.key === "Escape") this.showAside(false);
+    if (event.key === "Escape") {
+      this.showAside(false);
+      this.closeMenus(null);
+    }
     if (event.key === "Escape" && this.running) {
       this.stop();
     } else if (event.key === "Escape" && event.target.closest("form.edit")) {
@@ -141,6 +145,7 @@ class ChatRoom extends HTMLElement {
   async send({ text, parent, ask, again }) {
     if (this.running) return;
     this.running = new AbortController();
+    this.closeMenus(null);
     this.busy(true);
     this.thread.querySelector(".welcome")?.remove();
     if (!again) this.thread.append(this.bubble("mine", text));
@@ -290,6 +295,14 @@ class ChatRoom extends HTMLElement {
   grow() {
     this.text.style.height = "auto";
     this.text.style.height = `${Math.min(this.text.scrollHeight + 2, 240)}px`;
+  }
+
+  closeMenus(but) {
+    for (const menu of this.querySelectorAll("details.menu[open]")) {
+      if (menu.contains(but)) continue;
+      if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+      menu.open = false;
+    }
   }
 
   showAside(open = !document.body.classList.contains("aside-open")) {
