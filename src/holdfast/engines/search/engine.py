@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
-from holdfast.engines.search import ranking
+from holdfast.engines.search import conversation, ranking
 from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
+from holdfast.engines.search.pool import Pool
+from holdfast.engines.search.scoring import RankedQuestion, weight
 from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
@@ -24,6 +26,7 @@ from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.authors import Authors
 from holdfast.engines.search.text.moments import moments
 from holdfast.engines.search.text.snippet import snippet
+from holdfast.engines.search.text.speech import asks_when, traits
 from holdfast.storage.database import Database, Row, Tx
 
 log = logging.getLogger(__name__)
@@ -41,6 +44,7 @@ LONGEST_QUERY = 4000
 QUERY_EMBEDDING_SECONDS = 20.0
 INDEX_ABOVE = 12_000
 """On PostgreSQL a workspace with more entries gets an HNSW index; below it comparing every vector is quick enough."""
+NOTHING: Mapping[str, float] = {}
 
 
 class SearchEngine:
@@ -165,7 +169,7 @@ class SearchEngine:
         named = await self._named(query.workspace_id, text)
         if named is None:
             return []
-        vector = await self._query_vector(_without(text, named))
+        vector = await self._query_vector(without_names(text, named))
         return await self._database.read(lambda tx: self._search(tx, query, text, vector, named))
 
     async def search_words(self, query: Query) -> list[Hit]:
@@ -200,7 +204,7 @@ class SearchEngine:
             view = self._view(tx, Filter(shelf, now, query.types, None, query.meta, query.ids, query.collections))
             words, statistics = _words(view, query.text[:LONGEST_QUERY])
             entries = max(statistics.entries, 1)
-            return {word: ranking.weight(statistics.frequencies.get(word, 0), entries) for word in words}
+            return {word: weight(statistics.frequencies.get(word, 0), entries) for word in words}
 
         return await self._database.read(look)
 
@@ -256,34 +260,18 @@ class SearchEngine:
             return []
         now = self._clock.now() if query.as_of is None else query.as_of
         filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids, query.collections)
-        view = self._view(tx, filter)
-        words, statistics = _words(view, text)
-        weights = {
-            word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
-        }
-        finders = _finders(weights, statistics.frequencies)
-        places = view.lexical(finders, statistics.mean_length, max(FOUND_BY_WORDS, query.limit))
-        if vector is not None:
-            places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, query.limit))))
-        places = np.unique(places)
-        unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
-        question = ranking.RankedQuestion(
-            weights, statistics.mean_length, moments(text, now), statistics.within, unknown
-        )
-        pool = view.pool(places, words, vector, named)
-        near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
-        if len(near) > len(places):
-            pool = view.pool(near, words, vector, named)
-        return self._hits(tx, ranking.rank(pool, question, query.limit), question if query.snippets else None)
+        pool, question = candidates(self._view(tx, filter), text, vector, named, query.limit, now)
+        ranked = ranking.rank(pool, question, query.limit, explain=query.explain)
+        return self._hits(tx, ranked, question if query.snippets else None)
 
     def _view(self, tx: Tx, filter: Filter) -> View:
         embedder = self._store.embedder_number(tx, self._embedder.id)
         return self._store.view(tx, filter, embedder, self._embedder.dimensions)
 
-    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.RankedQuestion | None) -> list[Hit]:
+    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: RankedQuestion | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])
         # What another transaction removed or added just now may be missing.
-        return [_hit(shown[one.number], one.score, question) for one in ranked if one.number in shown]
+        return [_hit(shown[one.number], one.score, question, one.explanation) for one in ranked if one.number in shown]
 
     def _nearest(
         self, tx: Tx, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
@@ -300,7 +288,31 @@ class SearchEngine:
         return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-def _hit(row: Row, score: float, question: ranking.RankedQuestion | None) -> Hit:
+def candidates(
+    view: View, text: str, vector: NDArray[np.float32] | None, named: frozenset[str], limit: int, now: int
+) -> tuple[Pool, RankedQuestion]:
+    """What may answer a query, by words and by meaning, with what stands around it; and what ranking knows of it."""
+    words, statistics = _words(view, text)
+    weights = {word: weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words}
+    finders = _finders(weights, statistics.frequencies)
+    places = view.lexical(finders, statistics.mean_length, max(FOUND_BY_WORDS, limit))
+    if vector is not None:
+        places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, limit))))
+    places = np.unique(places)
+    unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
+    question = RankedQuestion(
+        weights, statistics.mean_length, moments(text, now), statistics.within, unknown, asks_when(text)
+    )
+    pool = view.pool(places, words, vector, named)
+    near = [places, view.around(ranking.leads(pool, question, max(LEADS, limit)))]
+    spoken = pool.places[ranking.is_spoken(pool)]
+    if len(spoken):
+        near.append(view.around(spoken, conversation.BEFORE, conversation.AFTER))
+    wider = np.unique(np.concatenate(near))
+    return (view.pool(wider, words, vector, named) if len(wider) > len(places) else pool), question
+
+
+def _hit(row: Row, score: float, question: RankedQuestion | None, explanation: Mapping[str, float] = NOTHING) -> Hit:
     return Hit(
         type=row["type"],
         id=row["id"],
@@ -316,6 +328,7 @@ def _hit(row: Row, score: float, question: ranking.RankedQuestion | None) -> Hit
         text=row["text"],
         valid_until=row["valid_until"],
         collection=row["collection"],
+        explanation=explanation,
     )
 
 
@@ -323,10 +336,10 @@ def _prepared(entry: Entry) -> Prepared:
     title, text = entry.title.replace("\0", " "), entry.text.replace("\0", " ")
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
-    return Prepared(kept, embedded_text(title, text), meta)
+    return Prepared(kept, embedded_text(title, text), meta, traits(text) if entry.spoken else 0)
 
 
-def _without(text: str, named: frozenset[str]) -> str:
+def without_names(text: str, named: frozenset[str]) -> str:
     """The query without the people it names: they prefer entries by author, and blur meaning."""
     names = {name for author in named for name in analyser.words(author)}
     rest = text

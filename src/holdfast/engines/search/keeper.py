@@ -13,6 +13,7 @@ from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.model import VectorCount
 from holdfast.engines.search.stores import hnsw
 from holdfast.engines.search.stores.base import Pending, Store
+from holdfast.engines.search.text.speech import meant_text
 from holdfast.storage.database import Database, Tx
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class IndexUpkeep:
 
     async def _embed(self, waiting: list[Pending], number: int) -> int:
         began = time.monotonic()
-        vectors = await self._embedder.embed([embedded_text(one.title, one.text) for one in waiting])
+        vectors = await self._embedder.embed([vector_text(one.title, one.text, bool(one.traits)) for one in waiting])
 
         def work(tx: Tx) -> int:
             done = self._store.set_vectors(tx, waiting, vectors, number)
@@ -156,6 +157,11 @@ class IndexUpkeep:
         if time.monotonic() - self._indexed_at >= INDEX_SECONDS:
             self._indexed_at = time.monotonic()
             await self.index()
+
+
+def vector_text(title: str, text: str, spoken: bool) -> str:
+    """What an entry's vector is made of: what is searched of it; in conversations without the speaker's name."""
+    return meant_text(title, text) if spoken else embedded_text(title, text)
 
 
 def embedded_text(title: str, text: str) -> str:

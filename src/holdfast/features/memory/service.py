@@ -14,10 +14,10 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.keeper import embedded_text
+from holdfast.engines.search.keeper import vector_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
-from holdfast.features.memory import chats, store
+from holdfast.features.memory import chats, store, threads
 from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
@@ -94,7 +94,8 @@ class MemoryService:
             return Saved("duplicate", known, reason=KNOWN)
         where = (await self._workspaces.get(principal, workspace_id)).id
         goes_ahead = self._early.go_ahead
-        vector = await self._vector(checked.title, checked.content)
+        text = vector_text(checked.title, checked.content, threads.is_spoken(new, checked.content))
+        vector = await self._vector(text)
         compared = await self._comparison.of(where, checked.content, vector, new.chat_id)
 
         def work(tx: Tx) -> Saved:
@@ -184,7 +185,7 @@ class MemoryService:
         """Change what a current memory says; its slug stays and its former words are kept."""
         principal.require("inference")
         expected = changed(await self.get(principal, workspace_id, key), change, 0)
-        vector = None if isinstance(expected, Refusal) else await self._vector(expected.title, expected.content)
+        vector = None if isinstance(expected, Refusal) else await self._vector(expected.vector_text)
 
         def work(tx: Tx) -> Memory:
             found = self._found(tx, principal, workspace_id, key, store.lock)
@@ -340,12 +341,12 @@ class MemoryService:
 
         return await self._database.write(work)
 
-    async def _vector(self, title: str, content: str) -> Vector | None:
+    async def _vector(self, text: str) -> Vector | None:
         """The text's vector; None while the embedder is loading or away, when the index makes it later."""
         if self._early.go_ahead:
             return None
         try:
-            vectors = await self._search.embed([embedded_text(title, content)])
+            vectors = await self._search.embed([text])
             await self._early.settled()
         except (UpstreamFailed, Unavailable):
             return None
@@ -391,10 +392,9 @@ class MemoryService:
     ) -> Memory | None:
         """Store and index; None when a current memory says the same."""
         made = memory_of(principal, workspace_id, new, checked, self._clock.now())
-        if made.session_id:
-            made = replace(made, position=store.in_session(tx, workspace_id, made.session_id))
         if superseded is not None and superseded.digest == checked.digest:
             return None
+        made = threads.placed(tx, made, new)
         for slug in slugs_for(checked.title, checked.digest):
             made = replace(made, slug=slug)
             if store.insert(tx, made):

@@ -207,6 +207,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             source=given.source or "",
             supersedes=given.supersedes,
             session_id=call.session_id,
+            session_is_connection=True,
             chat_id=call.chat_id,
             # In a chat it is a model's word, whoever's key the chat is under.
             trust="agent" if call.consumer == "chat" else None,
