@@ -24,7 +24,7 @@ from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.features.identity.service import local_principal
 from holdfast.server.routes import build_gate
-from holdfast.server.starting import Start
+from holdfast.server.start import Start
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.embedder import WordEmbedder
@@ -188,7 +188,6 @@ async def measure(path: Path, embedder: Embedder, through: str) -> list[Figure]:
             data_dir=Path(directory),
             mcp_calls_per_minute=10**9,
             requests_per_minute=10**9,
-            rest_requests_per_minute=10**9,
         )
         services = build_services(settings, database, SystemClock(), embedder)
         async with background(services):

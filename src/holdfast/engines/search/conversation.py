@@ -40,6 +40,7 @@ FEATURES: Mapping[str, Feature] = {
     "tells_when": Feature(0.6, "it has a word of time, where the query asks when"),
 }
 WEIGHTS = np.array([one.weight for one in FEATURES.values()])
+LEAST_SPREAD = 0.3
 USUAL_ASKS, USUAL_FIRST_PERSON, USUAL_LENGTH = 0.25, 0.75, 2.3
 """What turns have on average: where nobody is seen to speak, nothing is judged by manner, for better or worse."""
 
@@ -94,9 +95,9 @@ def _covered(counts: Scores, question: RankedQuestion) -> Scores:
 
 
 def _spread(values: Scores) -> Scores:
-    """From the least to the most: 0–1."""
+    """From the least to the most: 0–1. Cosines that hardly differ stay close, or chance would decide among few turns."""
     least, most = float(values.min()), float(values.max())
-    return (values - least) / max(most - least, 1e-6)
+    return 1.0 - (most - values) / max(most - least, LEAST_SPREAD)
 
 
 def _best_of_source(neighbours: NDArray[np.int64], values: Scores) -> Scores:

@@ -11,7 +11,7 @@ from holdfast.engines.search.pool import Pool, places_of
 from holdfast.engines.search.scoring import RECIPE, RankedQuestion, Scores, at, bm25, dates, relevance, scaled
 from holdfast.engines.search.text.speech import SPOKEN
 
-SOFTNESS = 6.0
+SOFTNESS = 9.0
 """How many logits behind the best of a conversation something is shown as about a third as good."""
 
 
@@ -79,7 +79,7 @@ def _ranked(
         Ranked(
             int(pool.numbers[place]),
             round(float(shown[index]), 6),
-            {name: round(float(values[index]), 4) for name, values in told.items()},
+            {name: round(float(values[index]) + 0.0, 4) for name, values in told.items()},
         )
         for index, place in enumerate(order.tolist())
     ]

@@ -101,16 +101,28 @@ class Search(InWorkspace):
     )
     as_of: _AsOf = None
     limit: _Limit = 10
+    explain: bool = Field(False, description="Tell what made the place of each result.")
 
 
 @command("search", help="Search everything the workspace knows, by words and by meaning.")
 async def search(session: Session, memories: MemoryService, given: Search) -> None:
     id = await session.workspace(given.workspace)
     words = [word for item in given.types for word in item.split(",")]
-    hits = await memories.search(session.principal, id, given.query, types=words, limit=given.limit, as_of=given.as_of)
+    hits = await memories.search(
+        session.principal,
+        id,
+        given.query,
+        types=words,
+        limit=given.limit,
+        as_of=given.as_of,
+        explain=given.explain,
+    )
     # Imported where an agent's answer is shown: the models of tools cost time to make.
-    from holdfast.features.memory.tools import result_output
+    from holdfast.features.memory.tools import explained_output, result_output
 
+    if given.explain:
+        session.out.table(map(explained_output, hits), ["type", "slug", "score", "explanation"], "Nothing matches.")
+        return
     session.out.table(map(result_output, hits), ["type", "slug", "title", "snippet", "score"], "Nothing matches.")
 
 

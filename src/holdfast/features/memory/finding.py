@@ -37,6 +37,7 @@ class MemoryFinding:
         types: Iterable[str] | None = None,
         limit: int = 10,
         as_of: int | None = None,
+        explain: bool = False,
     ) -> list[Hit]:
         """The best passages for the query, at most one of each entity, best first; none that only fill the list."""
         principal.require_any("read", "inference")
@@ -47,7 +48,7 @@ class MemoryFinding:
         wanted = known_types(self._entities, types)
         workspace = await self._workspaces.get(principal, workspace_id)
         most = min(limit, MAX_RESULTS)
-        passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of)
+        passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of, explain=explain)
         found = worth_showing(await best(self._search, self._entities, passages, most))
         if as_of is not None or not _families(self._entities, wanted)[1]:
             return found

@@ -312,9 +312,12 @@ class MemoryService:
         types: Iterable[str] | None = None,
         limit: int = 10,
         as_of: int | None = None,
+        explain: bool = False,
     ) -> builtins.list[Hit]:
         """The best passages of everything the workspace knows, at most one of each entity, best first."""
-        return await self._finding.search(principal, workspace_id, query, types=types, limit=limit, as_of=as_of)
+        return await self._finding.search(
+            principal, workspace_id, query, types=types, limit=limit, as_of=as_of, explain=explain
+        )
 
     async def _worded(self, found: builtins.list[Recalled], as_of: int | None) -> builtins.list[Recalled]:
         """Each memory in the words it had at the moment asked about."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from holdfast.core.ids import new_id
-from holdfast.engines.search.text.speech import speech
+from holdfast.engines.search.text.speech import opens_with_name, speech
 from holdfast.features.memory import store
 from holdfast.features.memory.model import Memory, NewMemory
 from holdfast.storage.database import Tx
@@ -19,14 +19,17 @@ def is_spoken(new: NewMemory, content: str) -> bool:
 
 def placed(tx: Tx, made: Memory, new: NewMemory) -> Memory:
     """The memory at its place in its session and its conversation."""
-    if made.session_id and (_names_session(new) or not is_spoken(new, made.content)):
-        thread = made.session_id if _names_session(new) else ""
-        return replace(made, thread=thread, position=store.in_session(tx, made.workspace_id, made.session_id))
-    if not is_spoken(new, made.content):
+    if made.session_id:
+        made = replace(made, position=store.in_session(tx, made.workspace_id, made.session_id))
+    if _names_session(new):
+        return replace(made, thread=made.session_id or "")
+    spoken, at = is_spoken(new, made.content), made.true_from
+    if not spoken and not opens_with_name(made.content):
         return made
-    at = made.true_from
     # Not only the last one: somebody may save two conversations by turns, or send one in some disorder.
     found = store.find_thread(tx, made, at - GAP_MILLIS, at + GAP_MILLIS)
+    if found is None and not spoken:
+        return made
     if found is None:
         thread = new_id("thr")
         store.begin_thread(tx, made, thread, at)

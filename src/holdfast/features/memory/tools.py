@@ -125,6 +125,13 @@ class ResultOutput(BaseModel):
     provenance: dict[str, object] = Field(description="Where it comes from: path, url, category, trust.")
 
 
+class ExplainedOutput(ResultOutput):
+    explanation: dict[str, float] = Field(
+        description="What each feature added to the total that orders a list, and the two halves of the score: how "
+        "relevant it is by itself, and beside the best. Empty for what the query names outright."
+    )
+
+
 class SearchOutput(BaseModel):
     results: list[ResultOutput]
 
@@ -192,6 +199,11 @@ def result_output(hit: Hit) -> ResultOutput:
         author=hit.author,
         provenance=meta,
     )
+
+
+def explained_output(hit: Hit) -> ExplainedOutput:
+    """The same with what made its place."""
+    return ExplainedOutput(**result_output(hit).model_dump(), explanation=dict(hit.explanation))
 
 
 def tools(service: MemoryService) -> list[AnyTool]:

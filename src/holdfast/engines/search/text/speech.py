@@ -64,6 +64,12 @@ def speech(text: str) -> Speech | None:
     return Speech(match[1], said) if all(_is_name(name) for name in names) and _SAID.search(said) else None
 
 
+def opens_with_name(text: str) -> bool:
+    """Whether the text could be somebody's words: what is said between others' words is, whatever it sounds like."""
+    match = _OPENING.match(text)
+    return match is not None and len(match[1]) <= LONGEST_NAME and all(map(_is_name, match[1].split(" ")))
+
+
 def _is_name(word: str) -> bool:
     """Whether a word is written like a name: TODO is not; scripts without capitals know no other way."""
     return not word[0].islower() and not (word.isascii() and word.isupper() and len(word) > 2)
