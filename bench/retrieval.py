@@ -136,19 +136,21 @@ class OverMcp(OverRest):
 
 
 class OverMcpConnection(OverMcp):
-    """The same through one connection of the handshake era, whose session holds every conversation."""
+    """The same through connections of the handshake era: one session of a client's holds a whole workspace's talks."""
 
-    _session: str | None = None
+    def __init__(self, app: ASGIApp, start: Start, services: Services) -> None:
+        super().__init__(app, start, services)
+        self._sessions: dict[str, str] = {}
 
     async def _call(self, workspace_id: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         path, headers = f"/{self._start.project_id}/v1/mcp", {"accept": "application/json, text/event-stream"}
         headers |= {"x-xerotier-workspace": workspace_id}
-        if self._session is None:
+        if workspace_id not in self._sessions:
             info = {"name": "bench", "version": "1"}
             params = {"protocolVersion": OLDER_PROTOCOL, "capabilities": {}, "clientInfo": info}
             body: dict[str, Any] = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-            self._session = (await self._post(path, body, **headers)).headers["mcp-session-id"]
-        headers |= {"mcp-session-id": self._session, "mcp-protocol-version": OLDER_PROTOCOL}
+            self._sessions[workspace_id] = (await self._post(path, body, **headers)).headers["mcp-session-id"]
+        headers |= {"mcp-session-id": self._sessions[workspace_id], "mcp-protocol-version": OLDER_PROTOCOL}
         params = {"name": tool, "arguments": arguments}
         answer = await self._post(
             path, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, **headers

@@ -1,4 +1,4 @@
-"""Owns the order of what was said in conversations: the features of each turn, and the learned weights that fuse them."""
+"""Owns the order of what was said in conversations: the features of each turn, and the weights that fuse them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def _covered(counts: Scores, question: RankedQuestion) -> Scores:
 
 
 def _spread(values: Scores) -> Scores:
-    """From the least to the most: 0–1. Cosines that hardly differ stay close, or chance would decide among few turns."""
+    """From the least to the most: 0–1. Cosines that hardly differ stay close, or chance would decide among few."""
     least, most = float(values.min()), float(values.max())
     return 1.0 - (most - values) / max(most - least, LEAST_SPREAD)
 

@@ -35,7 +35,7 @@ class Entry:
     collection: str = ""
     """What whole it belongs to, such as a repository; a query can be narrowed to some."""
     spoken: bool = False
-    """Whether its source is a conversation: then it is found as conversations need it, by what was said around it too."""
+    """Whether its source is a conversation: then it is also found by what was said around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +108,4 @@ class Hit:
     valid_until: int | None = None
     collection: str = ""
     explanation: Mapping[str, float] = field(default_factory=dict)
-    """What each feature added to what it is ordered by, and what its score is made of; empty unless it was asked for."""
+    """What each feature added to what it is ordered by, and what its score is made of, where that was asked for."""

@@ -118,12 +118,11 @@ async def search(session: Session, memories: MemoryService, given: Search) -> No
         explain=given.explain,
     )
     # Imported where an agent's answer is shown: the models of tools cost time to make.
-    from holdfast.features.memory.tools import explained_output, result_output
+    from holdfast.features.memory.tools import explained_output
 
-    if given.explain:
-        session.out.table(map(explained_output, hits), ["type", "slug", "score", "explanation"], "Nothing matches.")
-        return
-    session.out.table(map(result_output, hits), ["type", "slug", "title", "snippet", "score"], "Nothing matches.")
+    found = [explained_output(hit, given.explain) for hit in hits]
+    columns = ["score", "explanation"] if given.explain else ["title", "snippet", "score"]
+    session.out.table(found, ["type", "slug", *columns], "Nothing matches.")
 
 
 memory.add(search)

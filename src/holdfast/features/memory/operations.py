@@ -16,10 +16,8 @@ from holdfast.features.memory.model import Filters, MemoryChange, MemoryRejected
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.tools import (
     ExplainedOutput,
-    ResultOutput,
     SaveOutput,
     explained_output,
-    result_output,
     save_output,
 )
 from holdfast.features.memory.writing.contradictions import Contradictions
@@ -182,7 +180,7 @@ class SearchQuery(Model):
 @api.get(_WORKSPACE + "/search", READ, "Search everything the workspace knows", tag="search")
 async def search(
     memories: MemoryService, principal: Principal, workspace_id: str, query: SearchQuery
-) -> Page[ExplainedOutput | ResultOutput]:
+) -> Page[ExplainedOutput]:
     hits = await memories.search(
         principal,
         workspace_id,
@@ -192,7 +190,7 @@ async def search(
         as_of=query.as_of,
         explain=query.explain,
     )
-    return Page([explained_output(hit) if query.explain else result_output(hit) for hit in hits])
+    return Page([explained_output(hit, query.explain) for hit in hits])
 
 
 @api.get(_WORKSPACE + "/contradictions", READ, "List memories that contradict each other, the newest first")

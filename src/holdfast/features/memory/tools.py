@@ -126,9 +126,11 @@ class ResultOutput(BaseModel):
 
 
 class ExplainedOutput(ResultOutput):
-    explanation: dict[str, float] = Field(
-        description="What each feature added to the total that orders a list, and the two halves of the score: how "
-        "relevant it is by itself, and beside the best. Empty for what the query names outright."
+    explanation: dict[str, float] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="With explain: what each feature added to the total that orders a list, and the two halves of the "
+        "score, how relevant it is by itself and beside the best. Empty for what the query names outright.",
     )
 
 
@@ -201,9 +203,9 @@ def result_output(hit: Hit) -> ResultOutput:
     )
 
 
-def explained_output(hit: Hit) -> ExplainedOutput:
-    """The same with what made its place."""
-    return ExplainedOutput(**result_output(hit).model_dump(), explanation=dict(hit.explanation))
+def explained_output(hit: Hit, explain: bool) -> ExplainedOutput:
+    """The same with what made its place, where somebody asks for it."""
+    return ExplainedOutput(**result_output(hit).model_dump(), explanation=dict(hit.explanation) if explain else None)
 
 
 def tools(service: MemoryService) -> list[AnyTool]:

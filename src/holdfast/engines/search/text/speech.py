@@ -13,20 +13,23 @@ TELLS_WHEN = 16
 
 LONGEST_NAME = 40
 _OPENING = re.compile(r"\s*([^\W\d_][\w.'’\-]*(?: [^\W\d_][\w.'’\-]*){0,2}):[ \t]+(?=\S)")
-_ROLES = frozenset("user assistant human system agent ai bot customer client interviewer speaker".split())
+_ROLES = "user assistant human system agent ai bot customer client interviewer speaker"
+ROLES = frozenset(_ROLES.split())
 # What people write before a colon without anybody speaking.
-_LABELS = frozenset(
-    "note notes nb todo fixme warning caution caveat important attention decision decided fact facts tip tips hint rule "
-    "rules fix fixed bug bugs error errors issue issues problem question questions answer answers reason reasons result "
-    "results example examples summary status update updates reminder context background goal goals task tasks plan plans "
-    "step steps source sources reference references see cause solution workaround convention conventions preference "
-    "preferences instruction instructions policy requirement requirements title subject date time when where what why how "
-    "who version changelog release command usage config setting settings default name description type category tag tags "
-    "project team api url host port path file files input output action actions next pro pros con cons risk risks "
-    "assumption assumptions gotcha gotchas lesson lessons learned memory topic key value deadline owner author".split()
+_LABELS = (
+    "note notes nb todo fixme warning caution caveat important attention decision decided fact facts tip tips hint "
+    "rule rules fix fixed bug bugs error errors issue issues problem question questions answer answers reason "
+    "reasons result results example examples summary status update updates reminder context background goal goals "
+    "task tasks plan plans step steps source sources reference references see cause solution workaround convention "
+    "conventions preference preferences instruction instructions policy requirement requirements title subject date "
+    "time when where what why how who version changelog release command usage config setting settings default name "
+    "description type category tag tags project team api url host port path file files input output action actions "
+    "next pro pros con cons risk risks assumption assumptions gotcha gotchas lesson lessons learned memory topic "
+    "key value deadline owner author "
 )
-# What people say to each other has one of these nearly always (98.7 % of the turns of five conversations), and notes such
-# as "Postgres: version 16 is needed" seldom.
+LABELS = frozenset(_LABELS.split())
+# What people say to each other has one of these nearly always (98.7 % of the turns of five conversations), and notes
+# such as "Postgres: version 16 is needed" seldom.
 _SAID = re.compile(
     r"\b(?:i|my|me|mine|we|our|us|you|your|yours|yes|yeah|thanks|hey|hi|hello|wow|oh|ok|okay)\b|[?!？！]", re.IGNORECASE
 )
@@ -56,9 +59,9 @@ def speech(text: str) -> Speech | None:
     if match is None or len(match[1]) > LONGEST_NAME:
         return None
     names = match[1].split(" ")
-    if any(name.lower() in _LABELS for name in names):
+    if any(name.lower() in LABELS for name in names):
         return None
-    if len(names) == 1 and names[0].lower() in _ROLES:
+    if len(names) == 1 and names[0].lower() in ROLES:
         return Speech(match[1], text[match.end() :])
     said = text[match.end() :]
     return Speech(match[1], said) if all(_is_name(name) for name in names) and _SAID.search(said) else None
