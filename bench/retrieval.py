@@ -215,8 +215,8 @@ async def measure(path: Path, embedder: Embedder, through: str) -> list[Figure]:
                     for group in ("all", TYPES[question["category"]]):
                         shares[group].append(share)
         await database.close()
-    found = figures(shares, embedder.id, through, storing, searching)
-    return [*found, Figure("turns refused, or taken for repetitions", product.lost, "")]
+    told = figures(shares, embedder.id, through, storing, searching)
+    return [*told, Figure("turns refused, or taken for repetitions", product.lost, "")]
 
 
 def figures(

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import conversation, ranking
 from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.shared import SharedEmbedder
 from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
 from holdfast.engines.search.pool import Pool
@@ -40,6 +40,8 @@ MOST_MATCHES = 5000
 MOST_QUERY_WORDS = 32
 MOST_OTHER_SPELLINGS = 8
 REMEMBERED_TEXTS = 2048
+REMEMBERED_BACKLOG = 4096
+"""Copies of a file come close after each other: its passages are embedded once."""
 LONGEST_QUERY = 4000
 QUERY_EMBEDDING_SECONDS = 20.0
 INDEX_ABOVE = 12_000
@@ -56,15 +58,17 @@ class SearchEngine:
         embedder: Embedder,
         clock: Clock,
         *,
+        backlog: Embedder | None = None,
         index_above: int = INDEX_ABOVE,
     ) -> None:
+        """`backlog` makes the vectors that nobody waits for, where that is not the same embedder."""
         self._database = database
-        self._embedder = embedder
+        self._embedder = SharedEmbedder(embedder, REMEMBERED_TEXTS)
         self._clock = clock
         self._store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
-        self._keeper = IndexUpkeep(database, self._store, embedder, clock, index_above=index_above)
-        self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        later = SharedEmbedder(backlog or embedder, REMEMBERED_BACKLOG)
+        self._keeper = IndexUpkeep(database, self._store, later, clock, index_above=index_above)
         self.is_loading = False
         """Whether a server that has started still loads the model; elsewhere the first text does."""
 
@@ -142,15 +146,7 @@ class SearchEngine:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of the texts, computed off the event loop; recent texts are remembered."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._remembered))
-        fresh = dict(zip(missing, await self._embedder.embed(missing), strict=True)) if missing else {}
-        vectors = [fresh[text] if text in fresh else self._remembered[text] for text in texts]
-        self._remembered.update(fresh)
-        for text in texts:
-            self._remembered.move_to_end(text)
-        while len(self._remembered) > REMEMBERED_TEXTS:
-            self._remembered.popitem(last=False)
-        return np.array(vectors, np.float32).reshape(len(texts), self._embedder.dimensions)
+        return await self._embedder.embed(texts)
 
     async def load(self) -> None:
         """Load the model, so that nobody waits for it; a server does this once it listens."""

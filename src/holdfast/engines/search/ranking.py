@@ -110,7 +110,7 @@ def by_recipe(pool: Pool, question: RankedQuestion) -> Fused:
     waits = np.isnan(cosines)
     alike = np.where(waits, words, scaled(meaning))
     both_alike = np.where(waits, both, scaled(meaning + at(previous, meaning)))
-    parts = {
+    parts: dict[str, Scores] = {
         "words": recipe.words * words,
         "words_with_previous": recipe.words_with_previous * both,
         "meaning": recipe.meaning * alike,
@@ -120,7 +120,7 @@ def by_recipe(pool: Pool, question: RankedQuestion) -> Fused:
     parts |= {
         "neighbours": recipe.neighbours * (at(previous, own) + at(following, own)) / 2,
         "date": recipe.date * dates(pool, question.moments),
-        "author": recipe.author * pool.named,
+        "author": recipe.author * pool.named.astype(np.float64),
     }
     total: Scores = np.sum(list(parts.values()), axis=0)
     return Fused(parts, total, np.maximum(total, 0.0) / max(float(total.max()), 1e-9))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.engines.search.freed_memory import give_back
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.stores.base import (
@@ -235,6 +236,9 @@ def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
     row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
     batches = _kept(tx, number, embedder, -1)
     shelf.fill(int(row["entries"]) if row else 0, batches)
+    if shelf.count > ROWS_AT_ONCE:
+        # Reading takes several times the memory of what is kept.
+        give_back()
 
 
 def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
