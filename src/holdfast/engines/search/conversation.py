@@ -15,7 +15,7 @@ BEFORE, AFTER = 2, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class TurnFeature:
     """What a feature weighs, and what it is. The weight is in logits: how much the odds of being the answer grow."""
 
     weight: float
@@ -23,21 +23,23 @@ class Feature:
 
 
 # Fitted by `python -m bench.fit` on public conversations; docs/decisions/0035 tells how and what it gives on others.
-FEATURES: Mapping[str, Feature] = {
-    "words": Feature(1.8, "BM25 of the turn, beside the candidates' best"),
-    "window_words": Feature(2.55, "the share of the query's words, by weight, that the turn and those around it have"),
-    "meaning": Feature(1.6, "the turn's cosine with the query, from the candidates' least to their most"),
-    "window_meaning": Feature(1.45, "the cosines of the turn and those around it together, likewise"),
-    "nearest_meaning": Feature(2.2, "the best cosine among the turn, the one before and the one after, likewise"),
-    "previous_meaning": Feature(-1.55, "the cosine of the turn before, likewise"),
-    "answers": Feature(1.45, "the cosine of the turn before, where that one asks something"),
-    "session": Feature(3.85, "the best that was said in its conversation, by words and meaning"),
-    "date": Feature(2.2, "how well its date fits a date in the query"),
-    "author": Feature(1.35, "the query names who said it"),
-    "asks": Feature(-1.1, "it asks itself, so it tells little"),
-    "first_person": Feature(0.65, "somebody tells of themselves"),
-    "length": Feature(0.7, "the logarithm of its words: a greeting tells little"),
-    "tells_when": Feature(0.6, "it has a word of time, where the query asks when"),
+FEATURES: Mapping[str, TurnFeature] = {
+    "words": TurnFeature(1.8, "BM25 of the turn, beside the candidates' best"),
+    "window_words": TurnFeature(
+        2.55, "the share of the query's words, by weight, that the turn and those around it have"
+    ),
+    "meaning": TurnFeature(1.6, "the turn's cosine with the query, from the candidates' least to their most"),
+    "window_meaning": TurnFeature(1.45, "the cosines of the turn and those around it together, likewise"),
+    "nearest_meaning": TurnFeature(2.2, "the best cosine among the turn, the one before and the one after, likewise"),
+    "previous_meaning": TurnFeature(-1.55, "the cosine of the turn before, likewise"),
+    "answers": TurnFeature(1.45, "the cosine of the turn before, where that one asks something"),
+    "session": TurnFeature(3.85, "the best that was said in its conversation, by words and meaning"),
+    "date": TurnFeature(2.2, "how well its date fits a date in the query"),
+    "author": TurnFeature(1.35, "the query names who said it"),
+    "asks": TurnFeature(-1.1, "it asks itself, so it tells little"),
+    "first_person": TurnFeature(0.65, "somebody tells of themselves"),
+    "length": TurnFeature(0.7, "the logarithm of its words: a greeting tells little"),
+    "tells_when": TurnFeature(0.6, "it has a word of time, where the query asks when"),
 }
 WEIGHTS = np.array([one.weight for one in FEATURES.values()])
 LEAST_SPREAD = 0.3

@@ -17,7 +17,7 @@ from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.keeper import vector_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
-from holdfast.features.memory import chats, store, threads
+from holdfast.features.memory import chats, store
 from holdfast.features.memory.finding import MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
@@ -33,6 +33,7 @@ from holdfast.features.memory.model import (
     Saved,
     require_current,
 )
+from holdfast.features.memory.writing import threads
 from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,

@@ -40,7 +40,7 @@ class MiniLmEmbedder:
         self._threads = threads
         # One thread: the model uses both cores by itself, and one batch in memory is enough.
         self._executor = ThreadPoolExecutor(1, "holdfast-embedder")
-        self._model: Model | None = None
+        self._model: MiniLmModel | None = None
         self._closed = False
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -62,11 +62,11 @@ class MiniLmEmbedder:
 
     def _run(self, batch: list[str]) -> NDArray[np.float32]:
         if self._model is None:
-            self._model = Model(self._threads)
+            self._model = MiniLmModel(self._threads)
         return self._model.run(batch)
 
 
-class Model:
+class MiniLmModel:
     """The loaded weights and vocabulary. Several threads may run it at once."""
 
     def __init__(self, threads: int) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from typing import BinaryIO
 
-from holdfast.engines.search.embedders.minilm import Model
+from holdfast.engines.search.embedders.minilm import MiniLmModel
 
 FRAME = struct.Struct("<IBI")
 """Before each message: its number, its kind, and how many bytes follow."""
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    model = Model(threads=1)
+    model = MiniLmModel(threads=1)
     writing = threading.Lock()
     lanes: dict[int, Executor] = {
         WAITED_FOR: ThreadPoolExecutor(LANES, "waited-for"),
