@@ -24,22 +24,19 @@ class TurnFeature:
 
 # Fitted by `python -m bench.fit` on public conversations; docs/decisions/0035 tells how and what it gives on others.
 FEATURES: Mapping[str, TurnFeature] = {
-    "words": TurnFeature(1.8, "BM25 of the turn, beside the candidates' best"),
-    "window_words": TurnFeature(
-        2.55, "the share of the query's words, by weight, that the turn and those around it have"
-    ),
-    "meaning": TurnFeature(1.6, "the turn's cosine with the query, from the candidates' least to their most"),
-    "window_meaning": TurnFeature(1.45, "the cosines of the turn and those around it together, likewise"),
-    "nearest_meaning": TurnFeature(2.2, "the best cosine among the turn, the one before and the one after, likewise"),
-    "previous_meaning": TurnFeature(-1.55, "the cosine of the turn before, likewise"),
-    "answers": TurnFeature(1.45, "the cosine of the turn before, where that one asks something"),
-    "session": TurnFeature(3.85, "the best that was said in its conversation, by words and meaning"),
-    "date": TurnFeature(2.2, "how well its date fits a date in the query"),
-    "author": TurnFeature(1.35, "the query names who said it"),
-    "asks": TurnFeature(-1.1, "it asks itself, so it tells little"),
-    "first_person": TurnFeature(0.65, "somebody tells of themselves"),
-    "length": TurnFeature(0.7, "the logarithm of its words: a greeting tells little"),
-    "tells_when": TurnFeature(0.6, "it has a word of time, where the query asks when"),
+    "words": TurnFeature(1.86, "BM25 of the turn, beside the candidates' best"),
+    "window_words": TurnFeature(2.52, "the share of the query's words, by weight, of the turn and those around it"),
+    "meaning": TurnFeature(2.11, "the turn's cosine with the query, from the candidates' least to their most"),
+    "window_meaning": TurnFeature(0.26, "the cosines of the turn and those around it together, likewise"),
+    "nearest_meaning": TurnFeature(1.9, "the best cosine among the turn, the one before and the one after, likewise"),
+    "answers": TurnFeature(0.99, "the cosine of the turn before, where that one asks something"),
+    "session": TurnFeature(3.91, "the best that was said in its conversation, by words and meaning"),
+    "date": TurnFeature(2.19, "how well its date fits a date in the query"),
+    "author": TurnFeature(1.36, "the query names who said it"),
+    "asks": TurnFeature(-1.14, "it asks itself, so it tells little"),
+    "first_person": TurnFeature(0.73, "somebody tells of themselves"),
+    "length": TurnFeature(0.72, "the logarithm of its words: a greeting tells little"),
+    "tells_when": TurnFeature(0.69, "it has a word of time, where the query asks when"),
 }
 WEIGHTS = np.array([one.weight for one in FEATURES.values()])
 LEAST_SPREAD = 0.3
@@ -67,7 +64,6 @@ def features(pool: Pool, question: RankedQuestion, recipe: RankingWeights = RECI
         _spread(meaning),
         _spread(meaning + before + after + at(earlier, meaning)),
         _spread(np.maximum(meaning, np.maximum(before, after))),
-        _spread(before),
         at(previous, asks * _spread(meaning)),
         _best_of_source(pool.neighbours, base),
         dates(pool, question.moments),
