@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,6 +76,15 @@ async def test_a_process_that_is_killed_is_started_again(process: EmbeddingProce
         made = await process.backlog.embed(["passage " * 100 for _ in range(20)])
         assert made.shape == (20, process.dimensions)
         assert process.pid not in (None, first)
+
+
+@pytest.mark.slow
+async def test_modules_that_lie_where_the_server_was_started_are_not_run(
+    process: EmbeddingProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
+    assert (await process.embed(["tea"])).shape == (1, process.dimensions)
 
 
 @pytest.mark.slow

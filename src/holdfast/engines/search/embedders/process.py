@@ -104,8 +104,9 @@ class EmbeddingProcess:
             if self._closed:
                 raise Unavailable("The embedder is closed; the server is shutting down.")
             if self._process is None:
+                # -P: whoever starts a server inside a clone must not run the modules that lie there.
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", worker.__name__),
+                    *(sys.executable, "-P", "-m", worker.__name__),
                     stdin=PIPE,
                     stdout=PIPE,
                     env={**os.environ, **ENVIRONMENT},
