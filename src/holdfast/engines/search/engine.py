@@ -44,6 +44,8 @@ REMEMBERED_BACKLOG = 4096
 """Copies of a file come close after each other: its passages are embedded once."""
 LONGEST_QUERY = 4000
 QUERY_EMBEDDING_SECONDS = 20.0
+LOADING_SECONDS = 0.5
+"""So long a query waits for a model that is being loaded; then words alone must do."""
 INDEX_ABOVE = 12_000
 """On PostgreSQL a workspace with more entries gets an HNSW index; below it comparing every vector is quick enough."""
 NOTHING: Mapping[str, float] = {}
@@ -176,7 +178,7 @@ class SearchEngine:
     async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
         """The query's vector; None while the embedder is away, when words alone must do."""
         try:
-            async with asyncio.timeout(QUERY_EMBEDDING_SECONDS):
+            async with asyncio.timeout(LOADING_SECONDS if self.is_loading else QUERY_EMBEDDING_SECONDS):
                 vectors = await self.embed([text])
         except (UpstreamFailed, Unavailable, TimeoutError) as problem:
             log.warning("A query was answered by words alone: %s", problem or "the embedder took too long")

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.core.errors import Unavailable
+from holdfast.engines.search import Query
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.engines.search.embedders.process import EmbeddingProcess
 from holdfast.engines.search.embedders.shared import SharedEmbedder
@@ -120,6 +121,21 @@ async def test_who_gives_up_leaves_the_others_their_answer() -> None:
     first.cancel()
     slow.may_answer.set()
     assert (await second).shape == (1, 64) and slow.asked == ["tea"]
+
+
+async def test_a_query_does_not_wait_for_a_model_that_is_being_loaded(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engines.search.engine.LOADING_SECONDS", 0.0)
+    slow = SlowEmbedder()
+    search = engine(database, MovableClock(), slow)
+    here = await database.write(lambda tx: workspace(tx, "a"))
+    await put(search, database, [entry(here, "m1", "green tea")], embedded=False)
+    search.is_loading = True
+    assert [hit.id for hit in await search.search(Query(here, "tea"))] == ["m1"]
+    slow.may_answer.set()
+    await search.load()
+    assert not search.is_loading and slow.asked == ["tea", "ready"]
 
 
 async def test_a_failure_is_everybodys_and_is_not_remembered() -> None:
