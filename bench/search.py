@@ -5,6 +5,7 @@ left out; `--embed` adds the shipped model's time for a query.
 """
 
 import asyncio
+import hashlib
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report import Figure, finish, options
-from bench.retrieval import workspace
 from holdfast.core.clock import SystemClock
 from holdfast.engines.search import Entry, Query, SearchEngine
 from holdfast.engines.search.embedders.base import unit
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
+from holdfast.storage.database import Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
 
@@ -48,6 +49,27 @@ class Given:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def workspace_id(name: str) -> str:
+    """An id of the right shape for a name."""
+    return f"ws_{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def workspace(tx: Tx, name: str) -> str:
+    """A workspace to itself."""
+    row = {"org": f"org_{name}", "project": f"prj_{name}", "id": workspace_id(name), "name": name}
+    tx.execute("INSERT INTO organization (id, name, created_at) VALUES (:org, :name, 0)", row)
+    tx.execute(
+        "INSERT INTO project (id, organization_id, slug, name, created_at) VALUES (:project, :org, :name, :name, 0)",
+        row,
+    )
+    tx.execute(
+        "INSERT INTO workspace (id, project_id, organization_id, slug, name, created_at) "
+        "VALUES (:id, :project, :org, :name, :name, 0)",
+        row,
+    )
+    return row["id"]
 
 
 def sizes(total: int) -> list[int]:

@@ -41,6 +41,14 @@ def background(parts: Parts) -> Iterator[tuple[str, Step, Step]]:
     yield "jobs", jobs.run, jobs.stop
 
 
+def beside_requests(settings: Settings) -> dict[type[Any], object]:
+    """What a server has in a process of its own, where a command has it in its only one."""
+    from holdfast.engines.search.embedders.base import Embedder
+    from holdfast.engines.search.embedders.process import EmbeddingProcess
+
+    return {Embedder: EmbeddingProcess()} if settings.embedder == "embedded" else {}
+
+
 def _events(parts: Parts) -> "EventBus":
     from holdfast.engines.events.bus import EventBus
 
@@ -63,9 +71,12 @@ def handle_jobs(parts: Parts) -> None:
 
 def _search(parts: Parts) -> "SearchEngine":
     from holdfast.engines.search.embedders.base import Embedder
+    from holdfast.engines.search.embedders.process import EmbeddingProcess
     from holdfast.engines.search.engine import SearchEngine
 
-    return SearchEngine(parts[Database], parts[Embedder], parts[Clock])
+    embedder = parts[Embedder]
+    backlog = embedder.backlog if isinstance(embedder, EmbeddingProcess) else None
+    return SearchEngine(parts[Database], embedder, parts[Clock], backlog=backlog)
 
 
 def _embedder(parts: Parts) -> "Embedder":

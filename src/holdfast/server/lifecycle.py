@@ -15,6 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.features.identity.service import local_principal
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.server.background import background
+from holdfast.server.engines import beside_requests
 from holdfast.server.routes import build_gate
 from holdfast.server.start import Start, first_key, found_organization, lock_data_directory, open_parts
 from holdfast.storage.database import StartFailed
@@ -43,7 +44,7 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     configure_logs(settings.log_level)
     listener = _listen(settings.host, settings.port)
     with contextlib.closing(listener), _locked(settings) as lock:
-        async with open_parts(settings) as parts, background(parts):
+        async with open_parts(settings, given=beside_requests(settings)) as parts, background(parts):
             start = await found_organization(parts)
             url = settings.url_at(listener.getsockname()[1])
             gate = build_gate(settings, parts, url)

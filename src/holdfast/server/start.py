@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from holdfast.core.clock import SystemClock
 from holdfast.core.parts import Parts
@@ -115,7 +116,9 @@ def _found(tx: Tx, organization_id: str) -> Start:
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings, *, begins: bool = True) -> AsyncIterator[Parts]:
+async def open_parts(
+    settings: Settings, *, begins: bool = True, given: dict[type[Any], object] = {}
+) -> AsyncIterator[Parts]:
     """The parts on a migrated store, without background work: what a command or a test needs.
 
     Unless it `begins` a store there must be one: reading leaves nothing behind where nobody had anything.
@@ -127,7 +130,7 @@ async def open_parts(settings: Settings, *, begins: bool = True) -> AsyncIterato
         if not begins and not await database.read(has_schema):
             raise _no_store(settings)
         await migrate(database)
-        parts = build_parts(settings, database, SystemClock())
+        parts = build_parts(settings, database, SystemClock(), given)
         await parts[Audit].prepare()
         try:
             yield parts

@@ -33,9 +33,11 @@ def entry(workspace_id: str, id: str, text: str, **more: Any) -> Entry:
     return Entry(workspace_id=workspace_id, id=id, text=text, **(fields | more))
 
 
-def engine(database: Database, clock: Clock, embedder: Embedder | None = None) -> SearchEngine:
+def engine(
+    database: Database, clock: Clock, embedder: Embedder | None = None, *, backlog: Embedder | None = None
+) -> SearchEngine:
     """A search engine that needs no model."""
-    return SearchEngine(database, embedder or WordEmbedder(64), clock)
+    return SearchEngine(database, embedder or WordEmbedder(64), clock, backlog=backlog)
 
 
 async def put(search: SearchEngine, database: Database, entries: list[Entry], *, embedded: bool = True) -> None:

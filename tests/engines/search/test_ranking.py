@@ -5,6 +5,7 @@ import pytest
 
 from holdfast.engines.search import Query, ranking
 from holdfast.engines.search.pool import NO_SOURCE, Pool
+from holdfast.engines.search.scoring import RankedQuestion
 from holdfast.engines.search.stores.base import Filter, Store
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
@@ -39,8 +40,9 @@ def score(cosine: float, entries: int) -> float:
         moments=one + NOW,
         named=np.zeros(1, np.bool_),
         neighbours=np.full(1, NO_SOURCE),
+        traits=np.zeros(1, np.int64),
     )
-    question = ranking.RankedQuestion({"word": 3.0}, 20.0, moments("word", NOW), entries, frozenset())
+    question = RankedQuestion({"word": 3.0}, 20.0, moments("word", NOW), entries, frozenset())
     return ranking.rank(pool, question, 1)[0].score
 
 

@@ -71,6 +71,10 @@ def test_a_memory_lives_through_every_command(holdfast: Cli) -> None:
     for command in (("search",), ("memory", "search")):
         found = holdfast.json(*command, "dragonfly", "--types", "memory")
         assert [each["id"] for each in found] == [new["memory_id"]]
+    explained = holdfast.json("search", "dragonfly", "--explain")[0]["explanation"]
+    assert explained["words"] > 0 and explained["total"] >= explained["words"]
+    assert "words" in holdfast.run("search", "dragonfly", "--explain").output
+    assert holdfast.run("doctor", "--search").output.count("each with its vector") == 1
     assert holdfast.json("memory", "retract", new["slug"], "--note", "rolled back")["status"] == "retracted"
     assert holdfast.json("memory", "list") == []
     assert len(holdfast.json("memory", "list", "--status", "any")) == 2

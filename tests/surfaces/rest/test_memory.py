@@ -104,6 +104,21 @@ async def test_recall_and_search_find_what_was_saved(rest: Rest) -> None:
     assert [each["slug"] for each in then] == [old["slug"]]
 
 
+async def test_a_search_tells_what_made_the_place_of_each_result_where_that_is_asked_for(rest: Rest) -> None:
+    await rest.save("Ann: I moved my desk to the office in Munich!")
+    await rest.save("The office is open on Mondays")
+    asked = {"q": "where is the office of Ann"}
+    plain = (await rest.call("GET", "/search", params=asked)).json()["items"]
+    assert plain and all("explanation" not in each for each in plain)
+    told = (await rest.call("GET", "/search", params=asked | {"explain": "true"})).json()["items"]
+    assert [each["id"] for each in told] == [each["id"] for each in plain]
+    spoken, noted = (next(each for each in told if each["slug"].startswith(slug)) for slug in ("ann", "the"))
+    assert spoken["explanation"]["author"] > 0 and "session" in spoken["explanation"]
+    assert noted["explanation"]["words"] > 0 and "session" not in noted["explanation"]
+    wrong = await rest.call("GET", "/search", params=asked | {"explain": "perhaps"})
+    assert wrong.status_code == 422 and wrong.json()["error"]["fields"][0]["field"] == "explain"
+
+
 async def test_a_list_goes_on_where_its_cursor_points(rest: Rest) -> None:
     for number in range(3):
         await rest.save(f"Host {number} runs Debian")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,10 +11,13 @@ from numpy.typing import NDArray
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
-from holdfast.engines.search import ranking
+from holdfast.engines.search import conversation, ranking
 from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.shared import SharedEmbedder
 from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
+from holdfast.engines.search.pool import Pool
+from holdfast.engines.search.scoring import RankedQuestion, weight
 from holdfast.engines.search.stores.base import Filter, Prepared, Statistics, Store, View
 from holdfast.engines.search.stores.postgres import PostgresStore
 from holdfast.engines.search.stores.sqlite import SqliteStore
@@ -24,6 +26,7 @@ from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.authors import Authors
 from holdfast.engines.search.text.moments import moments
 from holdfast.engines.search.text.snippet import snippet
+from holdfast.engines.search.text.speech import asks_when, traits
 from holdfast.storage.database import Database, Row, Tx
 
 log = logging.getLogger(__name__)
@@ -37,10 +40,15 @@ MOST_MATCHES = 5000
 MOST_QUERY_WORDS = 32
 MOST_OTHER_SPELLINGS = 8
 REMEMBERED_TEXTS = 2048
+REMEMBERED_BACKLOG = 4096
+"""Copies of a file come close after each other: its passages are embedded once."""
 LONGEST_QUERY = 4000
 QUERY_EMBEDDING_SECONDS = 20.0
+LOADING_SECONDS = 0.5
+"""So long a query waits for a model that is being loaded; then words alone must do."""
 INDEX_ABOVE = 12_000
 """On PostgreSQL a workspace with more entries gets an HNSW index; below it comparing every vector is quick enough."""
+NOTHING: Mapping[str, float] = {}
 
 
 class SearchEngine:
@@ -52,15 +60,17 @@ class SearchEngine:
         embedder: Embedder,
         clock: Clock,
         *,
+        backlog: Embedder | None = None,
         index_above: int = INDEX_ABOVE,
     ) -> None:
+        """`backlog` makes the vectors that nobody waits for, where that is not the same embedder."""
         self._database = database
-        self._embedder = embedder
+        self._embedder = SharedEmbedder(embedder, REMEMBERED_TEXTS)
         self._clock = clock
         self._store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
-        self._keeper = IndexUpkeep(database, self._store, embedder, clock, index_above=index_above)
-        self._remembered: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        later = SharedEmbedder(backlog or embedder, REMEMBERED_BACKLOG)
+        self._keeper = IndexUpkeep(database, self._store, later, clock, index_above=index_above)
         self.is_loading = False
         """Whether a server that has started still loads the model; elsewhere the first text does."""
 
@@ -138,15 +148,7 @@ class SearchEngine:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of the texts, computed off the event loop; recent texts are remembered."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._remembered))
-        fresh = dict(zip(missing, await self._embedder.embed(missing), strict=True)) if missing else {}
-        vectors = [fresh[text] if text in fresh else self._remembered[text] for text in texts]
-        self._remembered.update(fresh)
-        for text in texts:
-            self._remembered.move_to_end(text)
-        while len(self._remembered) > REMEMBERED_TEXTS:
-            self._remembered.popitem(last=False)
-        return np.array(vectors, np.float32).reshape(len(texts), self._embedder.dimensions)
+        return await self._embedder.embed(texts)
 
     async def load(self) -> None:
         """Load the model, so that nobody waits for it; a server does this once it listens."""
@@ -165,7 +167,7 @@ class SearchEngine:
         named = await self._named(query.workspace_id, text)
         if named is None:
             return []
-        vector = await self._query_vector(_without(text, named))
+        vector = await self._query_vector(without_names(text, named))
         return await self._database.read(lambda tx: self._search(tx, query, text, vector, named))
 
     async def search_words(self, query: Query) -> list[Hit]:
@@ -176,7 +178,7 @@ class SearchEngine:
     async def _query_vector(self, text: str) -> NDArray[np.float32] | None:
         """The query's vector; None while the embedder is away, when words alone must do."""
         try:
-            async with asyncio.timeout(QUERY_EMBEDDING_SECONDS):
+            async with asyncio.timeout(LOADING_SECONDS if self.is_loading else QUERY_EMBEDDING_SECONDS):
                 vectors = await self.embed([text])
         except (UpstreamFailed, Unavailable, TimeoutError) as problem:
             log.warning("A query was answered by words alone: %s", problem or "the embedder took too long")
@@ -200,7 +202,7 @@ class SearchEngine:
             view = self._view(tx, Filter(shelf, now, query.types, None, query.meta, query.ids, query.collections))
             words, statistics = _words(view, query.text[:LONGEST_QUERY])
             entries = max(statistics.entries, 1)
-            return {word: ranking.weight(statistics.frequencies.get(word, 0), entries) for word in words}
+            return {word: weight(statistics.frequencies.get(word, 0), entries) for word in words}
 
         return await self._database.read(look)
 
@@ -256,34 +258,18 @@ class SearchEngine:
             return []
         now = self._clock.now() if query.as_of is None else query.as_of
         filter = Filter(shelf, now, query.types, query.as_of, query.meta, query.ids, query.collections)
-        view = self._view(tx, filter)
-        words, statistics = _words(view, text)
-        weights = {
-            word: ranking.weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words
-        }
-        finders = _finders(weights, statistics.frequencies)
-        places = view.lexical(finders, statistics.mean_length, max(FOUND_BY_WORDS, query.limit))
-        if vector is not None:
-            places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, query.limit))))
-        places = np.unique(places)
-        unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
-        question = ranking.RankedQuestion(
-            weights, statistics.mean_length, moments(text, now), statistics.within, unknown
-        )
-        pool = view.pool(places, words, vector, named)
-        near = np.union1d(places, view.around(pool.places[ranking.leads(pool, question, max(LEADS, query.limit))]))
-        if len(near) > len(places):
-            pool = view.pool(near, words, vector, named)
-        return self._hits(tx, ranking.rank(pool, question, query.limit), question if query.snippets else None)
+        pool, question = candidates(self._view(tx, filter), text, vector, named, query.limit, now)
+        ranked = ranking.rank(pool, question, query.limit, explain=query.explain)
+        return self._hits(tx, ranked, question if query.snippets else None)
 
     def _view(self, tx: Tx, filter: Filter) -> View:
         embedder = self._store.embedder_number(tx, self._embedder.id)
         return self._store.view(tx, filter, embedder, self._embedder.dimensions)
 
-    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: ranking.RankedQuestion | None) -> list[Hit]:
+    def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: RankedQuestion | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])
         # What another transaction removed or added just now may be missing.
-        return [_hit(shown[one.number], one.score, question) for one in ranked if one.number in shown]
+        return [_hit(shown[one.number], one.score, question, one.explanation) for one in ranked if one.number in shown]
 
     def _nearest(
         self, tx: Tx, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int
@@ -300,7 +286,31 @@ class SearchEngine:
         return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-def _hit(row: Row, score: float, question: ranking.RankedQuestion | None) -> Hit:
+def candidates(
+    view: View, text: str, vector: NDArray[np.float32] | None, named: frozenset[str], limit: int, now: int
+) -> tuple[Pool, RankedQuestion]:
+    """What may answer a query, by words and by meaning, with what stands around it; and what ranking knows of it."""
+    words, statistics = _words(view, text)
+    weights = {word: weight(statistics.frequencies.get(word, 0), max(statistics.entries, 1)) for word in words}
+    finders = _finders(weights, statistics.frequencies)
+    places = view.lexical(finders, statistics.mean_length, max(FOUND_BY_WORDS, limit))
+    if vector is not None:
+        places = np.concatenate((places, view.nearest(vector, max(FOUND_BY_MEANING, limit))))
+    places = np.unique(places)
+    unknown = frozenset(word for word in words if not statistics.frequencies.get(word))
+    question = RankedQuestion(
+        weights, statistics.mean_length, moments(text, now), statistics.within, unknown, asks_when(text)
+    )
+    pool = view.pool(places, words, vector, named)
+    near = [places, view.around(ranking.leads(pool, question, max(LEADS, limit)))]
+    spoken = pool.places[ranking.is_spoken(pool)]
+    if len(spoken):
+        near.append(view.around(spoken, conversation.BEFORE, conversation.AFTER))
+    wider = np.unique(np.concatenate(near))
+    return (view.pool(wider, words, vector, named) if len(wider) > len(places) else pool), question
+
+
+def _hit(row: Row, score: float, question: RankedQuestion | None, explanation: Mapping[str, float] = NOTHING) -> Hit:
     return Hit(
         type=row["type"],
         id=row["id"],
@@ -316,6 +326,7 @@ def _hit(row: Row, score: float, question: ranking.RankedQuestion | None) -> Hit
         text=row["text"],
         valid_until=row["valid_until"],
         collection=row["collection"],
+        explanation=explanation,
     )
 
 
@@ -323,10 +334,10 @@ def _prepared(entry: Entry) -> Prepared:
     title, text = entry.title.replace("\0", " "), entry.text.replace("\0", " ")
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
-    return Prepared(kept, embedded_text(title, text), meta)
+    return Prepared(kept, embedded_text(title, text), meta, traits(text) if entry.spoken else 0)
 
 
-def _without(text: str, named: frozenset[str]) -> str:
+def without_names(text: str, named: frozenset[str]) -> str:
     """The query without the people it names: they prefer entries by author, and blur meaning."""
     names = {name for author in named for name in analyser.words(author)}
     rest = text

@@ -9,10 +9,12 @@ from functools import partial
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
+from holdfast.core.text.counting import many
 from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.model import VectorCount
 from holdfast.engines.search.stores import hnsw
 from holdfast.engines.search.stores.base import Pending, Store
+from holdfast.engines.search.text.speech import meant_text
 from holdfast.storage.database import Database, Tx
 
 log = logging.getLogger(__name__)
@@ -22,6 +24,8 @@ LEAST_MEASURED = 8
 """A batch of fewer says more about one call than about the rate."""
 RATE_HOLDS_MILLIS = 600_000
 """A rate that was measured longer ago says nothing about when somebody goes on."""
+MUCH, TOLD_SECONDS = 500, 60.0
+"""After so many the log tells how far it is, and then every minute."""
 IDLE_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = 60.0
 INDEX_SECONDS = 300.0
@@ -34,6 +38,20 @@ class EmbeddingProgress:
     entries: int
     pending: int
     embedder: str
+    rate: float = 0.0
+    """How many get theirs in a second; 0 where that was not measured lately."""
+
+    @property
+    def said(self) -> str:
+        """What operators are told."""
+        if not self.pending:
+            return f"{many(self.entries, 'passage')}, each with its vector"
+        rate = f", {self.rate:.0f} a second" if self.rate else ""
+        return f"{VectorCount(self.entries - self.pending, self.pending, self._seconds).said.rstrip('.')}{rate}"
+
+    @property
+    def _seconds(self) -> float | None:
+        return self.pending / self.rate if self.rate else None
 
 
 class IndexUpkeep:
@@ -99,7 +117,7 @@ class IndexUpkeep:
         number = await self._database.write(
             lambda tx: self._store.embedder(tx, self._embedder.id, self._embedder.dimensions)
         )
-        shelf = 0
+        shelf, tells_at = 0, time.monotonic()
         while not self._stopped:
             waiting = await self._database.read(
                 partial(self._store.pending, embedder=number, limit=BATCH, after_shelf=shelf)
@@ -108,6 +126,9 @@ class IndexUpkeep:
                 break
             shelf = waiting[-1].shelf
             done += await self._embed(waiting, number)
+            if done >= MUCH and time.monotonic() >= tells_at:
+                tells_at = time.monotonic() + TOLD_SECONDS
+                log.info("Embedding: %s.", (await self.progress()).said)
         return done
 
     async def index(self) -> list[str]:
@@ -118,29 +139,33 @@ class IndexUpkeep:
         return await hnsw.keep(self._database, number, self._embedder.dimensions, self._index_above)
 
     async def progress(self) -> EmbeddingProgress:
-        """How many entries there are and how many wait."""
-        return await self._database.read(
-            lambda tx: EmbeddingProgress(
-                self._store.entry_count(tx),
-                self._store.pending_count(tx, self._store.embedder_number(tx, self._embedder.id)),
-                self._embedder.id,
-            )
-        )
+        """How many entries there are, how many wait, and how fast they get their vectors."""
+
+        def look(tx: Tx) -> EmbeddingProgress:
+            number = self._store.embedder_number(tx, self._embedder.id)
+            entries, waiting = self._store.entry_count(tx), self._store.pending_count(tx, number)
+            return EmbeddingProgress(entries, waiting, self._embedder.id, self._recent_rate(tx, number))
+
+        return await self._database.read(look)
+
+    def _recent_rate(self, tx: Tx, number: int) -> float:
+        rate, measured_at = self._store.rate(tx, number)
+        return rate if self._clock.now() - measured_at <= RATE_HOLDS_MILLIS else 0.0
 
     def count(self, tx: Tx, shelf: int, collection: str) -> VectorCount:
         """How far a collection's vectors are, and when all that wait in the store will have theirs."""
         number = self._store.embedder_number(tx, self._embedder.id)
         have = self._store.embedded_count(tx, shelf, collection, number)
         waiting = self._store.count(tx, shelf, collection) - have
-        rate, measured_at = self._store.rate(tx, number)
-        if not waiting or rate <= 0 or self._clock.now() - measured_at > RATE_HOLDS_MILLIS:
+        rate = self._recent_rate(tx, number)
+        if not waiting or rate <= 0:
             return VectorCount(have, waiting)
         # Workspaces take turns, so what waits elsewhere comes in between.
         return VectorCount(have, waiting, self._store.pending_count(tx, number) / rate)
 
     async def _embed(self, waiting: list[Pending], number: int) -> int:
         began = time.monotonic()
-        vectors = await self._embedder.embed([embedded_text(one.title, one.text) for one in waiting])
+        vectors = await self._embedder.embed([vector_text(one.title, one.text, bool(one.traits)) for one in waiting])
 
         def work(tx: Tx) -> int:
             done = self._store.set_vectors(tx, waiting, vectors, number)
@@ -156,6 +181,11 @@ class IndexUpkeep:
         if time.monotonic() - self._indexed_at >= INDEX_SECONDS:
             self._indexed_at = time.monotonic()
             await self.index()
+
+
+def vector_text(title: str, text: str, spoken: bool) -> str:
+    """What an entry's vector is made of: what is searched of it; in conversations without the speaker's name."""
+    return meant_text(title, text) if spoken else embedded_text(title, text)
 
 
 def embedded_text(title: str, text: str) -> str:

@@ -34,6 +34,8 @@ class Entry:
     """Provenance shown on hits: slug, url, path, category, trust."""
     collection: str = ""
     """What whole it belongs to, such as a repository; a query can be narrowed to some."""
+    spoken: bool = False
+    """Whether its source is a conversation: then it is also found by what was said around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Query:
     """Only entries of these collections."""
     snippets: bool = True
     """Whether hits show the passage that matched; callers that show the whole text spare the work."""
+    explain: bool = False
+    """Whether hits tell what made their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +107,5 @@ class Hit:
     """The whole entry, for callers that read on."""
     valid_until: int | None = None
     collection: str = ""
+    explanation: Mapping[str, float] = field(default_factory=dict)
+    """What each feature added to what it is ordered by, and what its score is made of, where that was asked for."""

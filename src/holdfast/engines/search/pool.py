@@ -1,6 +1,6 @@
 """Owns the columns that ranking looks at: what a query's candidates are, side by side in arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,12 @@ class Pool:
     """Whether the query names its author."""
     neighbours: NDArray[np.int64]
     """One number for a source and a position; adjacent positions have adjacent numbers."""
+    traits: NDArray[np.int64]
+    """What is known of words that were said in a conversation, as bits; zero for everything else."""
+
+    def part(self, places: NDArray[np.intp]) -> "Pool":
+        """Some of the candidates."""
+        return Pool(**{one.name: getattr(self, one.name)[places] for one in fields(self)})
 
 
 def neighbour_key(source: int, position: int) -> int:

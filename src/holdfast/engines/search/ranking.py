@@ -1,46 +1,18 @@
-"""Owns the order of answers: word and meaning scores of each candidate and its neighbours, fused into one number."""
+"""Owns the order of answers: what is said in conversations and everything else, each by its own recipe, in one list."""
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.engines.search import conversation
 from holdfast.engines.search.pool import Pool, places_of
-from holdfast.engines.search.text.moments import Moments
+from holdfast.engines.search.scoring import RECIPE, RankedQuestion, Scores, at, bm25, dates, relevance, scaled
+from holdfast.engines.search.text.speech import SPOKEN
 
-Scores = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class RankingWeights:
-    """The weights. They were chosen on public conversations; docs/decisions tells how."""
-
-    words: float = 0.25
-    words_with_previous: float = 0.2
-    meaning: float = 0.35
-    meaning_with_previous: float = 0.2
-    neighbours: float = 0.3
-    date: float = 0.3
-    author: float = 0.12
-    saturation: float = 1.2
-    length_weight: float = 0.4
-    unrelated_cosine: float = 0.05
-    """What two texts about nothing in common have; a score starts to count above it."""
-    few_entries: int = 500
-    """Among more of them some are nearer to anything: what counts as unrelated grows, up to a bound."""
-    unrelated_growth: float = 0.24
-    most_unrelated_cosine: float = 0.3
-    same_cosine: float = 0.75
-    """What two ways of saying the same have."""
-    unknown_word: float = 1.5
-    """How many times a word counts that nothing has: what is asked for is probably not here. More so among many."""
-    unknown_growth: float = 0.7
-    most_unknown_word: float = 2.0
-
-
-RECIPE = RankingWeights()
+SOFTNESS = 9.0
+"""How many logits behind the best of a conversation something is shown as about a third as good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,130 +21,106 @@ class Ranked:
 
     number: int
     score: float
+    explanation: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class RankedQuestion:
-    """What ranking knows of a query."""
+class Fused:
+    """What a recipe makes of candidates: the number they are ordered by, and each as a share of the best."""
 
-    weights: Mapping[str, float]
-    """How much each word tells: its inverse document frequency."""
-    mean_length: float
-    moments: Moments
-    entries: int
-    """How many there are to choose from."""
-    unknown: frozenset[str]
-    """The words that nothing in the workspace has."""
+    parts: Mapping[str, Scores]
+    """What each feature adds."""
+    total: Scores
+    share: Scores
 
 
-def weight(frequency: int, entries: int) -> float:
-    """How much a word tells that so many of the entries hold."""
-    return math.log(1 + (entries - min(frequency, entries) + 0.5) / (frequency + 0.5))
-
-
-def rank(pool: Pool, question: RankedQuestion, limit: int, recipe: RankingWeights = RECIPE) -> list[Ranked]:
+def rank(pool: Pool, question: RankedQuestion, limit: int, *, explain: bool = False) -> list[Ranked]:
     """The best candidates, best first.
 
-    The fused score compares candidates of one query and is about 1 for the best of any query, so it alone says
+    The fused score compares candidates of one recipe and is about 1 for the best of any query, so it alone says
     nothing of whether the best is any good: what is shown is how relevant each is by itself and beside the best.
-    The shown score never rises down the list.
+    The shown score means the same for both recipes, and never rises down the list.
     """
+    spoken = is_spoken(pool)
+    found = _ranked(pool.part(np.flatnonzero(~spoken)), question, limit, by_recipe, explain)
+    found += _ranked(pool.part(np.flatnonzero(spoken)), question, limit, by_conversation, explain)
+    return sorted(found, key=lambda one: -one.score)[:limit]
+
+
+def leads(pool: Pool, question: RankedQuestion, limit: int) -> NDArray[np.int64]:
+    """The places of the best candidates that nobody spoke, best first."""
+    others = pool.part(np.flatnonzero(~is_spoken(pool)))
+    if not len(others.numbers):
+        return np.zeros(0, np.int64)
+    return others.places[_order(others, by_recipe(others, question).total, limit)]
+
+
+def is_spoken(pool: Pool) -> NDArray[np.bool_]:
+    """Which candidates are part of a conversation."""
+    found: NDArray[np.bool_] = (pool.traits & SPOKEN) > 0
+    return found
+
+
+def _ranked(
+    pool: Pool, question: RankedQuestion, limit: int, fuse: Callable[[Pool, RankedQuestion], Fused], explain: bool
+) -> list[Ranked]:
     if not len(pool.numbers):
         return []
-    fused = _fused(pool, question, recipe)
-    order = _order(pool, fused, limit)
-    top = max(float(fused[order[0]]), 1e-9)
-    relevance = _relevance(pool.counts[order], pool.cosines[order], question, recipe)
-    beside = float(relevance.max()) * np.maximum(fused[order], 0.0) / top
-    shown = np.minimum.accumulate(np.clip(0.5 * relevance + 0.5 * beside, 0.0, 1.0))
+    fused = fuse(pool, question)
+    order = _order(pool, fused.total, limit)
+    own = relevance(pool.counts[order], pool.cosines[order], question, RECIPE)
+    beside = float(own.max()) * fused.share[order]
+    shown = np.minimum.accumulate(np.clip(0.5 * own + 0.5 * beside, 0.0, 1.0))
+    told: dict[str, Scores] = {}
+    if explain:
+        told = {name: values[order] for name, values in (*fused.parts.items(), ("total", fused.total))}
+        told |= {"relevance": own, "beside_best": beside}
     return [
-        Ranked(number, round(score, 6))
-        for number, score in zip(pool.numbers[order].tolist(), shown.tolist(), strict=True)
+        Ranked(
+            int(pool.numbers[place]),
+            round(float(shown[index]), 6),
+            {name: round(float(values[index]) + 0.0, 4) for name, values in told.items()},
+        )
+        for index, place in enumerate(order.tolist())
     ]
 
 
-def leads(pool: Pool, question: RankedQuestion, limit: int, recipe: RankingWeights = RECIPE) -> NDArray[np.intp]:
-    """Where in the pool the best candidates are, best first."""
-    if not len(pool.numbers):
-        return np.zeros(0, np.intp)
-    return _order(pool, _fused(pool, question, recipe), limit)
+def _order(pool: Pool, total: Scores, limit: int) -> NDArray[np.intp]:
+    return np.lexsort((-pool.numbers, total))[::-1][:limit]
 
 
-def _order(pool: Pool, fused: Scores, limit: int) -> NDArray[np.intp]:
-    return np.lexsort((-pool.numbers, fused))[::-1][:limit]
+def by_conversation(pool: Pool, question: RankedQuestion) -> Fused:
+    """What was said: its features by their learned weights."""
+    values = conversation.features(pool, question) * conversation.WEIGHTS
+    total: Scores = values.sum(axis=1)
+    parts = dict(zip(conversation.FEATURES, values.T, strict=True))
+    return Fused(parts, total, np.exp((total - float(total.max())) / SOFTNESS))
 
 
-def _fused(pool: Pool, question: RankedQuestion, recipe: RankingWeights) -> Scores:
-    """Words and meaning of each candidate and its neighbours in one number."""
+def by_recipe(pool: Pool, question: RankedQuestion) -> Fused:
+    """Everything else: words and meaning of each candidate and its neighbours, by chosen weights."""
+    recipe = RECIPE
     previous = places_of(pool.neighbours, pool.neighbours - 1)
     following = places_of(pool.neighbours, pool.neighbours + 1)
     counts, lengths, cosines = pool.counts, pool.lengths, pool.cosines
     meaning = np.clip(np.nan_to_num(cosines, nan=0.0), 0.0, 1.0)
-    words = _scaled(_bm25(counts, lengths, question, recipe, 1))
-    both = _scaled(_bm25(counts + _of(previous, counts), lengths + _of(previous, lengths), question, recipe, 2))
+    words = scaled(bm25(counts, lengths, question, recipe, 1))
+    both = scaled(bm25(counts + at(previous, counts), lengths + at(previous, lengths), question, recipe, 2))
     # What is not embedded yet is judged by its words alone, not as if it meant nothing.
     waits = np.isnan(cosines)
-    alike = np.where(waits, words, _scaled(meaning))
-    both_alike = np.where(waits, both, _scaled(meaning + _of(previous, meaning)))
-    fused = recipe.words * words + recipe.words_with_previous * both
-    fused += recipe.meaning * alike + recipe.meaning_with_previous * both_alike
-    fused = fused + recipe.neighbours * (_of(previous, fused) + _of(following, fused)) / 2
-    fused += recipe.date * _dates(pool, question.moments)
-    fused += recipe.author * pool.named
-    return fused
-
-
-def _crowd(entries: int, recipe: RankingWeights) -> float:
-    """How much nearer the nearest of so many entries is by chance than the nearest of few, in deviations.
-
-    The greatest of n random values stands about √(2 ln n) deviations above their mean.
-    """
-    few, many = (math.sqrt(2 * math.log(count)) for count in (recipe.few_entries, max(entries, recipe.few_entries)))
-    return many - few
-
-
-def _relevance(counts: Scores, cosines: Scores, question: RankedQuestion, recipe: RankingWeights) -> Scores:
-    """How much a candidate has to do with the query, whatever the other candidates are."""
-    crowd = _crowd(question.entries, recipe)
-    unrelated = min(recipe.unrelated_cosine + recipe.unrelated_growth * crowd, recipe.most_unrelated_cosine)
-    against = min(recipe.unknown_word + recipe.unknown_growth * crowd, recipe.most_unknown_word)
-    weights = np.array([w * against if word in question.unknown else w for word, w in question.weights.items()])
-    total = float(weights.sum())
-    covered = 0.9 * ((counts > 0) @ weights) / total if total > 0 else np.zeros(len(cosines))
-    alike = np.clip((cosines - unrelated) / (recipe.same_cosine - unrelated), 0.0, 1.0)
-    alike = np.where(np.isnan(cosines), covered, alike)
-    result: Scores = np.clip(0.8 * np.maximum(alike, covered) + 0.2 * (alike + covered) / 2, 0.0, 1.0)
-    return result
-
-
-def _of(places: NDArray[np.intp], values: Scores) -> Scores:
-    """The values at those places, zero for none."""
-    found = values[places]
-    found[places < 0] = 0.0
-    return found
-
-
-def _bm25(counts: Scores, lengths: Scores, question: RankedQuestion, recipe: RankingWeights, entries: int) -> Scores:
-    if not question.weights:
-        return np.zeros(len(lengths))
-    weights = np.array(list(question.weights.values()))
-    relative = lengths / max(question.mean_length * entries, 1.0)
-    damping = recipe.saturation * (1 - recipe.length_weight + recipe.length_weight * relative)
-    result: Scores = (counts * (recipe.saturation + 1) / (counts + damping[:, None])) @ weights
-    return result
-
-
-def _scaled(values: Scores) -> Scores:
-    """From the least to the most: 0–1. Values that hardly differ stay close, or rounding errors would decide."""
-    least, most = float(values.min()), float(values.max())
-    if most <= 0:
-        return np.zeros_like(values)
-    spread = max(most - least, 0.1 * most)
-    return 1.0 - (most - values) / spread
-
-
-def _dates(pool: Pool, moments: Moments) -> Scores:
-    if not moments:
-        return np.zeros(len(pool.numbers))
-    distinct, places = np.unique(pool.moments, return_inverse=True)
-    return np.array([moments.fit(moment) for moment in distinct.tolist()])[places]
+    alike = np.where(waits, words, scaled(meaning))
+    both_alike = np.where(waits, both, scaled(meaning + at(previous, meaning)))
+    parts: dict[str, Scores] = {
+        "words": recipe.words * words,
+        "words_with_previous": recipe.words_with_previous * both,
+        "meaning": recipe.meaning * alike,
+        "meaning_with_previous": recipe.meaning_with_previous * both_alike,
+    }
+    own: Scores = np.sum(list(parts.values()), axis=0)
+    parts |= {
+        "neighbours": recipe.neighbours * (at(previous, own) + at(following, own)) / 2,
+        "date": recipe.date * dates(pool, question.moments),
+        "author": recipe.author * pool.named.astype(np.float64),
+    }
+    total: Scores = np.sum(list(parts.values()), axis=0)
+    return Fused(parts, total, np.maximum(total, 0.0) / max(float(total.max()), 1e-9))

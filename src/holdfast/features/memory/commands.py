@@ -101,17 +101,28 @@ class Search(InWorkspace):
     )
     as_of: _AsOf = None
     limit: _Limit = 10
+    explain: bool = Field(False, description="Tell what made the place of each result.")
 
 
 @command("search", help="Search everything the workspace knows, by words and by meaning.")
 async def search(session: Session, memories: MemoryService, given: Search) -> None:
     id = await session.workspace(given.workspace)
     words = [word for item in given.types for word in item.split(",")]
-    hits = await memories.search(session.principal, id, given.query, types=words, limit=given.limit, as_of=given.as_of)
+    hits = await memories.search(
+        session.principal,
+        id,
+        given.query,
+        types=words,
+        limit=given.limit,
+        as_of=given.as_of,
+        explain=given.explain,
+    )
     # Imported where an agent's answer is shown: the models of tools cost time to make.
-    from holdfast.features.memory.tools import result_output
+    from holdfast.features.memory.tools import explained_output
 
-    session.out.table(map(result_output, hits), ["type", "slug", "title", "snippet", "score"], "Nothing matches.")
+    found = [explained_output(hit, given.explain) for hit in hits]
+    columns = ["score", "explanation"] if given.explain else ["title", "snippet", "score"]
+    session.out.table(found, ["type", "slug", *columns], "Nothing matches.")
 
 
 memory.add(search)

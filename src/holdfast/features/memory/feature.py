@@ -26,6 +26,6 @@ FEATURE = Feature(
     operations=("operations",),
     entities=True,
     topics={"memory": Topic(READ, _changed)},
-    migrations=("0006_memory", "0026_memory_visibility", "0031_contradictions"),
+    migrations=("0006_memory", "0026_memory_visibility", "0031_contradictions", "0041_conversations"),
     contract=("XM-4", "XS-T8"),
 )

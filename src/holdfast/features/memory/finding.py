@@ -8,10 +8,14 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.engines.search.model import Hit, Query
+from holdfast.features.memory import chats, store
+from holdfast.features.memory.model import Memory, Recalled
+from holdfast.features.memory.writing.overview import worded
 from holdfast.features.memory.writing.wording import clean
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.precedence import RELATED, hits_in_order, worth_showing
+from holdfast.storage.database import Database, Tx
 
 MAX_QUERY = 2_000
 MAX_RESULTS = 50
@@ -23,10 +27,22 @@ _CHUNKS = 4
 class MemoryFinding:
     """Searches what people and agents wrote down, and what repositories hold, at once."""
 
-    def __init__(self, workspaces: Workspaces, search: SearchEngine, entities: Entities) -> None:
+    def __init__(self, database: Database, workspaces: Workspaces, search: SearchEngine, entities: Entities) -> None:
+        self._database = database
         self._workspaces = workspaces
         self._search = search
         self._entities = entities
+
+    async def recall(self, wanted: Query, chat_id: str | None) -> list[Recalled]:
+        """Memories about a query, best first, in the words they had then; none that only fill the list."""
+        hits = worth_showing(await chats.search(self._search, wanted, chat_id))
+
+        def work(tx: Tx) -> dict[str, Memory]:
+            rows = store.by_ids(tx, wanted.workspace_id, [hit.id for hit in hits])
+            return {each.id: each for each in worded(tx, list(rows.values()), wanted.as_of)}
+
+        rows = await self._database.read(work)
+        return [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in hits if hit.id in rows]
 
     async def search(
         self,
@@ -37,6 +53,7 @@ class MemoryFinding:
         types: Iterable[str] | None = None,
         limit: int = 10,
         as_of: int | None = None,
+        explain: bool = False,
     ) -> list[Hit]:
         """The best passages for the query, at most one of each entity, best first; none that only fill the list."""
         principal.require_any("read", "inference")
@@ -47,7 +64,7 @@ class MemoryFinding:
         wanted = known_types(self._entities, types)
         workspace = await self._workspaces.get(principal, workspace_id)
         most = min(limit, MAX_RESULTS)
-        passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of)
+        passages = Query(workspace.id, text, wanted, most * _CHUNKS, as_of, explain=explain)
         found = worth_showing(await best(self._search, self._entities, passages, most))
         if as_of is not None or not _families(self._entities, wanted)[1]:
             return found

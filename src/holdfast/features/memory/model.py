@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
+from holdfast.engines.search.keeper import vector_text
 
 Status = Literal["current", "superseded", "retracted"]
 Trust = Literal["person", "agent", "web"]
@@ -40,6 +41,8 @@ class NewMemory:
     chat_id: str | None = None
     trust: Trust | None = None
     """Whose word it is; never higher than the caller's own."""
+    session_is_connection: bool = False
+    """Whether the session is only a client's connection, which may hold many conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,18 @@ class Memory:
     updated_at: int
     visibility: Visibility = "workspace"
     """Whether the workspace recalls it, or only the chat it was saved in."""
+    thread: str = ""
+    """The conversation it is part of; empty where it is part of none."""
 
     @property
     def says(self) -> tuple[str, str]:
         """What its vector is made from."""
         return self.title, self.content
+
+    @property
+    def vector_text(self) -> str:
+        """The same as one text."""
+        return vector_text(self.title, self.content, bool(self.thread))
 
     @property
     def entry_type(self) -> str:

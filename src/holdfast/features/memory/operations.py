@@ -14,7 +14,12 @@ from holdfast.features.memory.answers import ContradictionAnswer, MemoryAnswer, 
 from holdfast.features.memory.finding import MAX_RESULTS
 from holdfast.features.memory.model import Filters, MemoryChange, MemoryRejected, NewMemory, Trust
 from holdfast.features.memory.service import MemoryService
-from holdfast.features.memory.tools import ResultOutput, SaveOutput, result_output, save_output
+from holdfast.features.memory.tools import (
+    ExplainedOutput,
+    SaveOutput,
+    explained_output,
+    save_output,
+)
 from holdfast.features.memory.writing.contradictions import Contradictions
 from holdfast.features.memory.writing.wording import checked_category
 
@@ -169,16 +174,23 @@ class SearchQuery(Model):
     )
     limit: int = Field(default=10, ge=1, le=MAX_RESULTS)
     as_of: Moment = Field(default=None, description="What held at this moment")
+    explain: bool = Field(default=False, description="Whether each result tells what made its place")
 
 
 @api.get(_WORKSPACE + "/search", READ, "Search everything the workspace knows", tag="search")
 async def search(
     memories: MemoryService, principal: Principal, workspace_id: str, query: SearchQuery
-) -> Page[ResultOutput]:
+) -> Page[ExplainedOutput]:
     hits = await memories.search(
-        principal, workspace_id, query.q, types=query.types or None, limit=query.limit, as_of=query.as_of
+        principal,
+        workspace_id,
+        query.q,
+        types=query.types or None,
+        limit=query.limit,
+        as_of=query.as_of,
+        explain=query.explain,
     )
-    return Page([result_output(hit) for hit in hits])
+    return Page([explained_output(hit, query.explain) for hit in hits])
 
 
 @api.get(_WORKSPACE + "/contradictions", READ, "List memories that contradict each other, the newest first")

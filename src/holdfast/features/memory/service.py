@@ -14,11 +14,11 @@ from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.keeper import embedded_text
+from holdfast.engines.search.keeper import vector_text
 from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.memory import chats, store
-from holdfast.features.memory.finding import MemoryFinding
+from holdfast.features.memory.finding import MAX_QUERY, MemoryFinding
 from holdfast.features.memory.model import (
     ENTITY,
     MAX_NOTE,
@@ -34,6 +34,7 @@ from holdfast.features.memory.model import (
     Saved,
     require_current,
 )
+from holdfast.features.memory.writing import threads
 from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,
@@ -50,10 +51,9 @@ from holdfast.features.memory.writing.overview import worded
 from holdfast.features.memory.writing.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
-from holdfast.registry.precedence import worth_showing
 from holdfast.storage.database import Database, Tx
 
-MAX_QUERY = 2_000
+
 CURRENT = Filters()
 KNOWN = "A memory says this already."
 
@@ -80,7 +80,7 @@ class MemoryService:
         self._events = events
         self._clock = clock
         self._entities = entities
-        self._finding = MemoryFinding(workspaces, search, entities)
+        self._finding = MemoryFinding(database, workspaces, search, entities)
         self._comparison = MemoryComparison(database, search)
         self._early = EarlySaves(database, search, self._comparison)
 
@@ -95,7 +95,8 @@ class MemoryService:
             return Saved("duplicate", known, reason=KNOWN)
         where = (await self._workspaces.get(principal, workspace_id)).id
         goes_ahead = self._early.go_ahead
-        vector = await self._vector(checked.title, checked.content)
+        text = vector_text(checked.title, checked.content, threads.is_spoken(new, checked.content))
+        vector = await self._vector(text)
         compared = await self._comparison.of(where, checked.content, vector, new.chat_id)
 
         def work(tx: Tx) -> Saved:
@@ -189,7 +190,7 @@ class MemoryService:
         expected = changed(before, change, 0)
         vector, compared = None, Compared()
         if not isinstance(expected, Refusal):
-            vector = await self._vector(expected.title, expected.content)
+            vector = await self._vector(expected.vector_text)
             chat_id = before.chat_id if before.visibility == "chat" else None
             compared = await self._comparison.of(before.workspace_id, expected.content, vector, chat_id, but=before.id)
 
@@ -310,18 +311,11 @@ class MemoryService:
             filters = Filters(category=category, as_of=as_of, seen_from=chat_id)
             page = await self.list(principal, workspace_id, filters, limit=limit)
             return [Recalled(memory, 1.0) for memory in page.items]
-        workspace = await self._workspaces.get(principal, workspace_id)
         meta = {"category": category} if category else {}
-        wanted_here = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
-        hits = await chats.search(self._search, wanted_here, chat_id)
-        wanted = [hit for hit in worth_showing(hits) if hit.score >= minimum_relevance]
-
-        def work(tx: Tx) -> dict[str, Memory]:
-            rows = store.by_ids(tx, workspace.id, [hit.id for hit in wanted])
-            return {each.id: each for each in worded(tx, list(rows.values()), as_of)}
-
-        rows = await self._database.read(work)
-        return [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in wanted if hit.id in rows]
+        workspace = await self._workspaces.get(principal, workspace_id)
+        wanted = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
+        found = await self._finding.recall(wanted, chat_id)
+        return [each for each in found if each.relevance >= minimum_relevance]
 
     async def search(
         self,
@@ -332,9 +326,12 @@ class MemoryService:
         types: Iterable[str] | None = None,
         limit: int = 10,
         as_of: int | None = None,
+        explain: bool = False,
     ) -> builtins.list[Hit]:
         """The best passages of everything the workspace knows, at most one of each entity, best first."""
-        return await self._finding.search(principal, workspace_id, query, types=types, limit=limit, as_of=as_of)
+        return await self._finding.search(
+            principal, workspace_id, query, types=types, limit=limit, as_of=as_of, explain=explain
+        )
 
     async def _refuse(self, principal: Principal, workspace_id: str, refusal: Refusal) -> Saved:
         def work(tx: Tx) -> Saved:
@@ -353,12 +350,12 @@ class MemoryService:
 
         return await self._database.write(work)
 
-    async def _vector(self, title: str, content: str) -> Vector | None:
+    async def _vector(self, text: str) -> Vector | None:
         """The text's vector; None while the embedder is loading or away, when the index makes it later."""
         if self._early.go_ahead:
             return None
         try:
-            vectors = await self._search.embed([embedded_text(title, content)])
+            vectors = await self._search.embed([text])
             await self._early.settled()
         except (UpstreamFailed, Unavailable):
             return None
@@ -399,10 +396,9 @@ class MemoryService:
     ) -> Memory | None:
         """Store and index; None when a current memory says the same."""
         made = memory_of(principal, workspace_id, new, checked, self._clock.now())
-        if made.session_id:
-            made = replace(made, position=store.in_session(tx, workspace_id, made.session_id))
         if superseded is not None and superseded.digest == checked.digest:
             return None
+        made = threads.placed(tx, made, new)
         for slug in slugs_for(checked.title, checked.digest):
             made = replace(made, slug=slug)
             if store.insert(tx, made):

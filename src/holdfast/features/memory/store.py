@@ -13,7 +13,7 @@ from holdfast.storage.database import Row, Tx
 _FIELDS = (
     "id, workspace_id, slug, title, content, digest, category, tags, status, occurred_at, learned_at, valid_until, "
     "superseded_by, status_note, author, author_name, trust, session_id, chat_id, visibility, source, position, "
-    "revision, updated_at"
+    "revision, updated_at, thread"
 )
 _VALUES = ", ".join(f":{name.strip()}" for name in _FIELDS.split(","))
 _REVISION_FIELDS = "memory_id, revision, title, content, category, tags, occurred_at, written_at, editor"
@@ -80,6 +80,36 @@ def in_session(tx: Tx, workspace_id: str, session_id: str) -> int:
         _key(workspace_id, session_id),
     )
     return int(row["number"]) if row else 0
+
+
+def find_thread(tx: Tx, memory: Memory, begins_by: int, ends_by: int) -> str | None:
+    """The conversation of the memory's author that was going on between these moments, the latest."""
+    row = tx.one(
+        "SELECT id FROM memory_thread WHERE workspace_id = :workspace_id AND author = :author AND chat_id = :chat_id "
+        "AND ended_at >= :begins_by AND began_at <= :ends_by ORDER BY ended_at DESC LIMIT 1",
+        _thread_key(memory) | {"begins_by": begins_by, "ends_by": ends_by},
+    )
+    return str(row["id"]) if row else None
+
+
+def begin_thread(tx: Tx, memory: Memory, id: str, at: int) -> None:
+    """Keep a conversation that begins with a memory."""
+    tx.execute(
+        "INSERT INTO memory_thread (id, workspace_id, author, chat_id, began_at, ended_at, length) "
+        "VALUES (:id, :workspace_id, :author, :chat_id, :at, :at, 1)",
+        _thread_key(memory) | {"id": id, "at": at},
+    )
+
+
+def continue_thread(tx: Tx, id: str, at: int) -> int:
+    """Let a conversation reach as far as a moment; the place of what was said then in it."""
+    row = tx.one(
+        "UPDATE memory_thread SET length = length + 1, "
+        "began_at = CASE WHEN began_at > :at THEN :at ELSE began_at END, "
+        "ended_at = CASE WHEN ended_at < :at THEN :at ELSE ended_at END WHERE id = :id RETURNING length",
+        {"id": id, "at": at},
+    )
+    return int(row["length"]) - 1 if row else 0
 
 
 def by_ids(tx: Tx, workspace_id: str, ids: Sequence[str]) -> dict[str, Memory]:
@@ -240,6 +270,11 @@ def _where(filters: Filters) -> tuple[list[str], dict[str, Any]]:
         terms.append("status = :status")
         params["status"] = filters.status
     return terms, params
+
+
+def _thread_key(memory: Memory) -> dict[str, Any]:
+    own_chat = memory.chat_id if memory.visibility == "chat" else None
+    return {"workspace_id": memory.workspace_id, "author": memory.author, "chat_id": own_chat or ""}
 
 
 def _key(workspace_id: str, id: str) -> dict[str, str]:

@@ -125,6 +125,15 @@ class ResultOutput(BaseModel):
     provenance: dict[str, object] = Field(description="Where it comes from: path, url, category, trust.")
 
 
+class ExplainedOutput(ResultOutput):
+    explanation: dict[str, float] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="With explain: what each feature added to the total that orders a list, and the two halves of the "
+        "score, how relevant it is by itself and beside the best. Empty for what the query names outright.",
+    )
+
+
 class SearchOutput(BaseModel):
     results: list[ResultOutput]
 
@@ -194,6 +203,11 @@ def result_output(hit: Hit) -> ResultOutput:
     )
 
 
+def explained_output(hit: Hit, explain: bool) -> ExplainedOutput:
+    """The same with what made its place, where somebody asks for it."""
+    return ExplainedOutput(**result_output(hit).model_dump(), explanation=dict(hit.explanation) if explain else None)
+
+
 def tools(service: MemoryService) -> list[AnyTool]:
     """The three tools over the service."""
 
@@ -207,6 +221,7 @@ def tools(service: MemoryService) -> list[AnyTool]:
             source=given.source or "",
             supersedes=given.supersedes,
             session_id=call.session_id,
+            session_is_connection=True,
             chat_id=call.chat_id,
             # In a chat it is a model's word, whoever's key the chat is under.
             trust="agent" if call.consumer == "chat" else None,

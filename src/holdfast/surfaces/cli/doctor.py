@@ -64,6 +64,7 @@ async def _data(entry: ProgramEntry, data_dir: Path | None, search: bool) -> tup
             found.append(await _audit(parts[Audit]))
             if search:
                 found += _search_findings(await parts[SearchEngine].check())
+                found.append(Checked("vectors", "ok", (await parts[SearchEngine].progress()).said))
             return parts[Settings], found
     except NoStore as none:
         return load(data_dir=data_dir), [Checked("storage", "warning", none.message)]

@@ -83,6 +83,9 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(str(item) for item in value) or "-"
+    if isinstance(value, Mapping):
+        # What adds nothing is left out: a table is for reading.
+        return ", ".join(f"{name} {item}" for name, item in value.items() if item) or "-"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

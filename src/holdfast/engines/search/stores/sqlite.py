@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.engines.search.freed_memory import give_back
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.stores.base import (
@@ -33,13 +34,13 @@ SELECT e.number, j.key AS place FROM json_each(:keys) j CROSS JOIN search_entry 
 """
 _PUT_ENTRY = """
 INSERT INTO search_entry (number, shelf, type, id, part, change, embedder, length, learned_at, occurred_at, valid_until,
-    author, source, position, collection)
+    author, source, position, collection, traits)
 VALUES (:number, :shelf, :type, :id, :part, :change, :embedder, :length, :learned_at, :occurred_at, :valid_until,
-    :author, :source, :position, :collection)
+    :author, :source, :position, :collection, :traits)
 ON CONFLICT (number) DO UPDATE SET change = excluded.change, embedder = excluded.embedder,
     length = excluded.length, learned_at = excluded.learned_at, occurred_at = excluded.occurred_at,
     valid_until = excluded.valid_until, author = excluded.author, source = excluded.source,
-    position = excluded.position, collection = excluded.collection
+    position = excluded.position, collection = excluded.collection, traits = excluded.traits
 """
 _PUT_TEXT = """
 INSERT INTO search_text (number, title, text, meta) VALUES (:number, :title, :text, :meta)
@@ -109,6 +110,7 @@ class SqliteStore(Store):
             [
                 {"number": number, "shelf": shelf, "change": change, "embedder": made_by, "length": len(words) // 4}
                 | _entry_row(item.entry)
+                | {"traits": item.traits}
                 for number, item, words in zip(numbers, prepared, codes, strict=True)
             ],
         )
@@ -204,8 +206,8 @@ class SqliteView(View):
     def nearest(self, vector: Vector, limit: int) -> Places:
         return self._shelf.nearest(vector, limit)
 
-    def around(self, places: Places) -> Places:
-        return self._shelf.around(places)
+    def around(self, places: Places, before: int = 1, after: int = 1) -> Places:
+        return self._shelf.around(places, before, after)
 
     def pool(self, places: Places, words: Sequence[str], vector: Vector | None, authors: Collection[str]) -> Pool:
         return self._shelf.pool(places, words, vector, authors)
@@ -224,7 +226,7 @@ class SqliteView(View):
 # In the order of the index, which holds the number after the change.
 _KEPT = """
 SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, e.collection,
-    k.codes, CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
+    e.traits, k.codes, CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
 FROM search_entry e JOIN search_kept k ON k.number = e.number
 WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.change, e.number LIMIT :limit
 """
@@ -234,6 +236,9 @@ def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
     row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
     batches = _kept(tx, number, embedder, -1)
     shelf.fill(int(row["entries"]) if row else 0, batches)
+    if shelf.count > ROWS_AT_ONCE:
+        # Reading takes several times the memory of what is kept.
+        give_back()
 
 
 def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:

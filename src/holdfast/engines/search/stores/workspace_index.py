@@ -26,6 +26,7 @@ _COLUMNS = {
     "moments": np.int64,
     "authors": np.int32,
     "neighbours": np.int64,
+    "traits": np.int32,
     "ends": np.int64,
     "scales": np.float32,
 }
@@ -44,6 +45,7 @@ class IndexedEntry(NamedTuple):
     source: str = ""
     position: int = 0
     collection: str = ""
+    traits: int = 0
     codes: bytes = b""
     """Its words as numbers."""
     vector: bytes | None = None
@@ -136,6 +138,7 @@ class WorkspaceIndex:
         self.columns["learned"][row] = entry.learned_at
         self.columns["until"][row] = FOREVER if entry.valid_until is None else entry.valid_until
         self.columns["moments"][row] = entry.learned_at if entry.occurred_at is None else entry.occurred_at
+        self.columns["traits"][row] = entry.traits
         self.columns["scales"][row] = 0.0
         if entry.vector is not None:
             self._embed(np.array([row]), entry.vector)
@@ -152,9 +155,21 @@ class WorkspaceIndex:
         self._arrange()
 
     def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
-        numbers, types, learned, until, occurred, authors, sources, positions, collections, codes, vectors, *_ = zip(
-            *batch, strict=True
-        )
+        (
+            numbers,
+            types,
+            learned,
+            until,
+            occurred,
+            authors,
+            sources,
+            positions,
+            collections,
+            traits,
+            codes,
+            vectors,
+            *_,
+        ) = zip(*batch, strict=True)
         column, start, stop = self.columns, self.count, self.count + len(batch)
         column["numbers"][start:stop] = numbers
         column["types"][start:stop] = _numbered(self.types, types)
@@ -165,6 +180,7 @@ class WorkspaceIndex:
             known if one is None else one for one, known in zip(occurred, learned, strict=True)
         ]
         column["authors"][start:stop] = _numbered(self.authors, authors)
+        column["traits"][start:stop] = traits
         column["neighbours"][start:stop] = neighbour_keys(
             np.array(_numbered(self._sources, sources), np.int64), np.array(positions, np.int64)
         )

@@ -15,7 +15,7 @@ _SENTENCE_ENDS = (".", "!", "?", ":")
 
 
 @dataclass(slots=True)
-class _Known:
+class KnownAuthors:
     """The authors of a shelf by the first word of their names, each with the other words."""
 
     authors: set[str] = field(default_factory=set)
@@ -48,7 +48,7 @@ class Authors:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._shelves: OrderedDict[int, _Known] = OrderedDict()
+        self._shelves: OrderedDict[int, KnownAuthors] = OrderedDict()
 
     def named(self, tx: Tx, shelf: int, text: str) -> frozenset[str] | None:
         """The authors that a query names, by what is remembered; None where that may be out of date."""
@@ -59,7 +59,7 @@ class Authors:
 
     def named_anew(self, tx: Tx, shelf: int, text: str) -> frozenset[str]:
         """The same after reading the authors that came since."""
-        known = _Known()
+        known = KnownAuthors()
         old = self._shelves.get(shelf)
         if old is not None:
             known.authors, known.by_first = set(old.authors), {name: [*these] for name, these in old.by_first.items()}

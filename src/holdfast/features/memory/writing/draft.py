@@ -7,6 +7,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.core.text.slugs import slug_of
 from holdfast.engines.search.model import Entry
+from holdfast.engines.search.text.speech import speech
 from holdfast.features.memory.model import Memory, MemoryChange, NewMemory, Revision, Trust
 from holdfast.features.memory.writing import wording
 
@@ -158,6 +159,7 @@ def as_written(memory: Memory, revisions: list[Revision], at: int) -> Memory:
 
 def entry_of(memory: Memory) -> Entry:
     """What search is told of a memory."""
+    spoken = speech(memory.content)
     return Entry(
         workspace_id=memory.workspace_id,
         type=memory.entry_type,
@@ -167,10 +169,11 @@ def entry_of(memory: Memory) -> Entry:
         # `as_of` asks what held then: what happened before we learned of it held already.
         learned_at=memory.held_from,
         occurred_at=memory.occurred_at,
-        author=memory.author_name,
-        source=memory.session_id or "",
+        author=(spoken.speaker if memory.thread and spoken else "") or memory.author_name,
+        source=memory.thread or memory.session_id or "",
         position=memory.position,
         valid_until=memory.valid_until,
+        spoken=bool(memory.thread),
         meta={
             "slug": memory.slug,
             "learned_at": memory.learned_at,

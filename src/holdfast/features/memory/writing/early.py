@@ -7,7 +7,6 @@ import numpy as np
 
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.engines.search.keeper import embedded_text
 from holdfast.features.memory import store
 from holdfast.features.memory.model import Memory, Saved
 from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
@@ -47,7 +46,7 @@ class EarlySaves:
             await asyncio.wait(self._following)
 
     async def _look_again(self, memory: Memory, review: Review) -> None:
-        text = embedded_text(memory.title, memory.content)
+        text = memory.vector_text
         async with self._turn:
             try:
                 vectors = np.asarray(await self._search.embed([text]), np.float32)
