@@ -53,7 +53,6 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
 
-
 CURRENT = Filters()
 KNOWN = "A memory says this already."
 
