@@ -205,7 +205,9 @@ class ChatTurns:
         metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
         if opened is None:
             return metadata
-        kept = [await self._keep(place, endpoint, opened, begun, heard, answer) for answer in answers or (None,)]
+        ids = [await self._keep(place, endpoint, opened, begun, heard, answer) for answer in answers or (None,)]
+        # Answers in the same words are one branch.
+        kept = list(dict.fromkeys(ids))
         return {
             **metadata,
             "chat_id": opened.chat.id,
