@@ -97,6 +97,12 @@ def worth_showing(found: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in found if hit.score >= least]
 
 
+def near_the_best(found: Sequence[Hit]) -> list[Hit]:
+    """The same for whoever asked for something to read: "sum this up" is about no passage, and wants some."""
+    least = LEAST_SHARE * max((hit.score for hit in found), default=0.0)
+    return [hit for hit in found if hit.score >= least]
+
+
 def hits_in_order(query: str, found: Iterable[Hit]) -> list[Hit]:
     """Search results by what they are and then by their score."""
     return in_order(query, found, place_of_hit, lambda hit: hit.score)

@@ -46,6 +46,27 @@ async def _read(here: Library, **texts: str) -> dict[str, str]:
     return {name: document.id for name, document in kept.items()}
 
 
+async def test_rows_that_only_fill_the_list_are_left_out_unless_a_threshold_is_given(
+    here: Library, stores: VectorStoreService
+) -> None:
+    """`limit` is a maximum, and a client that gives a threshold gets everything from it on, as with OpenAI."""
+    ids = await _read(
+        here,
+        giraffe="The giraffe eats acacia leaves in the morning.",
+        tax="Taxes are due on the first of the month; those who pay late eat less cake with their clerks in autumn.",
+        wood="Oak burns longer than pine; rake dry leaves, stack the logs and wait for two long winters.",
+    )
+    made = await stores.create(*_at(here), file_ids=list(ids.values()))
+    asked = "When does the giraffe eat acacia leaves?"
+    found = await stores.search(*_at(here), [made.id], asked)
+    assert [each.passage.filename for each in found] == ["giraffe.txt"]
+    every = await stores.search(*_at(here), [made.id], asked, score_threshold=0.0)
+    assert len(every) == 3
+    passages = await here.documents.search(*_at(here), asked)
+    assert [each.filename for each in passages] == ["giraffe.txt"]
+    assert await here.documents.search(*_at(here), "quantum chromodynamics lecture") == []
+
+
 @pytest.mark.contract("XS-T9")
 async def test_a_store_searches_its_own_files_only(here: Library, stores: VectorStoreService) -> None:
     ids = await _read(

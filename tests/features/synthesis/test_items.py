@@ -7,7 +7,7 @@ import pytest
 from holdfast.engines.git.model import Commit, FileChange, Tag
 from holdfast.features.repositories.model import Item, Remark, Repository
 from holdfast.features.synthesis.findings.decisions import decisions, told
-from holdfast.features.synthesis.findings.milestones import MANY, boundaries, changes_since, chosen, milestones
+from holdfast.features.synthesis.findings.milestones import MANY, boundaries, changes_since, chosen, milestones, placed
 from holdfast.features.synthesis.sources.history import History
 
 REPOSITORY = Repository(
@@ -152,11 +152,34 @@ def test_of_very_many_tags_only_major_and_minor_versions_are_milestones() -> Non
     assert len(chosen([Tag(f"nightly-{tag.name}-x", tag.sha, tag.tagged_at) for tag in tags])) == MANY
 
 
+@pytest.mark.parametrize("swapped", [False, True], ids=["a before b", "b before a"])
+def test_tags_whose_commits_share_a_second_keep_what_each_brought(swapped: bool) -> None:
+    """A script commits and tags faster than that: only parents tell which came first."""
+    subjects = ("Begin", "Add tea", "Add coffee", "Add milk")
+    made = [replace(commit(9 - number, subject), committed_at=2 * DAY) for number, subject in enumerate(subjects)]
+    first, second, third, later = made
+    second = replace(second, parents=(first.sha,))
+    third = replace(third, parents=(second.sha,))
+    later = replace(later, parents=(third.sha,))
+    names = ("b", "a") if swapped else ("a", "b")
+    tags = [Tag(names[0], second.sha, 2 * DAY), Tag(names[1], third.sha, 2 * DAY)]
+    commits = {each.sha: each for each in (first, second, third, later)}
+    ends = boundaries(tags, commits)
+    assert [end.name for end in ends] == list(names)
+    history = History([], lambda _: None, [end.at for end in ends], until=3 * DAY, placed=placed(ends, commits))
+    for each in sorted(commits.values(), key=lambda each: each.sha, reverse=True):
+        history.add(each)
+    told = {name: since.span.commits for name, since in changes_since(ends, history.spans).items()}
+    assert told == {names[0]: 2, names[1]: 1}
+    assert [subject for *_, subject in history.spans[1].subjects] == ["Add coffee"]
+    assert history.spans[2].commits == 1
+
+
 def test_releases_bring_their_notes_and_stand_alone_without_a_tag() -> None:
     commits = [commit(3, "Add tea"), commit(2, "Add coffee"), commit(1, "Begin")]
     tags = [Tag("v1.0", commits[1].sha, 2 * DAY), Tag("v1.1", commits[0].sha, 3 * DAY), Tag("side", "f" * 40, 3 * DAY)]
-    ends = boundaries(tags, {each.sha: each.committed_at for each in commits})
-    history = walked(*commits, ends=tuple(at for at, _ in ends))
+    ends = boundaries(tags, {each.sha: each for each in commits})
+    history = walked(*commits, ends=tuple(end.at for end in ends))
     releases = {
         "v1.1": pull("v1.1", "Tea time", "Now with **tea**.", kind="release"),
         "v0.9": pull("v0.9", "v0.9", "An early one.", kind="release"),

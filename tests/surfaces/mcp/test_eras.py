@@ -342,6 +342,18 @@ async def test_a_subscriber_of_the_handshake_era_hears_of_changes(database: Data
 
 
 @pytest.mark.contract("XM-17")
+async def test_a_client_that_takes_no_form_of_answer_is_told_which_it_must_take(
+    sqlite_database: SqliteDatabase,
+) -> None:
+    headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list", "Accept": "text/html"}
+    async with serve_site(sqlite_database) as site, site.raw(await site.key()) as raw:
+        body = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {}}
+        answer = await raw.http.post(site.url, json=body, headers=headers)
+    assert answer.status_code == 406
+    assert answer.json()["id"] == 7
+    assert "text/event-stream" in answer.json()["error"]["message"]
+
+
 async def test_a_listener_of_the_stateless_era_hears_of_changes(database: Database) -> None:
     async with serve_site(database) as site:
         slug, _ = await _stock(site)

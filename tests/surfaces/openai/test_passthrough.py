@@ -119,6 +119,39 @@ async def test_a_client_that_hangs_up_is_hung_up_on_upstream(
     await until(upstream.hung_up.is_set)
 
 
+@pytest.mark.parametrize("server_tools", [False, True], ids=["relayed", "with server tools"])
+async def test_what_was_used_before_a_client_hung_up_is_counted(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str, server_tools: bool
+) -> None:
+    upstream.script = [says("One two three.", pieces=3, stall_after=2)]
+    body = {**HELLO, "stream": True, **({"web_search_options": {"x_tools": ["calculator"]}} if server_tools else {})}
+    async with sqlite_server.client() as client:
+        request = client.build_request("POST", f"{sqlite_chat}/chat/completions", json=body)
+        answer = await client.send(request, stream=True)
+        async for _ in answer.aiter_bytes():
+            break
+        await answer.aclose()
+    await until(upstream.hung_up.is_set)
+    found: dict[str, float] = {}
+    async with asyncio.timeout(20):
+        while "tokens_out" not in found:
+            rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["model"])
+            found = {row.kind: row.amount for row in rows}
+    assert found["tokens_in"] > 0 and found["tokens_out"] > 0
+
+
+async def test_what_was_used_before_the_upstream_broke_off_is_counted(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    for more in ({}, {"web_search_options": {"x_tools": ["calculator"]}}):
+        upstream.script = [says("One two three.", pieces=3, cut_after=2)]
+        async with sqlite_server.client() as client:
+            await client.post(f"{sqlite_chat}/chat/completions", json={**HELLO, "stream": True, **more})
+    rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["model"])
+    found = {row.kind: row.amount for row in rows}
+    assert found["tokens_in"] > 10 and found["tokens_out"] >= 3
+
+
 async def test_a_client_that_hangs_up_before_the_answer_is_hung_up_on_upstream(
     sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
 ) -> None:

@@ -134,6 +134,20 @@ async def test_several_answers_use_tools_and_are_branches_of_the_chat(
     assert upstream.refused == []
 
 
+async def test_two_equal_answers_are_one_branch_named_once(
+    sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
+) -> None:
+    upstream.choose = lambda body: says("It is 42.")
+    body = {**SUM, "n": 2, "x_chat_id": "twice"}
+    async with sqlite_server.client() as client:
+        answer = (await client.post(f"{sqlite_chat}/chat/completions", json=body)).json()
+        kept = await client.get(f"/api/workspaces/{sqlite_server.start.workspace_id}/chats/twice/messages")
+    assert [choice["message"]["content"] for choice in answer["choices"]] == ["It is 42."] * 2
+    _, only = kept.json()["items"]
+    assert answer["x_events"][-1]["message_id"] == only["id"]
+    assert "message_ids" not in answer["x_events"][-1]
+
+
 async def test_a_turn_that_fails_in_the_middle_says_so_in_the_stream(
     sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
 ) -> None:

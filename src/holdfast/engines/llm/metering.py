@@ -9,8 +9,33 @@ from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing
 from holdfast.engines.llm.model import Json, LanguageModel, Tally
 
 
+class Meter:
+    """Counts one answer as its chunks are heard: by the model's own word, or by about four characters a token."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        self._usage: Json = {}
+        self._heard = self._written = 0
+
+    def hear(self, chunk: Json) -> None:
+        """Take in the next chunk."""
+        self._heard += 1
+        self._written += _written(chunk)
+        if isinstance(chunk.get("usage"), dict):
+            self._usage = chunk["usage"]
+
+    def tally(self) -> Tally:
+        """What the answer took, as far as it came."""
+        if self._usage:
+            return tally_of(self._usage)
+        if not self._heard:
+            return Tally()
+        asked = dumps([self._body.get("messages"), self._body.get("tools")])
+        return Tally(len(asked) // CHARACTERS_PER_TOKEN, self._written // CHARACTERS_PER_TOKEN + 1)
+
+
 class Metered:
-    """A model whose tokens are counted: by its own word, or by about four characters each where it says nothing."""
+    """A model whose tokens are counted."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -22,23 +47,16 @@ class Metered:
 
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
         """The model's chunks."""
-        usage: Json = {}
-        heard = written = 0
+        meter = Meter(body)
         try:
             async with hearing(self._model, body) as chunks:
                 async for chunk in chunks:
-                    heard += 1
-                    written += _written(chunk)
-                    usage = chunk["usage"] if isinstance(chunk.get("usage"), dict) else usage
+                    meter.hear(chunk)
                     yield chunk
         finally:
-            if usage:
-                told = tally_of(usage)
-                self.tally.input_tokens += told.input_tokens
-                self.tally.output_tokens += told.output_tokens
-            elif heard:
-                self.tally.input_tokens += len(dumps([body.get("messages"), body.get("tools")])) // CHARACTERS_PER_TOKEN
-                self.tally.output_tokens += written // CHARACTERS_PER_TOKEN + 1
+            told = meter.tally()
+            self.tally.input_tokens += told.input_tokens
+            self.tally.output_tokens += told.output_tokens
 
 
 def _written(chunk: Json) -> int:

@@ -1,6 +1,6 @@
 """Owns the rules of documents: upload, reading them back, finding passages, and deleting all of one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
 from holdfast.engines.extract.formats import recognise
 from holdfast.engines.jobs import JobEngine, JobNotFound
-from holdfast.engines.search import Query, SearchEngine
+from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.documents import store
 from holdfast.features.documents.ingest import KIND, TYPE
@@ -31,6 +31,7 @@ from holdfast.features.documents.model import (
 from holdfast.features.documents.upload import Upload
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
+from holdfast.registry.precedence import worth_showing
 from holdfast.storage.database import Database, Tx
 
 ABANDONED_MILLIS = 3_600_000
@@ -171,8 +172,11 @@ class DocumentService:
         limit: int = 5,
         chat_id: str | None = None,
         document_ids: frozenset[str] | None = None,
+        keep: Callable[[Sequence[Hit]], list[Hit]] = worth_showing,
     ) -> list[DocumentPassage]:
-        """The passages that answer a query best, of one chat's documents or of some documents only, if so asked."""
+        """The passages that answer a query best, of one chat's documents or of some documents only, if so asked.
+
+        `limit` is a maximum: `keep` leaves out what only fills the list."""
         principal.require_any("read", "inference")
         if not query.strip():
             raise Invalid("There is nothing to look for.", fields=[FieldError("query", "write some words")])
@@ -200,7 +204,7 @@ class DocumentService:
                 heading=str(hit.meta.get("heading", "")),
                 page=hit.meta.get("page"),
             )
-            for hit in hits
+            for hit in keep(hits)
         ]
 
     async def has_documents(self, principal: Principal, workspace_id: str, chat_id: str) -> bool:

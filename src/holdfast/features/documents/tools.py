@@ -11,6 +11,7 @@ from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 from holdfast.features.documents.model import DocumentPassage
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores.service import VectorStoreService
+from holdfast.registry.precedence import near_the_best
 
 DESCRIPTION = "Find the passages of the uploaded documents that answer a question."
 
@@ -43,7 +44,7 @@ def tools(documents: DocumentService, vector_stores: VectorStoreService) -> list
         if given.vector_store_ids:
             found = await vector_stores.search(who, where, given.vector_store_ids, given.query, limit=limit)
             return [each.passage for each in found]
-        return await documents.search(who, where, given.query, limit=limit, chat_id=call.chat_id)
+        return await documents.search(who, where, given.query, limit=limit, chat_id=call.chat_id, keep=near_the_best)
 
     return [
         Tool(

@@ -10,6 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
 from holdfast.engines.llm.messages.words import count
+from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
@@ -64,21 +65,27 @@ class Messages:
         asking = WireRequest("anthropic", _with_query(request, PATH), wanted.body, wanted.chat)
         found = await upstreams.exchange(asking, sent)
         if isinstance(found.answer, Relayed):
-            passed = await _pass(request, found.answer)
-            if found.answer.status == 200:
-                count_tokens(self._usage, request, found.model, _used(passed, wanted.body))
+            passed = Passed()
+            try:
+                await _pass(request, found.answer, passed)
+            finally:
+                # What was used before a client hung up, or the upstream broke off, was used all the same.
+                if found.answer.status == 200:
+                    count_tokens(self._usage, request, found.model, _used(passed, wanted.body))
             return
-        told = _Telling(request, wanted, found.model)
+        told, meter = _Telling(request, wanted, found.model), Meter(wanted.body)
         try:
             async with aclosing(found.answer.batches()) as batches:
                 async for batch in batches:
+                    for chunk in batch:
+                        meter.hear(chunk)
                     await told.tell(told.events.hear_all(batch))
             await told.end()
         except HoldfastError as problem:
             await told.fail(problem)
-            return
-        usage = told.events.usage
-        count_tokens(self._usage, request, found.model, _tokens(usage) or TokensUsed(0, 0))
+        finally:
+            used = meter.tally()
+            count_tokens(self._usage, request, found.model, TokensUsed(used.input_tokens, used.output_tokens))
 
     async def _turn(self, request: EndpointRequest, wanted: Asked) -> None:
         """The turn counts and keeps what it takes by itself."""
@@ -168,9 +175,9 @@ class _Telling:
         await self._writer.end(_error_event(problem))
 
 
-async def _pass(request: EndpointRequest, relayed: Relayed) -> Passed:
+async def _pass(request: EndpointRequest, relayed: Relayed, passed: Passed | None = None) -> None:
     try:
-        return await pass_answer(request, relayed, _error_event)
+        await pass_answer(request, relayed, _error_event, passed)
     finally:
         relayed.answer.close()
 

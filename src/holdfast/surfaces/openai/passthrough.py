@@ -6,12 +6,13 @@ import orjson
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
-from holdfast.engines.llm.assembly import Assembly, tally_of
+from holdfast.engines.llm.assembly import Assembly
+from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.endpoint.errors import as_told
-from holdfast.surfaces.http.endpoint.relay import TokensUsed, count_tokens, pass_answer
+from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import EventWriter, framed
 from holdfast.surfaces.openai.errors import error_object
@@ -35,66 +36,82 @@ class Passthrough:
         """
         request.unhurried()
         sent = dict(request.scope["headers"])
-        async with while_connected(request.scope, request.receive):
-            relayed = await upstreams.relay("POST", path, sent, body if raw is None else raw)
-            tokens = await _pass(request, relayed, body)
-        if tokens is not None and relayed.status == 200:
-            self.count(request, upstreams.name, tokens)
+        passed: Passed | None = None
+        try:
+            async with while_connected(request.scope, request.receive):
+                relayed = await upstreams.relay("POST", path, sent, body if raw is None else raw)
+                passed = Passed() if relayed.status == 200 else None
+                await _pass(request, relayed, passed)
+        finally:
+            # What was used before a client hung up, or the upstream broke off, was used all the same.
+            if passed is not None and (used := _used(passed, body)) is not None:
+                self.count(request, upstreams.name, used)
 
     async def chat(self, request: OpenAiRequest, upstreams: Upstreams, path: str, body: Json) -> None:
         """The same for a chat, which an upstream of Anthropic's wire may answer in translation."""
         request.unhurried()
         sent = dict(request.scope["headers"])
-        async with while_connected(request.scope, request.receive):
-            found = await upstreams.exchange(WireRequest("openai", path, body, lambda: body), sent)
-            if isinstance(found.answer, Relayed):
-                tokens = await _pass(request, found.answer, body)
-                is_counted = found.answer.status == 200
-            else:
-                tokens = await (_stream if body.get("stream") else _answer)(request, found.answer, body)
-                is_counted = True
-        if tokens is not None and is_counted:
-            self.count(request, found.model, tokens)
+        heard: Passed | Meter | None = None
+        model = upstreams.name
+        try:
+            async with while_connected(request.scope, request.receive):
+                found = await upstreams.exchange(WireRequest("openai", path, body, lambda: body), sent)
+                model = found.model
+                if isinstance(found.answer, Relayed):
+                    heard = Passed() if found.answer.status == 200 else None
+                    await _pass(request, found.answer, heard)
+                else:
+                    heard = Meter(body)
+                    await (_stream if body.get("stream") else _answer)(request, found.answer, heard, body)
+        finally:
+            if isinstance(heard, Meter):
+                told = heard.tally()
+                self.count(request, model, TokensUsed(told.input_tokens, told.output_tokens))
+            elif heard is not None and (used := _used(heard, body)) is not None:
+                self.count(request, model, used)
 
     def count(self, request: OpenAiRequest, model: str, tokens: TokensUsed) -> None:
         """Count what one call took."""
         count_tokens(self._usage, request, model, tokens)
 
 
-async def _pass(request: OpenAiRequest, relayed: Relayed, body: Json) -> TokensUsed | None:
+async def _pass(request: OpenAiRequest, relayed: Relayed, passed: Passed | None) -> None:
     try:
-        passed = await pass_answer(request, relayed, _error_event)
+        await pass_answer(request, relayed, _error_event, passed)
     finally:
         relayed.answer.close()
+
+
+def _used(passed: Passed, body: Json) -> TokensUsed | None:
+    """What an answer took, as far as it came: by the upstream's word, or else by the number of its events."""
     if passed.whole is not None:
         return told_usage(passed.whole)
     return streamed_usage(passed.tail) or TokensUsed(estimate(body), passed.events)
 
 
-async def _answer(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> TokensUsed:
+async def _answer(request: OpenAiRequest, opened: BegunAnswer, meter: Meter, body: Json) -> None:
     """A translated answer at once."""
     whole = Assembly()
     async with aclosing(opened.chunks()) as chunks:
         async for chunk in chunks:
+            meter.hear(chunk)
             whole.add(chunk)
     if whole.empty:
         raise UpstreamFailed("The upstream answered without any choice.")
     await request.answer(whole.completion())
-    tally = tally_of(whole.usage)
-    return TokensUsed(tally.input_tokens, tally.output_tokens)
 
 
-async def _stream(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> TokensUsed:
+async def _stream(request: OpenAiRequest, opened: BegunAnswer, meter: Meter, body: Json) -> None:
     """A translated answer as it comes."""
     writer = EventWriter(request.send, request.headers)
     options = body.get("stream_options")
     tells_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-    usage: Json = {}
     last = DONE
     try:
         async with aclosing(opened.batches()) as batches:
             async for batch in batches:
-                usage = next((chunk["usage"] for chunk in reversed(batch) if chunk.get("usage")), usage)
+                for chunk in batch:
+                    meter.hear(chunk)
                 told = [framed(orjson.dumps(chunk)) for chunk in batch if chunk.get("choices") or tells_usage]
                 if told:
                     await writer.write(b"".join(told))
@@ -103,8 +120,6 @@ async def _stream(request: OpenAiRequest, opened: BegunAnswer, body: Json) -> To
             raise
         last = _error_event(as_told(problem, request.scope))
     await writer.end(last)
-    tally = tally_of(usage)
-    return TokensUsed(tally.input_tokens or estimate(body), tally.output_tokens)
 
 
 def _error_event(problem: HoldfastError) -> bytes:

@@ -6,9 +6,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from holdfast.core.errors import FieldError, Invalid, NotFound
+from holdfast.core.errors import FieldError, HoldfastError, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.engines.llm.loop import Loop
+from holdfast.engines.llm.metering import Metered
 from holdfast.engines.llm.model import (
     CallEvent,
     ChunkEvent,
@@ -123,15 +124,18 @@ class ChatTurns:
             {**upstream_body(body), "messages": begun.messages}, offered.tools, options.max_rounds, offered.turn_away
         )
         heard = _Heard()
+        model = Metered(endpoint.model)
         tells = begun.opened is not None or bool(offered.tools)
         ended = False
         try:
-            async with aclosing(self._run(place, endpoint.model, request, options)) as events:
+            async with aclosing(self._run(place, model, request, options)) as events:
                 async for event in events:
                     _hear(heard, event)
                     if isinstance(event, Done):
                         ended = True
-                        closing = self._close(place, endpoint, begun, heard)
+                        # A research that goes on tells the tokens of its beginning too, which were counted then.
+                        spent = model.tally if options.deep_think else event.tally
+                        closing = self._close(place, endpoint, begun, heard, spent)
                         # Shielded, here and below: whoever hangs up must not take along what was said.
                         metadata = await asyncio.shield(closing)
                         if tells:
@@ -143,8 +147,12 @@ class ChatTurns:
                         continue
                     yield event
         except (GeneratorExit, asyncio.CancelledError):
-            if begun.opened is not None and not ended:
-                await asyncio.shield(self._close(place, endpoint, begun, heard))
+            if not ended:
+                await asyncio.shield(self._close(place, endpoint, begun, heard, model.tally))
+            raise
+        except HoldfastError:
+            if not ended:
+                self._log(place, endpoint, model.tally)
             raise
 
     async def _workspace(self, principal: Principal, project_id: str, workspace_id: str | None) -> str:
@@ -192,20 +200,22 @@ class ChatTurns:
         endpoint: Served,
         begun: "_Begun",
         heard: _Heard,
+        spent: Tally,
     ) -> Json:
-        """Count and keep what the turn was; what its stream ends with."""
+        """Count what was spent and keep what the turn was; what its stream ends with."""
         done, opened, memories = heard.done, begun.opened, begun.memories
         tally = done.tally if done else Tally()
         cost = endpoint.cost(tally)
-        if done is not None:
-            self._log(place, endpoint, tally, cost)
+        self._log(place, endpoint, spent)
         answers: Sequence[Done] = () if done is None else done.answers or (done,)
         for answer in answers:
             await self._continuations.keep(place, begun.said, answer, () if opened is None else opened.unseen)
         metadata: Json = {"type": "x_chat.metadata", "usage": _usage(heard, tally, cost)}
         if opened is None:
             return metadata
-        kept = [await self._keep(place, endpoint, opened, begun, heard, answer) for answer in answers or (None,)]
+        ids = [await self._keep(place, endpoint, opened, begun, heard, answer) for answer in answers or (None,)]
+        # Answers in the same words are one branch.
+        kept = list(dict.fromkeys(ids))
         return {
             **metadata,
             "chat_id": opened.chat.id,
@@ -234,7 +244,7 @@ class ChatTurns:
         )
         return await self._record.close(place.principal, opened, answered, done, begun.messages)
 
-    def _log(self, place: TurnPlace, endpoint: Served, tally: Tally, cost: float) -> None:
+    def _log(self, place: TurnPlace, endpoint: Served, tally: Tally) -> None:
         self._usage.log(
             place.principal,
             source="chat",
@@ -242,7 +252,7 @@ class ChatTurns:
             model=endpoint.model.name,
             tokens_in=tally.input_tokens,
             tokens_out=tally.output_tokens,
-            cost=cost,
+            cost=endpoint.cost(tally),
             workspace_id=place.workspace_id,
             project_id=place.project_id,
         )

@@ -91,7 +91,9 @@ class VectorStoreFileChangeBody(Model):
 
 class RankingOptions(Model):
     ranker: str | None = None
-    score_threshold: float = Field(default=0.0, ge=0, le=1)
+    score_threshold: float | None = Field(
+        default=None, ge=0, le=1, description="Holds alone; without it, rows far behind the best are left out"
+    )
 
 
 class VectorStoreSearchBody(Model):

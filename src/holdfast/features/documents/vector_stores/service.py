@@ -28,6 +28,7 @@ from holdfast.features.documents.vector_stores.model import (
     checked_pairs,
 )
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.precedence import near_the_best
 from holdfast.storage.database import Database, Tx
 
 MAX_FILES_AT_ONCE = 500
@@ -237,18 +238,23 @@ class VectorStoreService:
         *,
         limit: int = 10,
         filter: Comparison | Compound | None = None,
-        score_threshold: float = 0.0,
+        score_threshold: float | None = None,
     ) -> Sequence[StorePassage]:
-        """The passages of these stores that answer best, of files whose attributes the filter allows."""
+        """The passages of these stores that answer best, of files whose attributes the filter allows.
+
+        A threshold that is given holds alone; without one, rows far behind the best are left out."""
         principal.require_any("read", "inference")
         attributes = await self._database.read(lambda tx: self._searched(tx, principal, workspace_id, vector_store_ids))
         allowed = frozenset(id for id, pairs in attributes.items() if filter is None or filter.allows(pairs))
         await self._touch(principal, workspace_id, vector_store_ids)
-        found = await self._documents.search(principal, workspace_id, query, limit=limit, document_ids=allowed)
+        keep = near_the_best if score_threshold is None else list
+        found = await self._documents.search(
+            principal, workspace_id, query, limit=limit, document_ids=allowed, keep=keep
+        )
         return [
             StorePassage(passage, attributes[passage.document_id])
             for passage in found
-            if passage.score >= score_threshold
+            if passage.score >= (score_threshold or 0.0)
         ]
 
     def _searched(

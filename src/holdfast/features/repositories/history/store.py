@@ -98,6 +98,20 @@ def commits(tx: Tx, repository_id: str, wanted: Sequence[str]) -> list[Commit]:
     return [found[sha] for sha in dict.fromkeys(wanted) if sha in found]
 
 
+def commits_at(tx: Tx, repository_id: str, moments: Sequence[int]) -> list[Commit]:
+    """The commits of these moments."""
+    found: list[Commit] = []
+    for some in _batches(dict.fromkeys(moments)):
+        params: dict[str, Any] = {f"moment_{index}": moment for index, moment in enumerate(some)}
+        within = ", ".join(f":{name}" for name in params)
+        rows = tx.all(
+            f"SELECT {_COMMIT} WHERE repository_id = :repository AND committed_at IN ({within})",
+            {**params, "repository": repository_id},
+        )
+        found += map(_commit, rows)
+    return found
+
+
 def commits_by_prefix(tx: Tx, repository_id: str, prefix: str, limit: int = 5) -> list[Commit]:
     """The commits whose hash begins so."""
     start = prefix.lower()

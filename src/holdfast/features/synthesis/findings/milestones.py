@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.engines.git.model import Tag
+from holdfast.engines.git.model import Commit, Tag
 from holdfast.features.repositories.model import Item, Repository
 from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_commit
 from holdfast.features.synthesis.sources.history import TagSpan
@@ -33,15 +33,53 @@ def milestones(
     return [draft for draft in drafts if is_fit(draft.title, draft.body)]
 
 
-def boundaries(tags: Sequence[Tag], on_branch: Mapping[str, int]) -> list[tuple[int, str]]:
-    """(moment of the commit, name) of each milestone's tag on the branch, oldest first; `on_branch` has the commits."""
-    return sorted((on_branch[tag.sha], tag.name) for tag in chosen(tags) if tag.sha in on_branch)
+@dataclass(frozen=True, slots=True)
+class TagEnd:
+    """A tag on the branch, where what it brought ends."""
+
+    at: int
+    name: str
+    sha: str
 
 
-def changes_since(ends: Sequence[tuple[int, str]], spans: Sequence[TagSpan]) -> dict[str, Since]:
+def boundaries(tags: Sequence[Tag], on_branch: Mapping[str, Commit]) -> list[TagEnd]:
+    """The milestones' tags on the branch, oldest first; `on_branch` has the commits of their seconds."""
+    ends = [TagEnd(on_branch[tag.sha].committed_at, tag.name, tag.sha) for tag in chosen(tags) if tag.sha in on_branch]
+    # Of two in one second the one comes first that the other is built upon.
+    return sorted(ends, key=lambda end: (end.at, len(_below(end.sha, on_branch)), end.name))
+
+
+def placed(ends: Sequence[TagEnd], on_branch: Mapping[str, Commit]) -> dict[str, int]:
+    """Which tag brought each commit of the tags' seconds, by its number: there moments alone do not tell."""
+    found: dict[str, int] = {}
+    last: dict[int, int] = {}
+    for number, end in enumerate(ends):
+        last[end.at] = number
+        for sha in _below(end.sha, on_branch):
+            found.setdefault(sha, number)
+    for sha, commit in on_branch.items():
+        if commit.committed_at in last:
+            found.setdefault(sha, last[commit.committed_at] + 1)
+    return found
+
+
+def _below(sha: str, on_branch: Mapping[str, Commit]) -> set[str]:
+    """A commit and those of its second that it is built upon."""
+    found: set[str] = set()
+    waiting = [sha]
+    while waiting:
+        each = waiting.pop()
+        commit = on_branch.get(each)
+        if each not in found and commit is not None and commit.committed_at == on_branch[sha].committed_at:
+            found.add(each)
+            waiting += commit.parents
+    return found
+
+
+def changes_since(ends: Sequence[TagEnd], spans: Sequence[TagSpan]) -> dict[str, Since]:
     """By tag what changed since the tag before."""
-    names = ["", *(name for _, name in ends)]
-    return {name: Since(spans[number], names[number]) for number, (_, name) in enumerate(ends)}
+    names = ["", *(end.name for end in ends)]
+    return {end.name: Since(spans[number], names[number]) for number, end in enumerate(ends)}
 
 
 def chosen(tags: Sequence[Tag]) -> list[Tag]:

@@ -16,7 +16,7 @@ from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import Item, ItemKind, KnownFile, Repository
 from holdfast.features.synthesis import store
 from holdfast.features.synthesis.findings.decisions import Told, told
-from holdfast.features.synthesis.findings.milestones import Since, boundaries, changes_since
+from holdfast.features.synthesis.findings.milestones import Since, TagEnd, boundaries, changes_since, placed
 from holdfast.features.synthesis.sources.adr import Adr, is_adr, parse_adr
 from holdfast.features.synthesis.sources.codeowners import PLACES
 from holdfast.features.synthesis.sources.components import Components, is_code, own
@@ -24,7 +24,7 @@ from holdfast.features.synthesis.sources.facts import Facts, facts_of, is_readme
 from holdfast.features.synthesis.sources.history import History
 from holdfast.features.synthesis.sources.manifests import is_manifest
 from holdfast.features.synthesis.sources.outline import LANGUAGES, Outline, from_json, outline
-from holdfast.storage.database import Database
+from holdfast.storage.database import Database, Tx
 
 PAGE_COMMITS = 500
 PAGE_ITEMS = 100
@@ -72,7 +72,8 @@ class Collecting:
         components = await asyncio.to_thread(Components, files)
         tags, on_branch = await self._tags(repository)
         ends = boundaries(tags, on_branch)
-        history = await self._history(repository, files, components, [at for at, _ in ends], kept_commits, tell)
+        brought = placed(ends, on_branch)
+        history = await self._history(repository, files, components, ends, brought, kept_commits, tell)
         found, releases = await self._items(repository)
         await tell(0.5, "Reading files")
         texts = await self._texts(principal, repository, files)
@@ -84,19 +85,24 @@ class Collecting:
         records = await asyncio.to_thread(_records, texts)
         return Collected(facts, records, found, changes_since(ends, history.spans))
 
-    async def _tags(self, repository: Repository) -> tuple[list[Tag], dict[str, int]]:
-        """The tags, oldest first, and the moments of those commits that are on the branch."""
-        tags = await self._database.read(lambda tx: history_store.tags(tx, repository.id))
-        shas = [tag.sha for tag in tags]
-        commits = await self._database.read(lambda tx: history_store.commits(tx, repository.id, shas))
-        return tags[::-1], {commit.sha: commit.committed_at for commit in commits}
+    async def _tags(self, repository: Repository) -> tuple[list[Tag], dict[str, Commit]]:
+        """The tags, oldest first, and the commits on the branch of the seconds that tagged ones were made in."""
+
+        def work(tx: Tx) -> tuple[list[Tag], list[Commit]]:
+            tags = history_store.tags(tx, repository.id)
+            tagged = history_store.commits(tx, repository.id, [tag.sha for tag in tags])
+            return tags, history_store.commits_at(tx, repository.id, [commit.committed_at for commit in tagged])
+
+        tags, commits = await self._database.read(work)
+        return tags[::-1], {commit.sha: commit for commit in commits}
 
     async def _history(
         self,
         repository: Repository,
         files: Sequence[KnownFile],
         components: Components,
-        ends: Sequence[int],
+        ends: Sequence[TagEnd],
+        brought: Mapping[str, int],
         kept: Collection[str],
         tell: Tell,
     ) -> History:
@@ -109,7 +115,8 @@ class Collecting:
             )
             if history is None:
                 until = page[0].committed_at if page else 0
-                history = History(paths, components.of, ends, until=until, kept=kept)
+                moments = [end.at for end in ends]
+                history = History(paths, components.of, moments, until=until, kept=kept, placed=brought)
             if not page:
                 return history
             await asyncio.to_thread(_fold, history, page)

@@ -91,8 +91,11 @@ class History:
         *,
         until: int,
         kept: Collection[str] = (),
+        placed: Mapping[str, int] | None = None,
     ) -> None:
-        """`boundaries` are the tags' moments in ascending order; `kept` are commits that are findings already."""
+        """`boundaries` are the tags' moments in ascending order; `kept` are commits that are findings already.
+
+        `placed` has the numbers of the spans of those commits whose moment does not tell."""
         self.files: dict[str, FileHistory] = {path: FileHistory() for path in paths}
         self.people: dict[str, dict[str, Share]] = defaultdict(dict)
         self.together: Counter[tuple[str, str]] = Counter()
@@ -106,6 +109,7 @@ class History:
         # Weights change once a month rather than with every commit, and so do the pages made of them.
         self._now = until // _MONTH * _MONTH
         self._kept = kept
+        self._placed = placed or {}
         self._best: list[tuple[tuple[float, int, str], DecisionCandidate]] = []
         self._always: list[DecisionCandidate] = []
 
@@ -126,7 +130,8 @@ class History:
             self._add_candidate(commit)
 
     def _add_span(self, commit: Commit, author: str) -> None:
-        span = self.spans[bisect_left(self._boundaries, commit.committed_at)]
+        number = self._placed.get(commit.sha)
+        span = self.spans[bisect_left(self._boundaries, commit.committed_at) if number is None else number]
         if len(commit.parents) > 1:
             return
         span.commits += 1

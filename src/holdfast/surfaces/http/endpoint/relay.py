@@ -27,9 +27,9 @@ class TokensUsed:
     output: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Passed:
-    """What was passed on: all of a short answer, or how a long one began and ended."""
+    """What was passed on so far: all of a short answer, or how a long one began and ended."""
 
     whole: bytes | None = None
     head: bytes = b""
@@ -53,9 +53,15 @@ def count_tokens(usage: Usage, request: EndpointRequest, model: str, tokens: Tok
 
 
 async def pass_answer(
-    request: EndpointRequest, relayed: Relayed, error_event: Callable[[HoldfastError], bytes]
-) -> Passed:
-    """Answer with what comes; `error_event` writes what a stream ends with when the upstream breaks off."""
+    request: EndpointRequest,
+    relayed: Relayed,
+    error_event: Callable[[HoldfastError], bytes],
+    passed: Passed | None = None,
+) -> None:
+    """Answer with what comes; `error_event` writes what a stream ends with when the upstream breaks off.
+
+    Who gives `passed` can read there what a client got before it hung up."""
+    passed = passed or Passed()
     ours = request.raw_headers()
     # Of what we tell ourselves, such as a limit, the client gets ours alone.
     said = _OURS.union([name for name, _ in ours]) if ours else _OURS
@@ -75,13 +81,14 @@ async def pass_answer(
         begun, is_whole = await _begun(relayed.answer)
         await request.send(start)
         if is_whole:
+            passed.whole = begun
             await request.send({"type": "http.response.body", "body": begun})
-            return Passed(begun)
+            return
         await request.send({"type": "http.response.body", "body": begun, "more_body": True})
         del begun
     else:
         await request.send(start)
-    return await _pass_on(request, relayed.answer, error_event if events else None)
+    await _pass_on(request, relayed.answer, error_event if events else None, passed)
 
 
 async def _begun(answer: UpstreamAnswer) -> tuple[bytes, bool]:
@@ -96,24 +103,24 @@ async def _begun(answer: UpstreamAnswer) -> tuple[bytes, bool]:
 
 
 async def _pass_on(
-    request: EndpointRequest, answer: UpstreamAnswer, error_event: Callable[[HoldfastError], bytes] | None
-) -> Passed:
+    request: EndpointRequest,
+    answer: UpstreamAnswer,
+    error_event: Callable[[HoldfastError], bytes] | None,
+    passed: Passed,
+) -> None:
     """Send each piece as it comes."""
     send = request.send
-    head = tail = b""
-    count = 0
     last = b""
     try:
         while piece := await answer.read():
+            passed.events += piece.count(b"data:")
+            if len(passed.head) < _HEAD_BYTES:
+                passed.head += piece[:_HEAD_BYTES]
+            passed.tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (passed.tail + piece)[-_TAIL_BYTES:]
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-            count += piece.count(b"data:")
-            if len(head) < _HEAD_BYTES:
-                head += piece[:_HEAD_BYTES]
-            tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (tail + piece)[-_TAIL_BYTES:]
     except UpstreamFailed as problem:
         if error_event is None:
             raise UpstreamCutShort from problem
         # The blank line ends whatever event was cut; clients raise what the next one says.
         last = b"\n\n" + error_event(problem)
     await send({"type": "http.response.body", "body": last})
-    return Passed(None, head, tail, count)

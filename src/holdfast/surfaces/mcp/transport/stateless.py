@@ -55,7 +55,9 @@ class StatelessEra:
             return
         form = form_of(admitted.scope, plain=self._plain)
         if form is None:
-            await send_bytes(send, 406, b"", headers=admitted.headers)
+            wanted = "application/json" if self._plain else "both application/json and text/event-stream"
+            raw = error_message(message.id, INVALID_REQUEST, f"Not Acceptable: Client must accept {wanted}")
+            await send_message(send, raw, status=406, headers=admitted.headers)
             return
         route = self._route(admitted, message)
         if isinstance(route, InboundLadderRejection):
