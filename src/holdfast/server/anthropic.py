@@ -1,5 +1,7 @@
 """Owns how Anthropic's wire at endpoints is put together."""
 
+from collections.abc import Sequence
+
 from holdfast.core.access import READ, RUN
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
@@ -19,16 +21,20 @@ from holdfast.surfaces.http.authentication import Authenticator
 def build_anthropic(settings: Settings, parts: Parts, authenticator: Authenticator) -> AnthropicSurface:
     """The endpoint for Anthropic's clients; both wires count towards one limit."""
     gate = LimitedCallers(authenticator, parts[Limiter], settings.chat_requests_per_minute, "chat")
+    return AnthropicSurface(
+        ProjectAdmission(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
+        parts[EndpointModels],
+        routes(parts),
+        settings.max_chat_bytes,
+    )
+
+
+def routes(parts: Parts) -> Sequence[MessagesRoute]:
+    """Every path that Anthropic's clients ask for under `/{project_id}/{endpoint}/v1`."""
     messages = Messages(parts[Usage], parts[EndpointTurns])
-    routes = [
+    return [
         MessagesRoute("POST", "/messages", messages.create, RUN),
         MessagesRoute("POST", "/messages/count_tokens", messages.count, RUN),
         MessagesRoute("GET", "/models", list_models, READ),
         MessagesRoute("GET", "/models/{model}", get_model, READ),
     ]
-    return AnthropicSurface(
-        ProjectAdmission(gate, parts[Workspaces], parts[Identity].project_exists, "chat"),
-        parts[EndpointModels],
-        routes,
-        settings.max_chat_bytes,
-    )

@@ -1,5 +1,6 @@
 """Proves translation between the wires: what both can say survives the way there and back, and streams end well."""
 
+import itertools
 import json
 from typing import Any
 
@@ -12,7 +13,8 @@ from holdfast.engines.llm.messages.chat_chunks import ChatChunks
 from holdfast.engines.llm.messages.chat_request import chat_body
 from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
 from holdfast.engines.llm.messages.messages_request import messages_body
-from tests.fakes.llm.messages import Answer
+from holdfast.engines.llm.remote.sse import Events
+from tests.fakes.llm.messages import Answer, in_order
 from tests.fakes.llm.messages import check as check_messages
 from tests.fakes.llm.model import check as check_chat
 from tests.support.properties import examples
@@ -225,19 +227,19 @@ def test_results_keep_images_errors_and_references_beside_their_calls() -> None:
     assert check_chat({"model": "m", "messages": made}) == ""
 
 
-def in_order(events: list[Json]) -> bool:
-    """Whether events stand in the documented order: one block at a time, each begun, grown and ended."""
-    kinds = [event["type"] for event in events if event["type"] != "ping"]
-    if kinds[0] != "message_start" or kinds[-2:] != ["message_delta", "message_stop"]:
-        return False
-    is_open, index = False, -1
-    for event in events:
-        if event["type"] == "content_block_start":
-            if is_open or event["index"] != index + 1:
-                return False
-            is_open, index = True, event["index"]
-        elif event["type"] in ("content_block_delta", "content_block_stop"):
-            if not is_open or event["index"] != index:
-                return False
-            is_open = event["type"] == "content_block_delta"
-    return not is_open
+STREAMED = b"".join(Answer([{"type": "text", "text": "Hello, world"}]).stream())
+
+
+@examples(200)
+@given(st.lists(st.integers(1, len(STREAMED) - 1), max_size=12))
+def test_a_stream_says_the_same_however_its_bytes_are_cut(cuts: list[int]) -> None:
+    edges = [0, *sorted(set(cuts)), len(STREAMED)]
+    events, heard, told = Events(), ChatChunks(), MessageEvents("claude-fake", 1, shows_thinking=True)
+    made = list(told.begin())
+    for begin, end in itertools.pairwise(edges):
+        batch = [json.loads(data) for data in events.feed(STREAMED[begin:end])]
+        made += told.hear_all(heard.hear_all(batch))
+    made += told.finish()
+
+    assert heard.is_finished and in_order(made)
+    assert whole_message(made)["content"] == [{"type": "text", "text": "Hello, world"}]

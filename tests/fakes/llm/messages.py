@@ -157,6 +157,24 @@ async def messages_model(*script: Answer) -> AsyncIterator[FakeMessages]:
         yield made
 
 
+def in_order(events: list[Json]) -> bool:
+    """Whether events stand in the documented order: one block at a time, each begun, grown and ended."""
+    kinds = [event["type"] for event in events if event["type"] != "ping"]
+    if kinds[0] != "message_start" or kinds[-2:] != ["message_delta", "message_stop"]:
+        return False
+    is_open, index = False, -1
+    for event in events:
+        if event["type"] == "content_block_start":
+            if is_open or event["index"] != index + 1:
+                return False
+            is_open, index = True, event["index"]
+        elif event["type"] in ("content_block_delta", "content_block_stop"):
+            if not is_open or event["index"] != index:
+                return False
+            is_open = event["type"] == "content_block_delta"
+    return not is_open
+
+
 def check(body: Json, request: web.Request | None = None) -> str:
     """What Anthropic would refuse a request for; empty for a right one."""
     if request is not None and "anthropic-version" not in request.headers:

@@ -1,4 +1,4 @@
-"""The third matrix: every path of OpenAI's clients with every kind of credential."""
+"""The third matrix: every path of OpenAI's and of Anthropic's clients with every kind of credential."""
 
 import json
 import re
@@ -9,9 +9,10 @@ import pytest
 from holdfast.core.access import Access
 from holdfast.features.documents.vector_stores import batch_operations as file_batches
 from holdfast.features.documents.vector_stores import operations as vector_stores
+from holdfast.server import anthropic
 from holdfast.server.openai import routes
 from holdfast.storage.database import Database
-from holdfast.surfaces.openai.surface import Route
+from holdfast.surfaces.http.endpoint.surface import EndpointRoute
 from tests.support.access.callers import bearer
 from tests.support.access.matrix import Ground, ground, verdict
 from tests.support.access.oracle import expected
@@ -22,7 +23,11 @@ from tests.support.references import counts
 # What lets anybody in at all, by the contract's own word (XM-19).
 DOOR = Access("workspace", "inference")
 JSON = {"Content-Type": "application/json"}
+# Both have models; only clients of Anthropic's say which version of its API they speak.
+ANTHROPIC = {"anthropic-version": "2023-06-01"}
 BODIES = {
+    "/messages": {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]},
+    "/messages/count_tokens": {"model": "any", "messages": [{"role": "user", "content": "Hello"}]},
     "/chat/completions": {"model": "any", "messages": [{"role": "user", "content": "Hello"}]},
     "/embeddings": {"model": "any", "input": "Hello"},
     "/responses": {"model": "any", "input": "Hello"},
@@ -37,7 +42,9 @@ UPLOAD = (
 )
 
 
-def request_of(here: Ground, route: Route, ids: dict[str, str]) -> tuple[dict[str, str], dict[str, str], bytes]:
+def request_of(
+    here: Ground, route: EndpointRoute[Any], ids: dict[str, str]
+) -> tuple[dict[str, str], dict[str, str], bytes]:
     """Query, headers and body of a request for a path."""
     for operation in (*vector_stores.api.bind(here.server.services), *file_batches.api.bind(here.server.services)):
         if (operation.method, operation.path.endswith("/{workspace_id}" + route.path)) == (route.method, True):
@@ -58,7 +65,11 @@ async def test_every_path_lets_in_exactly_whom_it_declares(database: Database) -
         base = f"/{start.project_id}/default/v1"
         workspace = {"X-Xerotier-Workspace": start.workspace_id}
         ids = {**here.ids, **await answered(here), "model": "holdfast-extractive"}
-        for route in routes(here.server.services, "embedder"):
+        served: list[tuple[EndpointRoute[Any], dict[str, str]]] = [
+            *((route, {}) for route in routes(here.server.services, "embedder")),
+            *((route, ANTHROPIC) for route in anthropic.routes(here.server.services)),
+        ]
+        for route, wire in served:
             for credential in here.credentials:
                 want = expected(DOOR, credential, route.method, names_things=True, in_first=True)
                 if want.status == "ok":
@@ -72,7 +83,7 @@ async def test_every_path_lets_in_exactly_whom_it_declares(database: Database) -
                     here.app,
                     route.method,
                     base + filled(route.path, asked),
-                    {**headers, **workspace, **credential.headers},
+                    {**headers, **workspace, **wire, **credential.headers},
                     params=params,
                     body=body,
                 )
