@@ -7,9 +7,9 @@ from holdfast.core.tools.tool import AnyTool
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
-from holdfast.features.memory.overview import MemoryOverview
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.writing.contradictions import Contradictions
+from holdfast.features.memory.writing.overview import MemoryOverview
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building

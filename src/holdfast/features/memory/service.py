@@ -33,7 +33,6 @@ from holdfast.features.memory.model import (
     Saved,
     require_current,
 )
-from holdfast.features.memory.overview import worded
 from holdfast.features.memory.writing.comparison import Compared, MemoryComparison
 from holdfast.features.memory.writing.draft import (
     MemoryDraft,
@@ -46,6 +45,7 @@ from holdfast.features.memory.writing.draft import (
     slugs_for,
 )
 from holdfast.features.memory.writing.early import EarlySaves
+from holdfast.features.memory.writing.overview import worded
 from holdfast.features.memory.writing.wording import clean, secret_refusal
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities

@@ -7,9 +7,9 @@ from holdfast.core.access import READ, WRITE
 from holdfast.core.clock import Clock, iso, parse_moment
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.features.memory.model import Filters, Memory, MemoryRejected, NewMemory
-from holdfast.features.memory.overview import MemoryOverview
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.memory.writing.contradictions import Contradictions
+from holdfast.features.memory.writing.overview import MemoryOverview
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
