@@ -145,13 +145,17 @@ def facets(tx: Tx, workspace_id: str, filters: Filters) -> tuple[dict[str, int],
     terms, params = _where(filters)
     where = " AND ".join(["workspace_id = :workspace_id", *terms])
     params["workspace_id"] = workspace_id
-    categories = tx.all(f"SELECT category, COUNT(*) AS number FROM memory WHERE {where} GROUP BY category", params)
-    # Rows with the same tags are counted by the store; there are few different lists of them.
-    tagged = tx.all(f"SELECT tags, COUNT(*) AS number FROM memory WHERE {where} AND tags <> '[]' GROUP BY tags", params)
+    # Rows alike are counted by the store, in one walk; there are few different lists of tags.
+    rows = tx.all(
+        f"SELECT category, tags, COUNT(*) AS number FROM memory WHERE {where} GROUP BY category, tags", params
+    )
+    categories: Counter[str] = Counter()
     tags: Counter[str] = Counter()
-    for row in tagged:
-        tags.update(dict.fromkeys(json.loads(row["tags"]), row["number"]))
-    return {row["category"]: row["number"] for row in categories}, dict(tags)
+    for row in rows:
+        categories[row["category"]] += row["number"]
+        for tag in json.loads(row["tags"]):
+            tags[tag] += row["number"]
+    return dict(categories), dict(tags)
 
 
 def replaced_by(tx: Tx, workspace_id: str, memory_id: str) -> list[Memory]:

@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
-from holdfast.core.tools.tool import Consumer
+from holdfast.core.tools.tool import AnyTool, Consumer
 from holdfast.features.identity.model import NewKey
 from holdfast.registry.prompts import Prompts
 from holdfast.registry.resources import Resources
@@ -59,7 +60,7 @@ def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompt
     )
     consumer: Consumer = "mcp" if new.kind == "project" else "keystone"
     tools = [
-        Seen(tool.name, tool.title, _cost(tool.described()), tool.annotations.destructive)
+        Seen(tool.name, tool.title, _size_of(tool), tool.annotations.destructive)
         for tool in gateway.visible(holder, consumer)
     ]
     if new.kind == "organization":
@@ -86,6 +87,12 @@ def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompt
 def estimated_tokens(size_bytes: int) -> int:
     """About how many tokens a model reads: four bytes each."""
     return -(-size_bytes // 4)
+
+
+@lru_cache(maxsize=1_000)
+def _size_of(tool: AnyTool) -> int:
+    """Kept, since making the schemas of all tools takes longer than the rest of the page."""
+    return _cost(tool.described())
 
 
 def _cost(told: Any) -> int:

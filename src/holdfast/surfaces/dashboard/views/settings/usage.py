@@ -38,7 +38,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedShare:
+class UsageShare:
     """What one model, way or person used this week."""
 
     name: str
@@ -55,7 +55,7 @@ async def usage_page(
     since = day_of(now) - (_DAYS - 1) * DAY_MILLIS
     by_day = await usage.report(view.principal, UsageFilter(since=since), ["day"])
     names = await _names(view, identity, keys)
-    shares: dict[Grouping, list[UsedShare]] = {}
+    shares: dict[Grouping, list[UsageShare]] = {}
     groups: tuple[Grouping, ...] = ("model", "source", "actor")
     for group in groups:
         rows = await usage.report(view.principal, UsageFilter(since=week_of(now)), [group])
@@ -84,14 +84,14 @@ def _bars(rows: Sequence[UsageRow], since: int) -> list[Bar]:
     return bars
 
 
-def _shares(rows: Sequence[UsageRow], group: Grouping, names: Mapping[str, str]) -> list[UsedShare]:
+def _shares(rows: Sequence[UsageRow], group: Grouping, names: Mapping[str, str]) -> list[UsageShare]:
     sums: dict[str, dict[str, float]] = {}
     for row in rows:
         name = getattr(row, group) or ""
         of_it = sums.setdefault(names.get(name, name), {})
         of_it[row.kind] = of_it.get(row.kind, 0) + row.amount
     found = [
-        UsedShare(
+        UsageShare(
             name,
             kinds.get("requests", 0) + kinds.get("tool_calls", 0),
             kinds.get("tokens_in", 0) + kinds.get("tokens_out", 0),

@@ -1,0 +1,152 @@
+"""What lives in the browser: events in every tab, keys, dropped files, the graph by keyboard."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from holdfast.features.intelligence.model import NewDecision, NewRelation, Ref
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory.model import NewMemory
+from holdfast.features.memory.service import MemoryService
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.pages.browsing import signed_in
+from tests.support.pages.dashboard import seed, work_done
+from tests.support.server import TestServer, serving
+
+pytestmark = pytest.mark.slow
+
+_DROP = """(target, {name, text}) => {
+  const carried = new DataTransfer();
+  carried.items.add(new File([text], name, {type: "text/markdown"}));
+  target.dispatchEvent(new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
+}"""
+
+
+@pytest.fixture
+async def server(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[TestServer]:
+    async with serving(sqlite_database, requests_per_minute=100_000, data_dir=tmp_path / "data") as running:
+        await seed(running)
+        yield running
+
+
+async def test_what_another_person_saves_appears_without_a_reload(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person, server.client() as other:
+        await person.page.get_by_text("The deploy runs on Fridays").first.wait_for()
+        async with person.page.expect_request(lambda request: request.url.endswith("/events")):
+            await person.open("/")
+        path = f"/api/workspaces/{server.start.workspace_id}/memories"
+        saved = await other.post(path, json={"content": "The build cache lives on the second disk."})
+        assert saved.status_code == 201
+        await person.page.get_by_text("The build cache lives on the second disk").first.wait_for()
+        assert person.problems == []
+
+
+async def test_three_tabs_hear_of_everything_over_one_connection(server: TestServer, browser: Browser) -> None:
+    listening: list[str] = []
+    async with signed_in(browser, server, server.start.owner_id) as person, server.client() as other:
+        context = person.page.context
+        context.on("request", lambda request: listening.append(request.url) if _is_stream(request.url) else None)
+        tabs: list[Page] = [person.page, await context.new_page(), await context.new_page()]
+        async with context.expect_event("request", lambda request: _is_stream(request.url)):
+            for tab in tabs:
+                await tab.goto(f"{server.url}/w/default/memory")
+        for tab in tabs:
+            await tab.locator("html[data-ready]").wait_for(state="attached")
+        path = f"/api/workspaces/{server.start.workspace_id}/memories"
+        saved = await other.post(path, json={"content": "The build cache lives on the second disk."})
+        assert saved.status_code == 201
+        for tab in tabs:
+            await tab.get_by_text("The build cache lives on the second disk").first.wait_for()
+        # Whoever listens next takes the lock over; meanwhile there is one stream for all.
+        open_now = [each for each in listening if _is_stream(each)]
+        assert 1 <= len(open_now) <= 2, open_now
+
+
+def _is_stream(url: str) -> bool:
+    return url.endswith("/events")
+
+
+async def test_a_decision_and_an_artifact_appear_on_their_pages_without_a_reload(
+    server: TestServer, browser: Browser
+) -> None:
+    intelligence, workspace = server.services[IntelligenceService], server.start.workspace_id
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        async with person.page.expect_request(lambda request: _is_stream(request.url)):
+            await person.open("/w/default/decisions")
+        await intelligence.decisions.track(server.owner, workspace, NewDecision("Ship on Thursdays", "Quiet day."))
+        await person.page.get_by_role("link", name="Ship on Thursdays").wait_for()
+        await person.check()
+
+
+async def test_single_keys_do_nothing_once_they_are_switched_off(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/w/default/memory")
+        await person.page.keyboard.press("j")
+        assert await person.page.evaluate("document.activeElement.className") == "title"
+        await person.open("/settings/profile")
+        await person.page.get_by_label("Single keys").uncheck()
+        await person.page.locator("form", has=person.page.get_by_label("Theme")).get_by_role("button").click()
+        await person.page.get_by_role("status").wait_for()
+        await person.open("/w/default/memory")
+        await person.page.keyboard.press("j")
+        await person.page.keyboard.press("?")
+        assert await person.page.evaluate("document.activeElement.tagName") == "BODY"
+        await person.page.keyboard.press("Control+k")
+        await person.page.get_by_role("dialog", name="Find anything").wait_for()
+        assert person.problems == []
+
+
+async def test_a_dropped_file_is_taken_and_an_unwanted_one_says_why(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/w/default/documents")
+        place = person.page.locator("drop-upload")
+        await place.evaluate(_DROP, {"name": "zoo.md", "text": "# Zoo\n\nThe giraffe is fed at noon."})
+        await person.page.get_by_role("link", name="Zoo").wait_for()
+        await work_done(server)
+        await person.page.get_by_text("ready").nth(1).wait_for()
+        assert person.problems == []
+        await place.evaluate(_DROP, {"name": "empty.md", "text": ""})
+        await person.page.get_by_role("alert").get_by_text("empty.md").wait_for()
+
+
+async def test_a_dropped_file_is_imported_and_reported(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/w/default/memory/import")
+        place = person.page.locator("import-files")
+        note = {"name": "note.md", "text": "# Giraffes\n\nThe giraffe house opens at nine in the morning.\n"}
+        await place.evaluate(_DROP, note)
+        await person.page.get_by_text("1 memory new").wait_for()
+        await place.evaluate(_DROP, note)
+        await person.page.get_by_text("1 known already").wait_for()
+        await person.check()
+
+
+async def test_the_graph_of_500_nodes_is_walked_by_keyboard_with_its_table_beside(
+    server: TestServer, browser: Browser
+) -> None:
+    services, workspace = server.services, server.start.workspace_id
+    memories, relations = services[MemoryService], services[IntelligenceService].relations
+    made = []
+    for at in range(500):
+        saved = await memories.save(server.owner, workspace, NewMemory(f"Service {at} is run by team {at} alone."))
+        assert saved.memory is not None
+        made.append(Ref("memory", saved.memory.id))
+    for at in range(1, 500):
+        await relations.relate(server.owner, workspace, NewRelation(made[at], made[at // 3], "depends_on"))
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/w/default/graph")
+        nodes = person.page.locator("graph-view [data-node]")
+        assert await nodes.count() == 500
+        await person.reach(nodes.first)
+        seen = set()
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "+", "+", "-"):
+            await person.page.keyboard.press(key)
+            seen.add(await person.page.evaluate("document.activeElement.dataset.node"))
+        assert len(seen) >= 4 and await person.page.locator("line.near").count() > 0
+        assert await person.page.locator("table tbody tr").count() >= 400
+        await person.check()
+        await person.page.keyboard.press("Enter")
+        await person.page.get_by_role("link", name="Everything").wait_for()
+        await person.check()
