@@ -141,10 +141,8 @@ def update(tx: Tx, key: ApiKey) -> None:
 def never_used(tx: Tx, ids: Sequence[str]) -> list[ApiKey]:
     """Those of the keys that no moment is noted for."""
     names = {f"id_{number}": id for number, id in enumerate(ids)}
-    rows = tx.all(
-        f"SELECT {_COLUMNS} FROM api_key WHERE last_used_at IS NULL AND id IN ({', '.join(f':{name}' for name in names)})",
-        names,
-    )
+    listed = ", ".join(f":{name}" for name in names)
+    rows = tx.all(f"SELECT {_COLUMNS} FROM api_key WHERE last_used_at IS NULL AND id IN ({listed})", names)
     return [_key(row) for row in rows]
 
 
