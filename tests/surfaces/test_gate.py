@@ -33,6 +33,16 @@ async def test_pages_of_other_sites_may_not_call(sqlite_server: TestServer, orig
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_not_allowed")
 
 
+async def test_a_frame_of_no_origin_loads_the_files_of_pages_and_nothing_else(sqlite_server: TestServer) -> None:
+    async with sqlite_server.client() as client:
+        file = "/static/0/elements/mermaid-frame.js"
+        loaded = await client.get(file, headers={"Origin": "null"})
+        assert (loaded.status_code, loaded.headers["cross-origin-resource-policy"]) == (200, "cross-origin")
+        assert "access-control-allow-origin" not in loaded.headers
+        assert (await client.get("/static/0/app.js")).headers["cross-origin-resource-policy"] == "same-origin"
+        assert (await client.post(file, headers={"Origin": "null"})).status_code == 403
+
+
 async def test_our_own_pages_may_call(sqlite_server: TestServer) -> None:
     async with sqlite_server.client() as client:
         answer = await client.get("/api/me", headers={"Origin": sqlite_server.url})

@@ -312,7 +312,7 @@ async def test_nothing_that_anybody_wrote_runs_while_it_streams_or_afterwards(
 ) -> None:
     every = "\n\n".join(PAYLOADS)
     stored = [("save_memory", {"content": attack}) for attack in PAYLOADS[:8]]
-    page = {"identifier": "x", "title": PAYLOADS[0], "type": "text/html", "content": every}
+    page = {"identifier": "x", "title": PAYLOADS[0], "type": "text/html", "content": every.replace("\0", "")}
     upstream.script[:] = [
         calls(*stored, ("create_artifact", page)),
         says(every, pieces=300),
@@ -348,4 +348,31 @@ async def test_a_research_in_depth_tells_how_far_it_is_and_keeps_its_report(
         await expect(person.page.locator(".running")).to_contain_text("Plan")
         answer = Room(person).answers.last
         await expect(answer).to_contain_text("Fridays", timeout=30_000)
+        await person.check()
+
+
+async def test_a_diagram_is_drawn_in_a_frame_of_no_origin_and_versions_are_compared_beside(
+    server: TestServer, upstream: FakeModel, browser: Browser
+) -> None:
+    drawn = {"identifier": "flow", "title": "Flow", "type": "text/x-mermaid", "content": "graph TD; Build-->Deploy"}
+    upstream.script[:] = [
+        calls(("create_artifact", drawn)),
+        says("Drawn."),
+        calls(("update_artifact", {"identifier": "flow", "content": "graph TD; Build-->Release"})),
+        says("Changed."),
+    ]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        answer = await room.ask("Draw it")
+        await answer.locator(".made").click()
+        beside = person.page.locator("#manager")
+        frame = person.page.frame_locator("#manager iframe")
+        await expect(frame.locator("svg")).to_contain_text("Deploy")
+        origin = await frame.locator("body").evaluate("() => window.origin")
+        assert origin == "null"
+        answer = await room.ask("Change it")
+        await answer.locator(".made").click()
+        await expect(frame.locator("svg")).to_contain_text("Release")
+        await beside.get_by_role("link", name="What changed in version 2").click()
+        await expect(beside.locator(".diff .add")).to_contain_text("Release")
         await person.check()

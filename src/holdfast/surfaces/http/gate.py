@@ -28,6 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 CLIENT_GONE = 499
 """Logged and counted where nothing was sent because nobody was there any more; what was sent is logged as it was."""
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_FILES = "/static/"
 
 
 class HostRefused(HoldfastError):
@@ -158,7 +159,9 @@ class Gate:
                 f"This server is not {redacted(name)[:100]!r}; add it to HOLDFAST_ALLOWED_HOSTS if it should be."
             )
         origin = header(scope, b"origin")
-        if origin is not None and not self._origin_allowed(origin, host):
+        # Files of pages are the same for everybody: a sandboxed frame, which is of no origin, loads them too.
+        is_file = scope["method"] in ("GET", "HEAD") and scope["path"].startswith(_FILES)
+        if origin is not None and not is_file and not self._origin_allowed(origin, host):
             raise Forbidden(
                 f"Pages of {redacted(origin)[:100]!r} may not call this server; see HOLDFAST_ALLOWED_ORIGINS.",
                 code="origin_not_allowed",

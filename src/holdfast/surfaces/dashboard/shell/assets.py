@@ -19,6 +19,8 @@ _TYPES = {
     "svg": b"image/svg+xml",
 }
 _SMALL = 1_000
+_FOR_FRAMES = frozenset({"vendor/mermaid.js", "elements/mermaid-frame.js"})
+"""What sandboxed frames load too, which are of no origin."""
 
 
 @cache
@@ -64,7 +66,8 @@ async def send_asset(scope: Scope, receive: Receive, send: Send) -> None:
     if content is None:
         raise NotFound("file", name[:200])
     keep = "public, max-age=31536000, immutable" if version == _version() else "no-store"
-    headers = {"Cache-Control": keep, "Vary": "Accept-Encoding", "Cross-Origin-Resource-Policy": "same-origin"}
+    readers = "cross-origin" if name in _FOR_FRAMES else "same-origin"
+    headers = {"Cache-Control": keep, "Vary": "Accept-Encoding", "Cross-Origin-Resource-Policy": readers}
     if len(content) > _SMALL and "gzip" in (header(scope, b"accept-encoding") or ""):
         headers["Content-Encoding"] = "gzip"
         content = _zipped(name)

@@ -3,20 +3,37 @@
 import re
 from typing import Any
 
+from markupsafe import Markup
+
 from holdfast.core.access import READ, WRITE
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.surfaces.dashboard.shell.assets import asset_url
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent
 
 _ROWS = 50
 _COMPARED = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
-FRAMED = {"text/html": "text/html; charset=utf-8", "image/svg+xml": "image/svg+xml"}
+DIAGRAM = "text/x-mermaid"
+FRAMED = {
+    "text/html": "text/html; charset=utf-8",
+    "image/svg+xml": "image/svg+xml",
+    DIAGRAM: "text/html; charset=utf-8",
+}
 _FRAME_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; form-action 'none'"
 )
 """For what an agent wrote: it shows, it runs nothing, it loads nothing, and it is of no origin."""
+_DIAGRAM_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts; "
+    "frame-ancestors 'self'; form-action 'none'"
+)
+"""For a diagram: our own copy of Mermaid draws it, of no origin and with nowhere to send anything."""
+_DIAGRAM = Markup(
+    '<!doctype html><meta charset="utf-8"><title>{}</title><pre class="mermaid">{}</pre>'
+    '<script src="{}"></script><script src="{}"></script>'
+)
 pages = Pages(NavRow("Artifacts", "/w/{ws}/artifacts", "artifact", "workspace", 20, READ))
 
 
@@ -64,6 +81,10 @@ async def frame(view: PageView, artifacts: ArtifactService) -> Reply:
     version = int(wanted) if wanted.isdigit() else None
     reading, content = await artifacts.download(view.principal, view.ws.id, view.path["id"], version=version)
     media_type = FRAMED.get(reading.artifact.type, "text/plain; charset=utf-8")
+    if reading.artifact.type == DIAGRAM:
+        scripts = asset_url("vendor/mermaid.js"), asset_url("elements/mermaid-frame.js")
+        drawn = _DIAGRAM.format(reading.artifact.title, content, *scripts)
+        return Sent(drawn.encode(), media_type, {"Content-Security-Policy": _DIAGRAM_POLICY})
     return Sent(content.encode(), media_type, {"Content-Security-Policy": _FRAME_POLICY})
 
 

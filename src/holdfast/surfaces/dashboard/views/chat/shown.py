@@ -195,6 +195,8 @@ def _card(call: Mapping[str, Any]) -> ToolCard:
     arguments = _parsed(call.get("arguments"))
     result = _parsed(call.get("result"))
     made = result if isinstance(result, dict) else {}
+    # What a tool refuses, it says to the model as its result.
+    failed = bool(call.get("failed")) or isinstance(made.get("error"), str)
     summary = ""
     if isinstance(arguments, dict):
         told = next((arguments[name] for name in _TELLING if arguments.get(name)), "")
@@ -204,9 +206,9 @@ def _card(call: Mapping[str, Any]) -> ToolCard:
         summary=" ".join(summary.split())[:_LONGEST_SUMMARY],
         arguments=_readable(call.get("arguments")),
         result=_readable(call.get("result")),
-        failed=bool(call.get("failed")),
+        failed=failed,
         truncated=bool(call.get("truncated")),
-        artifact_id=str(made.get("artifact_id") or "") if not call.get("failed") else "",
+        artifact_id="" if failed else str(made.get("artifact_id") or ""),
         artifact_title=str(made.get("title") or made.get("identifier") or ""),
     )
 
