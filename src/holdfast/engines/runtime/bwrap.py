@@ -25,7 +25,7 @@ _FILES = {
 }
 
 Argument = str | dict[str, Any]
-"""Text, `{"data": …}` for a descriptor that holds it, or `{"staged": n}` for the path of a mounted source (`below` it)."""
+"""Text, `{"data": …}` for a descriptor that holds it, `{"staged": n}` for the path of a mounted source (`below` it)."""
 
 
 def find_bwrap() -> Path | None:
@@ -88,22 +88,22 @@ def arguments(spec: RunSpec) -> tuple[list[Argument], list[str]]:
 def _machine(spec: RunSpec, sources: list[str]) -> list[Argument]:
     given: list[Argument] = []
     if spec.root is not None:
-        for name in sorted(os.listdir(spec.root)):
-            if name not in ("proc", "dev", "sys", "tmp", "work"):
-                given += _same(spec.root / name, f"/{name}", sources)
+        for path in sorted(spec.root.iterdir()):
+            if path.name not in ("proc", "dev", "sys", "tmp", "work"):
+                given += _same(path, f"/{path.name}", sources)
     else:
-        for path in (*_SYSTEM, *_SETTINGS):
-            if os.path.lexists(path):
-                given += _same(Path(path), path, sources if path.startswith("/etc") else None)
-        for path, text in _FILES.items():
-            given += ["--perms", "0444", "--file", _data(text.encode()), path]
+        for place in (*_SYSTEM, *_SETTINGS):
+            if os.path.lexists(place):
+                given += _same(Path(place), place, sources if place.startswith("/etc") else None)
+        for place, text in _FILES.items():
+            given += ["--perms", "0444", "--file", _data(text.encode()), place]
     given += ["--proc", "/proc", "--dev", "/dev", *_private("/dev/shm", _SHARED_MEMORY)]
     return given
 
 
 def _same(path: Path, target: str, sources: list[str] | None) -> list[Argument]:
     if path.is_symlink():
-        return ["--symlink", os.readlink(path), target]
+        return ["--symlink", str(path.readlink()), target]
     return ["--ro-bind", str(path) if sources is None else _source(path, sources), target]
 
 
@@ -162,19 +162,18 @@ def _inside(spec: RunSpec, path: str) -> bool:
         outside = _outside(spec, path)
         if outside is None:
             return False
-        if not os.path.islink(outside):
-            return os.path.isfile(outside) and os.access(outside, os.X_OK)
-        path = os.path.join(os.path.dirname(path), os.readlink(outside))
+        if not outside.is_symlink():
+            return outside.is_file() and os.access(outside, os.X_OK)
+        path = str(PurePosixPath(path).parent / outside.readlink())
     return False
 
 
-def _outside(spec: RunSpec, path: str) -> str | None:
+def _outside(spec: RunSpec, path: str) -> Path | None:
     within = [mount for mount in spec.mounts if PurePosixPath(path).is_relative_to(mount.target)]
     if within:
         mount = max(within, key=lambda mount: len(mount.target))
-        relative = PurePosixPath(path).relative_to(mount.target)
-        return str(mount.source / relative) if str(relative) != "." else str(mount.source)
+        return mount.source / PurePosixPath(path).relative_to(mount.target)
     if spec.root is not None:
         # Links of directories inside an image are the image's own affair.
-        return os.path.join(spec.root, path.lstrip("/"))
-    return path if path.startswith(tuple(f"{directory}/" for directory in _SYSTEM)) else None
+        return spec.root / path.lstrip("/")
+    return Path(path) if path.startswith(tuple(f"{directory}/" for directory in _SYSTEM)) else None

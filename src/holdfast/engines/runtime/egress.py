@@ -91,8 +91,8 @@ class EgressProxy:
             await self._lead(reader, writer)
         except _Refused as refusal:
             text = f"{refusal}\n".encode()
-            head = f"HTTP/1.1 {refusal.status}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
-            writer.write(head.encode() + text)
+            fields = f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close"
+            writer.write(f"HTTP/1.1 {refusal.status}\r\n{fields}\r\n\r\n".encode() + text)
             with suppress(OSError):
                 await writer.drain()
         except (

@@ -2,7 +2,7 @@
 
 Run by its path, as `python -I -S launcher.py CONTROL_FD`, so it imports nothing of ours. The order comes over the
 control socket, never by arguments or environment; the end of that socket, whatever the cause, is the end of the
-program. The program lives in a pid namespace whose first process is our child, so the kernel leaves nothing of it behind.
+program. The program lives in a pid namespace whose first process is our child, so the kernel leaves nothing behind.
 """
 
 import base64
@@ -185,8 +185,8 @@ def _placed(path: str | dict[str, Any], order: dict[str, Any]) -> str:
     if isinstance(path, str):
         return path
     index = path["staged"]
-    place: str = order["staged"][index] if order["uid"] is None else f"{order['stage_at']}/{index}"
-    return place + path.get("below", "")
+    place = order["staged"][index] if order["uid"] is None else f"{order['stage_at']}/{index}"
+    return f"{place}{path.get('below', '')}"
 
 
 def _memory_file(data: bytes) -> int:

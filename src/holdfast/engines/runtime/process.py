@@ -1,4 +1,4 @@
-"""Owns programs as processes of this machine, each in a sandbox of its own: started, watched, and ended without a trace."""
+"""Owns programs as processes of this machine, each in a sandbox of its own: started, watched, ended."""
 
 import asyncio
 import json
@@ -79,9 +79,8 @@ class ProcessRuntime:
         said = (await running.stdout.read(4_096)).decode("utf-8", "replace").strip()
         ending = await running.wait()
         if ending.how != "exited" or said != "confined":
-            raise SandboxMissing(
-                f"Programs can't be confined on this machine: {said or running.stderr_tail() or ending.said}. {_NAMESPACES}."
-            )
+            why = said or running.stderr_tail() or ending.said
+            raise SandboxMissing(f"Programs can't be confined on this machine: {why}. {_NAMESPACES}.")
 
     async def _start(self, spec: RunSpec) -> "SandboxedProcess":
         bwrap = find_bwrap()
@@ -141,7 +140,8 @@ class ProcessRuntime:
     def _stage(self) -> str:
         if self._staging is None:
             self._staging = tempfile.mkdtemp(prefix="holdfast-sandbox-")
-            os.chmod(self._staging, 0o711)
+            # The programs' users go through it to what was mounted for them, and can't list it.
+            Path(self._staging).chmod(0o711)
         return self._staging
 
 
@@ -340,11 +340,16 @@ class _Counted(SubprocessStreamProtocol):
 async def _readable(source: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(source, lambda: ready.done() or ready.set_result(None))
+    loop.add_reader(source, _settle, ready)
     try:
         await ready
     finally:
         loop.remove_reader(source)
+
+
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
 
 
 def _give(path: Path, uid: int) -> None:
@@ -352,4 +357,4 @@ def _give(path: Path, uid: int) -> None:
     os.chown(path, uid, uid, follow_symlinks=False)
     for directory, names, files in os.walk(path):
         for name in (*names, *files):
-            os.chown(os.path.join(directory, name), uid, uid, follow_symlinks=False)
+            os.chown(Path(directory, name), uid, uid, follow_symlinks=False)
