@@ -33,6 +33,7 @@ _MOST_UNASKED = 10_000
 _MOST_CHATTER = 1_000
 _LAST_WORDS = 600
 _REMEMBERED_IDS = 256
+_END_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -238,6 +239,10 @@ class StdioConnection:
                     break
             else:
                 half = self._gate.finish()
+                # Whoever closes its output ends in the same moment, and then by itself.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await self._running.wait()
                 if half is not None:
                     self._refuse(half)
         except ServerFailed as problem:
@@ -245,7 +250,7 @@ class StdioConnection:
         except OSError as problem:
             self._fail(ServerFailed(f"{self._name} can't be read any more: {problem}."))
         # A server that is silent for good, or breaks the protocol, serves nobody; what is left of it goes.
-        ending = await self._running.stop()
+        ending = await self._running.stop(0)
         self._fail(ServerFailed(f"{self._name} ended. {ending.said}{self.last_words()}"))
 
     def _take(self, frame: Frame) -> None:

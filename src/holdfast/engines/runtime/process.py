@@ -170,7 +170,9 @@ class SandboxedProcess:
         self._asked: Ended | None = None
         self._began = time.monotonic()
         self._control: socket.socket | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._gone = asyncio.Event()
         self._watching: asyncio.Task[RunEnding] | None = None
         self._draining: asyncio.Task[None] | None = None
 
@@ -204,13 +206,19 @@ class SandboxedProcess:
             with suppress(OSError):
                 self.stdin.close()
             for ask in (b"", b"T"):
+                if self._watching.done():
+                    break
                 self._send(ask)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(grace_seconds / 2):
-                        return await self.wait()
+                        await self.wait()
         self._asked = self._asked or "stopped"
         self._send(b"K")
-        return await self.wait()
+        ending = await self.wait()
+        if self._transport is not None:
+            # What it printed and nobody has read would keep its pipe open for good.
+            self._transport.close()
+        return ending
 
     async def launch(self, order: dict[str, Any]) -> None:
         """Hand the order to a launcher, and return when the program runs; SandboxMissing where that can't be."""
@@ -221,7 +229,7 @@ class SandboxedProcess:
         with theirs:
             command = (sys.executable, "-I", "-S", _LAUNCHER, str(theirs.fileno()))
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Counted(loop, self._count),
+                lambda: _Counted(loop, self._count, self._gone.set),
                 *command,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -231,6 +239,7 @@ class SandboxedProcess:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
+        self._transport = transport
         self._process = asyncio.subprocess.Process(transport, protocol, loop)
         assert self._process.stderr is not None
         self._draining = asyncio.create_task(self._drain(self._process.stderr))
@@ -269,10 +278,9 @@ class SandboxedProcess:
     async def _watch(self) -> RunEnding:
         assert self._process is not None
         told, _ = await self._told()
-        await self._process.wait()
+        await self._abandon()
         if self._draining is not None:
             await self._draining
-        await self._abandon()
         return self._ending(told)
 
     def _ending(self, told: dict[str, Any] | None) -> RunEnding:
@@ -299,8 +307,9 @@ class SandboxedProcess:
         if self._process is not None:
             with suppress(OSError):
                 self.stdin.close()
-            # Closed sockets end the launcher, and the launcher ends only when nothing is left.
-            await self._process.wait()
+            # Closed sockets end the launcher, and the launcher ends only when nothing is left. The process's own
+            # `wait` also waits for somebody to read all that it printed.
+            await self._gone.wait()
         if self._draining is not None and self._watching is None:
             self._draining.cancel()
         self._forget(self)
@@ -327,14 +336,21 @@ class SandboxedProcess:
 class _Counted(SubprocessStreamProtocol):
     """Counts what comes out before anybody reads it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None], exited: Callable[[], None]
+    ) -> None:
         super().__init__(limit=_READ_BYTES, loop=loop)
         self._count = count
+        self._exited = exited
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if fd == 1:
             self._count(len(data))
         super().pipe_data_received(fd, data)
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self._exited()
 
 
 async def _readable(source: socket.socket) -> None:
