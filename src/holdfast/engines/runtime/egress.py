@@ -1,6 +1,7 @@
 """Owns the only way out of a sandbox: a proxy that leads to the listed places, at addresses that it resolved itself."""
 
 import asyncio
+import ipaddress
 import logging
 import re
 import socket
@@ -57,12 +58,14 @@ def parse_places(places: Sequence[str], field: str = "egress") -> list[Url]:
 class EgressProxy:
     """Takes the connections of one sandbox."""
 
-    def __init__(self, name: str, places: Sequence[str], resolver: Resolver) -> None:
+    def __init__(self, name: str, places: Sequence[str], allow_private: Sequence[str], resolver: Resolver) -> None:
         allowed = parse_places(places)
         self._name = name
         self._allowed = {(url.host, url.port) for url in allowed}
-        # Whoever lists a private place means it: each entry opens exactly itself.
-        self._backend = PinnedBackend(resolver, Exceptions(_entry(url) for url in allowed))
+        # Whoever lists a private address or a local name means it, and it opens exactly itself. A name of the public
+        # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
+        private = [_entry(url) for url in allowed if url.is_local_name or _is_address(url.host)]
+        self._backend = PinnedBackend(resolver, Exceptions((*allow_private, *private)))
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self.refused: deque[str] = deque(maxlen=_KEPT_REFUSALS)
@@ -174,6 +177,14 @@ def _absolute(target: str) -> Url:
 
 def _entry(url: Url) -> str:
     return f"[{url.host}]:{url.port}" if ":" in url.host else f"{url.host}:{url.port}"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _pump(

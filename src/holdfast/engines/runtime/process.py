@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
 _START_SECONDS = 30.0
-_END_SECONDS = 10.0
+_QUIET_END_SECONDS = 0.5
 _NAMESPACES = (
     "Let ordinary users make user namespaces: `sysctl kernel.unprivileged_userns_clone=1` on older Debian, "
     "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu 24.04 and newer, `--privileged` or a node "
@@ -41,7 +41,8 @@ _log = logging.getLogger(__name__)
 class ProcessRuntime:
     """Runs programs with bubblewrap, a filter of system calls, and a user of their own where we are root."""
 
-    def __init__(self, *, resolver: Resolver | None = None) -> None:
+    def __init__(self, *, allow_private: Sequence[str] = (), resolver: Resolver | None = None) -> None:
+        self._allow_private = tuple(allow_private)
         self._resolver = resolver or SystemResolver(4)
         self._running: set[SandboxedProcess] = set()
         self._checking = asyncio.Lock()
@@ -89,7 +90,7 @@ class ProcessRuntime:
                 "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
             )
         check_spec(spec)
-        proxy = EgressProxy(spec.name, spec.egress, self._resolver) if spec.egress else None
+        proxy = EgressProxy(spec.name, spec.egress, self._allow_private, self._resolver) if spec.egress else None
         order = await asyncio.to_thread(self._order, spec, bwrap)
         process = SandboxedProcess(spec, proxy, self._running.discard)
         self._running.add(process)
@@ -205,12 +206,14 @@ class SandboxedProcess:
             self._asked = self._asked or "stopped"
             with suppress(OSError):
                 self.stdin.close()
-            for ask in (b"", b"T"):
+            # Most servers end with their input; the others are asked.
+            first = min(_QUIET_END_SECONDS, grace_seconds / 2)
+            for ask, patience in ((b"", first), (b"T", grace_seconds - first)):
                 if self._watching.done():
                     break
                 self._send(ask)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(grace_seconds / 2):
+                    async with asyncio.timeout(patience):
                         await self.wait()
         self._asked = self._asked or "stopped"
         self._send(b"K")
