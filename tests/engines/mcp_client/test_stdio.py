@@ -23,9 +23,9 @@ async def runtime() -> AsyncIterator[ProcessRuntime]:
     await runtime.close()
 
 
-async def failing_call(runtime: ProcessRuntime, mode: str, limits: RunLimits = RunLimits()) -> str:
+async def failing_call(runtime: ProcessRuntime, mode: str, memory_bytes: int = 1 << 30) -> str:
     """What a caller is told when the server misbehaves in the middle of a call; the server is gone afterwards."""
-    connection = await open_stdio(runtime, hostile(mode, limits=limits))
+    connection = await open_stdio(runtime, hostile(mode, limits=RunLimits(memory_bytes)))
     try:
         with pytest.raises(ServerFailed) as failed:
             await asyncio.wait_for(connection.call("echo", {"text": "x"}), 60)
@@ -77,7 +77,7 @@ async def test_a_server_that_breaks_the_protocol_is_stopped_and_named(
 
 
 async def test_a_server_that_eats_memory_is_stopped_and_named(runtime: ProcessRuntime) -> None:
-    message = await failing_call(runtime, "memory", RunLimits(memory_bytes=128 << 20))
+    message = await failing_call(runtime, "memory", 128 << 20)
     assert "It was stopped because it used more than 128 MiB of memory." in message
 
 
@@ -145,7 +145,7 @@ async def test_answers_to_requests_that_were_never_made_reach_nobody(runtime: Pr
 
 async def test_a_server_that_never_answers_is_given_up_and_told(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("plain"), answer_seconds=0.2)
-    with pytest.raises(ServerFailed, match="did not answer tools/call within 0.2 seconds"):
+    with pytest.raises(ServerFailed, match=r"did not answer tools/call within 0\.2 seconds"):
         await connection.call("echo", {"text": "never"})
     assert not connection.closed
     await connection.close()

@@ -124,7 +124,8 @@ from pathlib import Path
 async def main():
     runtime = ProcessRuntime()
     spec = RunSpec("x", ("/usr/bin/python3", "-I", "/opt/program.py"), env={{"PLACES": {json.dumps(places)!r}}},
-                   mounts=(Mounted(Path({str(HERE / "attacker.py")!r}), "/opt/program.py"),), egress=("allowed.example:443",))
+                   mounts=(Mounted(Path({str(HERE / "attacker.py")!r}), "/opt/program.py"),),
+                   egress=("allowed.example:443",))
     running = await runtime.start(spec)
     running.stdin.close()
     print((await running.stdout.read()).decode(), running.stderr_tail())
@@ -146,17 +147,9 @@ def _ordinary_user() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv (util-linux) is not installed")
     command = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups", "/usr/bin/python3"]
-    version = "{0.major}.{0.minor}".format(sys.version_info)
-    tried = subprocess.run(
-        [
-            *command,
-            "-c",
-            f"import sys; sys.path[:0] = {sys.path!r}; import holdfast.core.errors; print('%d.%d' % sys.version_info[:2])",
-        ],
-        capture_output=True,
-        text=True,
-        cwd="/",
-    )
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    script = f"import sys; sys.path[:0] = {sys.path!r}; import holdfast; print('%d.%d' % sys.version_info[:2])"
+    tried = subprocess.run([*command, "-c", script], capture_output=True, text=True, cwd="/")
     if tried.stdout.strip() != version:
         pytest.skip(f"no Python {version} is installed that an ordinary user can run")
     return command

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.engines.runtime.base import RunSpec
+from holdfast.engines.runtime.egress import EgressRules
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.programs import PYTHON, interpreter, printed
 
@@ -66,9 +67,9 @@ async def port() -> AsyncIterator[int]:
 
 
 async def asked(
-    egress: tuple[str, ...], *urls: str, names: dict[str, list[str]] = {}, **options: object
+    egress: tuple[str, ...], *urls: str, names: dict[str, list[str]] = {}, allow_private: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    runtime = ProcessRuntime(resolver=Names(names), **options)  # type: ignore[arg-type]
+    runtime = ProcessRuntime(EgressRules(allow_private, Names(names)))
     spec = RunSpec("asker", (PYTHON, "-I", "-c", ASK, *urls), mounts=interpreter(), egress=egress)
     found: dict[str, str] = json.loads((await printed(runtime, spec)).splitlines()[0])
     await runtime.close()
@@ -76,7 +77,7 @@ async def asked(
 
 
 async def raw(egress: tuple[str, ...], text: str) -> str:
-    runtime = ProcessRuntime(resolver=Names({}))
+    runtime = ProcessRuntime(EgressRules(resolver=Names({})))
     spec = RunSpec("raw", (PYTHON, "-I", "-c", RAW, text), mounts=interpreter(), egress=egress)
     said = await printed(runtime, spec)
     await runtime.close()
@@ -135,7 +136,7 @@ async def test_a_local_name_or_the_operators_list_opens_a_private_place(port: in
     listed = (f"wiki.lan:{port}", f"git.example.com:{port}")
     answers = await asked(listed, local, public, names=names)
     assert answers[local].startswith("GET / ") and "private address" in answers[public]
-    answers = await asked(listed, public, names=names, allow_private=[f"git.example.com:{port}"])
+    answers = await asked(listed, public, names=names, allow_private=(f"git.example.com:{port}",))
     assert answers[public].startswith("GET / ")
 
 
@@ -146,7 +147,7 @@ async def test_a_local_name_never_leads_to_the_metadata_service() -> None:
 
 
 async def test_refusals_are_in_the_programs_log() -> None:
-    runtime = ProcessRuntime(resolver=Names({}))
+    runtime = ProcessRuntime(EgressRules(resolver=Names({})))
     urls = ("http://a.example/", "http://b.example/", "http://a.example/")
     spec = RunSpec("asker", (PYTHON, "-I", "-c", ASK, *urls), mounts=interpreter(), egress=("c.example:443",))
     running = await runtime.start(spec)

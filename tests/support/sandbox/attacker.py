@@ -104,7 +104,7 @@ def read_files() -> str | None:
             found = os.listdir(path) if os.path.isdir(path) else Path(path).read_bytes()
             # A directory on the way to something mounted is there, and holds nothing else.
             if found and path != "/root":
-                return path
+                return str(path)
     return None
 
 

@@ -1,4 +1,4 @@
-"""A process that holds sandboxed programs, to be killed without warning: `python -m tests.support.sandbox.holder MARK`."""
+"""Owns a process that holds a sandboxed program, to be killed without warning; its argument marks the program."""
 
 import asyncio
 import sys

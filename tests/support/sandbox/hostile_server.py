@@ -1,4 +1,4 @@
-"""An MCP server over stdio that does, by its first argument, what a server must not do. Uses only the standard library."""
+"""An MCP server over stdio that does, by its first argument, what a server must not do. Standard library only."""
 
 import contextlib
 import json
@@ -74,14 +74,14 @@ def call(id: Any, params: dict[str, Any]) -> None:
         while True:
             write(" " * 65_536)
     if MODE == "half":
-        write('{"jsonrpc": "2.0", "id": %d, "resu' % id)
+        write(f'{{"jsonrpc": "2.0", "id": {id}, "resu')
         os._exit(0)
     if MODE == "cr":
         write('{"jsonrpc":"2.0","method":"notifications/x","params":\r{"a":{}}\r}\n')
     if MODE == "twins":
-        write('{"jsonrpc":"2.0","id":%d,"result":{"content":[]},"result":{"content":[{}]}}\n' % id)
+        write(f'{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}},"result":{{"content":[{{}}]}}}}\n')
     if MODE == "huge":
-        write('{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % id)
+        write(f'{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"')
         for _ in range(1_600):
             write("y" * 65_536)
         write('"}]}}\n')

@@ -1,11 +1,10 @@
 """Owns running our own Python programs in a sandbox, whatever interpreter the tests run on."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec
+from holdfast.engines.runtime.base import Mounted, RunSpec
 from holdfast.engines.runtime.process import ProcessRuntime, SandboxedProcess
 
 HERE = Path(__file__).parent
@@ -28,9 +27,9 @@ def hostile(mode: str, *args: str, **fields: Any) -> RunSpec:
     return python_program(HERE / "hostile_server.py", mode, *args, name="hostile", **fields)
 
 
-def shell(script: str, *, env: Mapping[str, str] = {}, limits: RunLimits = RunLimits(), **fields: Any) -> RunSpec:
+def shell(script: str, **fields: Any) -> RunSpec:
     """A line for /bin/sh."""
-    return RunSpec("shell", ("/bin/sh", "-c", script), env=env, limits=limits, **fields)
+    return RunSpec("shell", ("/bin/sh", "-c", script), **fields)
 
 
 async def printed(runtime: ProcessRuntime, spec: RunSpec) -> str:

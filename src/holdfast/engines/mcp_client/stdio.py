@@ -18,7 +18,7 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
-from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, Refusal, clear
+from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, RefusedLine, clear
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.runtime.base import Running, RunSpec, Runtime
 
@@ -309,7 +309,7 @@ class StdioConnection:
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("telling what %s reported failed", self._name, exc_info=problem)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RefusedLine) -> None:
         shown = refusal.line.decode("utf-8", "replace")
         if refusal.is_message:
             raise ServerFailed(f"{self._name} broke the protocol: {refusal.why}. It was stopped.{self.last_words()}")

@@ -8,12 +8,13 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import httpcore
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.addresses import Exceptions
-from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver
+from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver, SystemResolver
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
 
 _HEAD_BYTES = 32_768
@@ -28,6 +29,14 @@ _PROXY_LINE = re.compile(
 )
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EgressRules:
+    """What holds for every sandbox: the operator's own list of private places, and how names are resolved."""
+
+    allow_private: tuple[str, ...] = ()
+    resolver: Resolver = field(default_factory=lambda: SystemResolver(4))
 
 
 class _Refused(Exception):
@@ -58,14 +67,14 @@ def parse_places(places: Sequence[str], field: str = "egress") -> list[Url]:
 class EgressProxy:
     """Takes the connections of one sandbox."""
 
-    def __init__(self, name: str, places: Sequence[str], allow_private: Sequence[str], resolver: Resolver) -> None:
+    def __init__(self, name: str, places: Sequence[str], rules: EgressRules) -> None:
         allowed = parse_places(places)
         self._name = name
         self._allowed = {(url.host, url.port) for url in allowed}
         # Whoever lists a private address or a local name means it, and it opens exactly itself. A name of the public
         # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
         private = [_entry(url) for url in allowed if url.is_local_name or _is_address(url.host)]
-        self._backend = PinnedBackend(resolver, Exceptions((*allow_private, *private)))
+        self._backend = PinnedBackend(rules.resolver, Exceptions((*rules.allow_private, *private)))
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self.refused: deque[str] = deque(maxlen=_KEPT_REFUSALS)

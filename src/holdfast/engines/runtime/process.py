@@ -10,15 +10,14 @@ import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.fetch.network.connect import Resolver, SystemResolver
 from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing
 from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
-from holdfast.engines.runtime.egress import EgressProxy
+from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
@@ -41,9 +40,8 @@ _log = logging.getLogger(__name__)
 class ProcessRuntime:
     """Runs programs with bubblewrap, a filter of system calls, and a user of their own where we are root."""
 
-    def __init__(self, *, allow_private: Sequence[str] = (), resolver: Resolver | None = None) -> None:
-        self._allow_private = tuple(allow_private)
-        self._resolver = resolver or SystemResolver(4)
+    def __init__(self, rules: EgressRules = EgressRules()) -> None:  # noqa: B008 - frozen
+        self._rules = rules
         self._running: set[SandboxedProcess] = set()
         self._checking = asyncio.Lock()
         self._is_checked = False
@@ -90,7 +88,7 @@ class ProcessRuntime:
                 "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
             )
         check_spec(spec)
-        proxy = EgressProxy(spec.name, spec.egress, self._allow_private, self._resolver) if spec.egress else None
+        proxy = EgressProxy(spec.name, spec.egress, self._rules) if spec.egress else None
         order = await asyncio.to_thread(self._order, spec, bwrap)
         process = SandboxedProcess(spec, proxy, self._running.discard)
         self._running.add(process)
