@@ -21,8 +21,8 @@ from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_FIRST_UID = 1_900_000_000
-"""Outside of every range that distributions, containers and directories hand out."""
+_FIRST_UIDS = (1_900_000_000, 61_184)
+"""Outside of every range that is handed out; and where a container has few users, those that systemd keeps for this."""
 _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
@@ -131,10 +131,11 @@ class ProcessRuntime:
 
     def _uid(self) -> int | None:
         """As root, a user whom nobody else is, for each program another; else nobody but us."""
-        if os.geteuid() != 0:
+        first = _first_uid()
+        if first is None:
             return None
         self._next_uid = (self._next_uid + 1) % _UIDS
-        return _FIRST_UID + self._next_uid
+        return first + self._next_uid
 
     def _stage(self) -> str:
         if self._staging is None:
@@ -151,7 +152,9 @@ if ! grep -q '^Seccomp:[[:space:]]*2' /proc/self/status; then echo "no filter of
 if ! grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then echo "it keeps capabilities"; exit; fi
 if unshare -U true 2>/dev/null; then echo "it can make user namespaces"; exit; fi
 if [ "$(grep -c : /proc/net/dev)" -gt 1 ]; then echo "it sees the machine's network"; exit; fi
-if touch /probe /usr/probe /dev/probe 2>/dev/null; then echo "its system is writable"; exit; fi
+for place in / /usr /etc /dev; do
+  if touch "$place/probe" 2>/dev/null; then echo "$place is writable"; exit; fi
+done
 if ! touch /work/probe; then echo "its own directory is not writable"; exit; fi
 echo confined
 """
@@ -352,6 +355,19 @@ class _Counted(SubprocessStreamProtocol):
     def process_exited(self) -> None:
         super().process_exited()
         self._exited()
+
+
+def _first_uid() -> int | None:
+    """The first of the users whom programs get; None where we can't become anybody else."""
+    if os.geteuid() != 0:
+        return None
+    for first in _FIRST_UIDS:
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, _, count = map(int, line.split())
+            if inside <= first and first + _UIDS <= inside + count:
+                return first
+    # Root of a namespace in which there is nobody else is an ordinary user outside of it.
+    return None
 
 
 async def _readable(source: socket.socket) -> None:
