@@ -49,6 +49,14 @@ async def test_a_well_behaved_server_is_described_and_called(runtime: ProcessRun
     assert connection.closed
 
 
+async def test_a_server_that_knows_only_the_newer_revision_is_called_as_well(runtime: ProcessRuntime) -> None:
+    connection = await open_stdio(runtime, hostile("stateless"))
+    described = await connection.describe()
+    assert (described.protocol, described.server_info) == ("2026-07-28", {"name": "stateless"})
+    assert (await connection.call("echo", {"text": "x"})).content[0]["text"] == "x"
+    await connection.close()
+
+
 async def test_calls_at_once_get_each_its_own_answer(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("plain"))
     answers = await asyncio.gather(*(connection.call("echo", {"text": str(index)}) for index in range(200)))

@@ -144,7 +144,12 @@ def main() -> None:
     while line := sys.stdin.readline():
         message = json.loads(line)
         method, id, params = message.get("method"), message.get("id"), message.get("params", {})
-        if method == "initialize":
+        if MODE == "stateless" and method == "initialize":
+            send({"id": id, "error": {"code": -32601, "message": "no such method"}})
+        elif method == "server/discover":
+            version = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
+            result(id, {"supportedVersions": [version], "capabilities": {}, "serverInfo": {"name": "stateless"}})
+        elif method == "initialize":
             version = "1999-01-01" if MODE == "old" else params["protocolVersion"]
             result(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}})
             if MODE == "deaf":

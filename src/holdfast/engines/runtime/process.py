@@ -164,7 +164,8 @@ class SandboxedProcess:
     """One program and everything that it started."""
 
     def __init__(self, spec: RunSpec, proxy: EgressProxy | None, forget: Callable[["SandboxedProcess"], None]) -> None:
-        self._spec = spec
+        self._name = spec.name
+        self._limits = spec.limits
         self._proxy = proxy
         self._forget = forget
         self._tail = bytearray()
@@ -258,7 +259,7 @@ class SandboxedProcess:
             if listener is not None and self._proxy is not None:
                 await self._proxy.open(listener)
             elif told is None:
-                raise SandboxMissing(f"The sandbox of {self._spec.name} could not be started: {self.stderr_tail()}")
+                raise SandboxMissing(f"The sandbox of {self._name} could not be started: {self.stderr_tail()}")
             elif "cannot" in told:
                 raise SandboxMissing(f"Programs can't be confined on this machine: {told['cannot']}. {_NAMESPACES}.")
             elif "started" in told:
@@ -292,7 +293,7 @@ class SandboxedProcess:
         if told is None:
             return RunEnding("lost", None, seconds, "It ended with the process that watched it.")
         how: Ended = self._asked or told["how"]
-        limits = self._spec.limits
+        limits = self._limits
         said = {
             "exited": f"It ended by itself with status {told['code']}.",
             "stopped": "It was stopped.",
@@ -326,7 +327,7 @@ class SandboxedProcess:
 
     def _count(self, size: int) -> None:
         self._printed += size
-        most = self._spec.limits.output_bytes
+        most = self._limits.output_bytes
         if most is not None and self._printed > most and self._asked is None:
             self._asked = "output"
             self._send(b"K")
