@@ -40,7 +40,7 @@ async def failing_call(runtime: ProcessRuntime, mode: str, memory_bytes: int = 1
 async def test_a_well_behaved_server_is_described_and_called(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("plain"))
     described = await connection.describe()
-    assert described.server_info == {"name": "hostile"} and described.protocol == "2025-11-25"
+    assert described.server_info["name"] == "hostile" and described.protocol == "2025-11-25"
     [tool] = described.tools
     assert (tool.name, tool.description, tool.annotations) == ("echo", "Says it back", {"readOnlyHint": True})
     result = await connection.call("echo", {"text": "hello"})

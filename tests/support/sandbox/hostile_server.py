@@ -151,7 +151,14 @@ def main() -> None:
             result(id, {"supportedVersions": [version], "capabilities": {}, "serverInfo": {"name": "stateless"}})
         elif method == "initialize":
             version = "1999-01-01" if MODE == "old" else params["protocolVersion"]
-            result(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}})
+            result(
+                id,
+                {
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "hostile", "version": "1"},
+                },
+            )
             if MODE == "deaf":
                 while True:
                     send({"id": 1, "method": "ping"})
