@@ -32,6 +32,30 @@ asyncio.run(main())
 """
 
 
+ON_UVLOOP = """
+import uvloop
+from holdfast.engines.mcp_client.stdio import open_stdio
+from holdfast.engines.runtime.base import RunLimits
+from holdfast.engines.runtime.process import ProcessRuntime
+from tests.support.sandbox.programs import hostile, shell
+
+async def main():
+    runtime = ProcessRuntime()
+    connection = await open_stdio(runtime, hostile("plain", egress=("a.example:443",)))
+    print((await connection.call("echo", {"text": "x" * 500_000})).content[0]["text"] == "x" * 500_000)
+    await connection.close()
+    eater = await runtime.start(shell("x=x; while :; do x=$x$x; done", limits=RunLimits(memory_bytes=64 << 20)))
+    print((await eater.wait()).how)
+    printer = await runtime.start(shell("yes", limits=RunLimits(output_bytes=1_000)))
+    print((await printer.wait()).how)
+    sleeper = await runtime.start(shell("yes; sleep 1000"))
+    print((await sleeper.stop(0.1)).how)
+    await runtime.close()
+
+uvloop.run(main())
+"""
+
+
 def tried(*prefix: str) -> str:
     command = [*prefix, sys.executable, "-c", TRY]
     run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=60)
@@ -60,6 +84,14 @@ async def test_without_bubblewrap_nothing_runs_and_the_remedy_is_said(monkeypatc
     with pytest.raises(SandboxMissing):
         await runtime.start(shell("echo never"))
     await runtime.close()
+
+
+@pytest.mark.slow
+def test_the_servers_own_event_loop_runs_programs_as_well() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ON_UVLOOP], capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=60
+    )
+    assert run.stdout.split() == ["True", "memory", "output", "stopped"], run.stderr
 
 
 @pytest.mark.slow

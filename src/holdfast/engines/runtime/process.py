@@ -302,7 +302,7 @@ class SandboxedProcess:
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "processes": f"It was stopped because it had more than {limits.processes} processes.",
         }[how]
-        return RunEnding(how, told["code"], seconds, said)
+        return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
 
     async def _abandon(self) -> None:
         if self._control is not None:
