@@ -139,7 +139,7 @@ async def test_a_package_that_is_not_there_fails_with_what_the_installer_said(tm
 @pytest.mark.slow
 async def test_pip_serves_where_uv_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
-    monkeypatch.setattr(packages.shutil, "which", lambda name: None if name == "uv" else real(name))
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "uv" else real(name))
     monkeypatch.setattr(packages, "_beside", lambda name: None)
     wanted = read_command("uvx", ["--from", "idna==3.10", "idna"])
     assert wanted is not None
