@@ -1,8 +1,10 @@
 """Servers that come as container images: unpacked without a daemon, described from disk, run in the sandbox."""
 
+import io
 import json
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,29 @@ async def test_links_of_an_image_lead_nowhere_on_this_machine(tmp_path: Path) ->
     command = ("/bin/sh", "-c", "cat /out/passwd || echo nothing")
     assert "nothing" in await printed(runtime, RunSpec("image", command, env=image.env, root=image.root))
     await runtime.close()
+
+
+@pytest.mark.parametrize("how", ["hard link", "link of a directory", "name"])
+async def test_an_archive_can_not_bring_files_of_this_machine_in(tmp_path: Path, how: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "master.key").write_text("the master key")
+    with tarfile.open(tmp_path / "saved.tar", "w") as tar:
+        names = {"hard link": "layer", "link of a directory": "way/master.key", "name": "../../../outside/master.key"}
+        if how == "link of a directory":
+            way = tarfile.TarInfo("way")
+            way.type, way.linkname = tarfile.SYMTYPE, str(outside)
+            tar.addfile(way)
+        if how == "hard link":
+            link = tarfile.TarInfo("layer")
+            link.type, link.linkname = tarfile.LNKTYPE, "../../../outside/master.key"
+            tar.addfile(link)
+        text = json.dumps([{"Config": names[how], "Layers": [names[how]]}]).encode()
+        manifest = tarfile.TarInfo("manifest.json")
+        manifest.size = len(text)
+        tar.addfile(manifest, io.BytesIO(text))
+    with pytest.raises(Invalid, match="outside of itself"):
+        await Images(tmp_path / "images").unpack(f"docker-archive:{tmp_path}/saved.tar")
 
 
 @pytest.mark.parametrize(

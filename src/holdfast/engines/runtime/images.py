@@ -222,11 +222,19 @@ def _extract(archive: Path, into: Path) -> None:
                 size += member.size
                 if size > _MAX_BYTES:
                     raise _wrong(f"it is larger than {_MAX_BYTES >> 30} GiB")
-                # Devices and foreign owners are nobody's need in a sandbox; the filter keeps everything below.
+                if member.islnk():
+                    _check_below(into / member.linkname, into)
+                # Devices are nobody's need in a sandbox; the filter keeps every name below.
                 if not (member.ischr() or member.isblk() or member.isfifo()):
                     tar.extract(member, into, set_attrs=True, filter="tar")
     except (tarfile.TarError, OSError) as problem:
         raise _wrong(f"the archive can't be read: {problem}") from None
+
+
+def _check_below(path: Path, directory: Path) -> None:
+    """A name in an archive, with every link followed, must not lead to a file of this machine."""
+    if not path.resolve().is_relative_to(directory.resolve()):
+        raise _wrong(f"it holds a link to {path.resolve()}, outside of itself")
 
 
 def _convert(archive: Path, layout: Path) -> None:
@@ -236,6 +244,8 @@ def _convert(archive: Path, layout: Path) -> None:
         _extract(archive, source)
         try:
             saved = json.loads((source / "manifest.json").read_text())[0]
+            for name in (saved["Config"], *saved["Layers"]):
+                _check_below(source / name, source)
             config = _blob(layout, (source / saved["Config"]).read_bytes())
             layers = [_blob(layout, (source / layer).read_bytes()) for layer in saved["Layers"]]
         except (OSError, ValueError, KeyError, IndexError):
