@@ -1,0 +1,111 @@
+"""Owns what a program that we run for somebody is given and may use, and the narrow interface of whatever runs it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from holdfast.core.errors import Unavailable
+
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "lost"]
+"""How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
+
+
+class SandboxMissing(Unavailable):
+    """This machine can't confine a program; the message says what to do about it. Nothing is run without."""
+
+    code = "sandbox_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """A file or directory of ours that the program sees."""
+
+    source: Path
+    target: str
+    writable: bool = False
+    """Where we are root, what is writable belongs to the program's own user from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """How much a program may use; the whole tree of its processes together."""
+
+    memory_bytes: int = 1 << 30
+    processes: int = 128
+    seconds: float | None = None
+    """How long it may live; None for a server that is stopped when nobody needs it."""
+    output_bytes: int | None = None
+    """How much it may print in all; None where whoever reads it has limits of its own."""
+    file_bytes: int = 1 << 30
+    """The largest file it may write."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One program: what to run, with what, and what it may reach. Everything else is out of its reach."""
+
+    name: str
+    """How logs and errors call it."""
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Everything in its environment; values may be secret, so they are in no repr, log or command line."""
+    directory: str = "/work"
+    """Where it starts; `/work` is private, writable and gone afterwards, unless something is mounted there."""
+    mounts: tuple[Mounted, ...] = ()
+    root: Path | None = None
+    """An unpacked image to live in instead of this machine's read-only system."""
+    egress: tuple[str, ...] = ()
+    """The `host:port`s that its proxy lets it reach; none, and it has no network."""
+    limits: RunLimits = RunLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """How a program ended, and what a person is told of it."""
+
+    how: Ended
+    code: int | None
+    """Its exit status; None where it did not exit by itself."""
+    seconds: float
+    said: str
+    """One plain sentence: 'It was stopped because it used more than 512 MiB of memory.'"""
+
+
+class Running(Protocol):
+    """A program that was started."""
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter: ...
+
+    @property
+    def stdout(self) -> asyncio.StreamReader: ...
+
+    def stderr_tail(self) -> str:
+        """The last of what it wrote to stderr."""
+        ...
+
+    async def wait(self) -> RunEnding:
+        """How it ended, once it has; the same for everybody who asks."""
+        ...
+
+    async def stop(self, grace_seconds: float = 2) -> RunEnding:
+        """Ask it to end, then make sure of it: no process of its tree is left when this returns."""
+        ...
+
+
+class Runtime(Protocol):
+    """Whatever runs programs: processes in a sandbox here, pods later."""
+
+    async def check(self) -> None:
+        """SandboxMissing with the remedy where programs can't be confined here."""
+        ...
+
+    async def start(self, spec: RunSpec) -> Running:
+        """Start a program; SandboxMissing, or Invalid where the spec names what is not there."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything that was started."""
+        ...
