@@ -101,6 +101,8 @@ READ = Access("workspace", ("read", "inference"))
 WRITE = Access("workspace", "inference")
 READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
 WRITE_INTEL = Access("workspace", "inference", tier="intel")
+READ_EXEC = Access("workspace", ("read", "inference", "management"), tier="exec")
+RUN_EXEC = Access("workspace", "inference", tier="exec")
 ADMINISTER = Access("workspace", "management", role="admin")
 # What asks a model or the network: it changes nothing here, but costs.
 RUN = WRITE

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, RootModel
 
 from holdfast.core.principal import Principal
+from holdfast.core.tools.outcome import Outcome, Pause
 from holdfast.core.tools.tool import AnyTool, Tool
 
 
@@ -25,6 +26,15 @@ class ServedResult(BaseModel):
         """What a model reads that reads only text."""
         parts = [str(block.get("text", "")) if block.get("type") == "text" else _other(block) for block in self.content]
         return "\n".join(part for part in parts if part)
+
+
+class WaitingResult(ServedResult):
+    """A call that has not run, because a person decides first. A chat stops here until they did."""
+
+    approval_id: str
+    invocation_id: str
+    tool_name: str
+    approval_url: str
 
 
 def _other(block: Mapping[str, Any]) -> str:
@@ -58,3 +68,24 @@ class EnrolledTools(Protocol):
     async def named(self, principal: Principal, workspace_id: str, name: str) -> AnyTool | None:
         """The one of this name in a workspace, whoever may call it; None where there is none."""
         ...
+
+
+def served_outcome(result: ServedResult) -> Outcome:
+    """What a call of an enrolled tool gave; whoever ran it has bounded it already."""
+    served: dict[str, Any] = {"content": result.content, "isError": result.isError}
+    if result.structuredContent is not None:
+        served["structuredContent"] = result.structuredContent
+    if not isinstance(result, WaitingResult):
+        return Outcome(result.text(), served=served, untrusted=True)
+    waiting = {
+        "approval_id": result.approval_id,
+        "invocation_id": result.invocation_id,
+        "tool_name": result.tool_name,
+        "approval_url": result.approval_url,
+    }
+    served["_meta"] = {"holdfast/code": "approval_required", "holdfast/approval": waiting}
+    event = {"type": "x_approval.required", **waiting}
+    question = {"question": f"Approve {result.tool_name}?", "style": "approval", **waiting}
+    text = f"{result.tool_name} needs your approval: {result.approval_url}"
+    pause = Pause(result.approval_id, question, text)
+    return Outcome(result.text(), served=served, events=[event], pause=pause)

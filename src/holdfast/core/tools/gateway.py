@@ -15,7 +15,7 @@ from holdfast.core.text import jsontext
 from holdfast.core.text.fields import invalid
 from holdfast.core.tools.alias import AliasTarget, AnyAlias
 from holdfast.core.tools.deadline import within
-from holdfast.core.tools.enrolled import EnrolledTools, ServedResult
+from holdfast.core.tools.enrolled import EnrolledTools, ServedResult, served_outcome
 from holdfast.core.tools.finding import find_tool
 from holdfast.core.tools.outcome import Outcome, Spilled
 from holdfast.core.tools.shortening import shortened
@@ -243,9 +243,7 @@ class Gateway:
 
     async def _outcome(self, call: ToolCall, tool: AnyTool, result: BaseModel) -> Outcome:
         if isinstance(result, ServedResult):
-            # Whoever ran it has bounded it already.
-            served = result.model_dump(mode="json", exclude_none=True)
-            return Outcome(result.text(), served=served, untrusted=True)
+            return served_outcome(result)
         data: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
         raw = jsontext.dumps(data)
         text = tool.text(result) if tool.text is not None else raw.decode()

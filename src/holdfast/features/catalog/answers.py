@@ -6,10 +6,10 @@ from pydantic import Field
 
 from holdfast.core.model import Answer, Time
 from holdfast.core.principal import Principal
-from holdfast.features.catalog.importing import Imported
 from holdfast.features.catalog.manifest import manifest_json
 from holdfast.features.catalog.model import CatalogEntry, InstallState, PinnedTool, Policy, Probed, Shape, ToolState
 from holdfast.features.catalog.pins import changes, description_json
+from holdfast.features.catalog.snippets.importing import Imported
 from holdfast.features.secrets.service import knows_names
 
 
@@ -35,9 +35,10 @@ class ServerAnswer(Answer):
     manifest: dict[str, Any]
     env: dict[str, str] = Field(description="Values and `${SECRET}`; only for people and keys that manage")
     network: NetworkAnswer
+    paths: list[str] = Field(description="Files of this machine that it sees, read-only")
     enabled: bool
     install: InstallState
-    package: PackageAnswer | None = Field(description="What was installed in place of npx or uvx")
+    package: PackageAnswer | None = Field(description="What was installed in place of npx, uvx or an image's name")
     job_id: str | None = Field(description="The job that installs it")
     problem: str | None
     server_info: dict[str, Any] | None
@@ -52,7 +53,8 @@ class ServerAnswer(Answer):
         """The entry as this principal may read it."""
         spec = entry.spec
         told = knows_names(principal)
-        return cls(
+        return cls.of(
+            entry,
             name=spec.name,
             shape=spec.shape,
             image=spec.image,
@@ -63,17 +65,9 @@ class ServerAnswer(Answer):
             manifest=manifest_json(spec.manifest),
             env=dict(spec.env) if told else {},
             network=NetworkAnswer(allow=list(spec.allow)),
+            paths=list(spec.paths) if told else [],
             enabled=spec.enabled,
-            install=entry.install,
             package=None if entry.installed is None else PackageAnswer.of(entry.installed),
-            job_id=entry.job_id,
-            problem=entry.problem,
-            server_info=None if entry.server_info is None else dict(entry.server_info),
-            protocol=entry.protocol,
-            probed_at=entry.probed_at,
-            created_at=entry.created_at,
-            updated_at=entry.updated_at,
-            updated_by=entry.updated_by,
         )
 
 

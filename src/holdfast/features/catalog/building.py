@@ -6,14 +6,24 @@ from holdfast.core.clock import Clock
 from holdfast.core.credential import Place
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.mcp_client.base import Connection
+from holdfast.engines.mcp_client.pool import ConnectionPool
+from holdfast.engines.runtime.base import RunLimits, Runtime
+from holdfast.engines.runtime.images import Images
+from holdfast.engines.runtime.packages import Packages
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
-from holdfast.features.catalog.importing import SnippetImport
 from holdfast.features.catalog.manifest import places_of
+from holdfast.features.catalog.model import NotReady
 from holdfast.features.catalog.pinning import ToolPins
-from holdfast.features.catalog.servers import ServerConnections, ServerStarts
+from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
+from holdfast.features.catalog.servers.installing import KIND, Installations
+from holdfast.features.catalog.servers.paths import PathRules
 from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.identity.keys import store as key_store
 from holdfast.features.secrets.references import References, referred
 from holdfast.features.secrets.service import Secrets, SecretUses
@@ -34,13 +44,47 @@ def catalog(parts: Parts) -> ServerCatalog:
         parts[EventBus],
         parts[Clock],
         parts[ServerConnections],
-        lambda tx, entry: entry,
+        parts[Installations],
+        PathRules(parts[Settings].data_dir, parts[Settings].server_paths),
     )
 
 
 @build
+def packages(parts: Parts) -> Packages:
+    return Packages(parts[Settings].data_dir.expanduser() / "servers" / "packages")
+
+
+@build
+def images(parts: Parts) -> Images:
+    return Images(parts[Settings].data_dir.expanduser() / "servers" / "images")
+
+
+@build
+def installations(parts: Parts) -> Installations:
+    return Installations(parts[JobEngine], parts[EventBus], parts[Clock], parts[Packages], parts[Images])
+
+
+@build
 def connections(parts: Parts) -> ServerConnections:
-    raise NotImplementedError
+    settings = parts[Settings]
+    return ServerConnections(
+        parts[Runtime],
+        parts[Packages],
+        parts[Images],
+        ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
+        _no_remote,
+        RunLimits(memory_bytes=settings.server_memory_mb << 20),
+    )
+
+
+async def _no_remote(start: ServerStart, /) -> Connection:
+    raise NotReady(f"{start.entry.name} is a remote server, which this version cannot call yet.")
+
+
+def handle_jobs(parts: Parts) -> None:
+    """Install packages and unpack images."""
+    installations = parts[Installations]
+    parts[JobEngine].handle(KIND, installations.run, concurrency=2, max_attempts=3, ended=installations.ended)
 
 
 @build

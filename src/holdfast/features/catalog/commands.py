@@ -8,11 +8,11 @@ from pydantic import Field
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.catalog.answers import ImportAnswer, LogsAnswer, ProbeAnswer, ServerAnswer, ToolAnswer
-from holdfast.features.catalog.importing import SnippetImport
 from holdfast.features.catalog.manifest import manifest_of
 from holdfast.features.catalog.model import POLICIES, NewEntry, Policy, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.client_bundles.files.jsonc import parse
 
 catalog = Commands("catalog", help="MCP servers that agents may use, and who decides about each tool.")
@@ -179,7 +179,9 @@ def _pairs(given: list[str], field: str) -> dict[str, str]:
     for pair in given:
         name, sign, value = pair.partition("=")
         if not sign:
-            raise Invalid("A variable cannot be read.", fields=[FieldError(field, f"write NAME=VALUE, not {name[:40]!r}")])
+            raise Invalid(
+                "A variable cannot be read.", fields=[FieldError(field, f"write NAME=VALUE, not {name[:40]!r}")]
+            )
         found[name] = value
     return found
 

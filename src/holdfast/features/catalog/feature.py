@@ -12,7 +12,17 @@ FEATURE = Feature(
         "catalog": ("commands:catalog", "MCP servers that agents may use."),
     },
     operations=("operations",),
-    services=("ServerCatalog", "ServerConnections", "ServerStarts", "SnippetImport", "ToolPins"),
+    services=(
+        "Images",
+        "Installations",
+        "Packages",
+        "ServerCatalog",
+        "ServerConnections",
+        "ServerStarts",
+        "SnippetImport",
+        "ToolPins",
+    ),
+    jobs=("catalog.install",),
     closes=("ServerConnections",),
     uses_secrets=True,
     topics={

@@ -214,7 +214,7 @@ def _object(value: Any, field: str, wrong: list[FieldError]) -> Mapping[str, Any
 
 def _rule(given: Any, field: str, name: str, wrong: list[FieldError]) -> EnvRule:
     if not isinstance(given, Mapping):
-        wrong.append(FieldError(field, "write an object such as {\"kind\": \"secret\", \"required\": true}"))
+        wrong.append(FieldError(field, 'write an object such as {"kind": "secret", "required": true}'))
         return EnvRule()
     if _VARIABLE.fullmatch(name) is None:
         wrong.append(FieldError(field, "no environment variable can have this name"))

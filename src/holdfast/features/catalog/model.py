@@ -1,4 +1,4 @@
-"""Owns what a catalog entry is: an MCP server that a workspace may run, what it takes, and each of its tools as pinned."""
+"""Owns what a catalog entry is: an MCP server that a workspace may run, what it takes, and its tools as pinned."""
 
 import re
 from collections.abc import Mapping
@@ -54,20 +54,19 @@ class NewEntry:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     allow: tuple[str, ...] = ()
     """The `host:port`s that it may reach."""
+    paths: tuple[str, ...] = ()
+    """Files and directories of this machine that its command names: it sees them read-only."""
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledPackage:
-    """What stands in the server's own directory in place of `npx` or `uvx`."""
+class PackagePin:
+    """What was installed in place of `npx`, `uvx` or an image's name, at one version, by its digest."""
 
-    manager: str
+    manager: Literal["npm", "pypi", "image"]
     package: str
     version: str
     integrity: str
-    command: tuple[str, ...]
-    """What is started instead."""
-    directory: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ class CatalogEntry:
     updated_at: int
     updated_by: str
     install: InstallState = "none"
-    installed: InstalledPackage | None = None
+    installed: PackagePin | None = None
     job_id: str | None = None
     """The job that installs its package."""
     problem: str | None = None

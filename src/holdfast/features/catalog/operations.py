@@ -17,11 +17,11 @@ from holdfast.features.catalog.answers import (
     ToolAnswer,
     ToolsAnswer,
 )
-from holdfast.features.catalog.importing import SnippetImport
 from holdfast.features.catalog.manifest import MAX_ALLOW, manifest_of
 from holdfast.features.catalog.model import NewEntry, Policy, Shape, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.catalog.snippets.importing import SnippetImport
 
 api = Operations("catalog")
 
@@ -44,7 +44,10 @@ class ServerChangeBody(Model):
     args: list[Text] = Field(default=[], max_length=64)
     url: Text | None = Field(default=None, description="Of a remote server")
     headers: dict[str, Text] = Field(default={}, description="Sent to a remote server: values or `${SECRET}`")
-    manifest: dict[str, Any] | None = Field(default=None, description="`{env: {NAME: {kind, label?, required?, regex?, enum?}}, tool_scopes: {tool: scope}}`")
+    manifest: dict[str, Any] | None = Field(
+        default=None,
+        description="`{env: {NAME: {kind, label?, required?, regex?, enum?}}, tool_scopes: {tool: scope}}`",
+    )
     env: dict[str, Text] = Field(default={}, description="What `exec.*` runs it with: values or `${SECRET}`")
     network: NetworkBody = NetworkBody()
     enabled: bool = True
@@ -87,14 +90,16 @@ async def page(catalog: ServerCatalog, principal: Principal, workspace_id: str) 
 
 
 @api.post(_BASE, MANAGE, "Register an MCP server", status=201)
-async def register(
-    catalog: ServerCatalog, principal: Principal, workspace_id: str, body: ServerBody
-) -> ServerAnswer:
+async def register(catalog: ServerCatalog, principal: Principal, workspace_id: str, body: ServerBody) -> ServerAnswer:
     return ServerAnswer.shown(await catalog.register(principal, workspace_id, body.entry(body.name)), principal)
 
 
-@api.post(_BASE + "/import", MANAGE, "Register the servers of a pasted snippet; its credentials become secrets", status=201)
-async def import_snippet(snippets: SnippetImport, principal: Principal, workspace_id: str, body: SnippetBody) -> ImportAnswer:
+@api.post(
+    _BASE + "/import", MANAGE, "Register the servers of a pasted snippet; its credentials become secrets", status=201
+)
+async def import_snippet(
+    snippets: SnippetImport, principal: Principal, workspace_id: str, body: SnippetBody
+) -> ImportAnswer:
     return ImportAnswer.shown(await snippets.run(principal, workspace_id, body.root), principal)
 
 
@@ -132,7 +137,9 @@ async def set_tool(
     pins: ToolPins, principal: Principal, workspace_id: str, server: str, tool: str, body: ToolPolicyBody
 ) -> ToolAnswer:
     cleared = frozenset(
-        name for name in ("policy", "destructive", "scope") if name in body.model_fields_set and getattr(body, name) is None
+        name
+        for name in ("policy", "destructive", "scope")
+        if name in body.model_fields_set and getattr(body, name) is None
     )
     change = ToolChange(body.policy, body.destructive, body.idempotent, body.scope, cleared)
     return ToolAnswer.shown(await pins.set(principal, workspace_id, server, tool, change))

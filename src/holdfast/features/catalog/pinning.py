@@ -21,7 +21,7 @@ from holdfast.features.catalog.model import (
     ToolChange,
 )
 from holdfast.features.catalog.pins import can_be_called, description_of, digest_of, flags_of, is_suspect
-from holdfast.features.catalog.servers import ServerConnections, ServerStarts
+from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -155,9 +155,7 @@ class ToolPins:
                 gone = replace(pin, state="gone", waiting=None)
                 store.put_tool(tx, gone, position=0, now=now)
                 self._tell(tx, current, gone)
-        known = replace(
-            current, server_info=dict(described.server_info), protocol=described.protocol, probed_at=now
-        )
+        known = replace(current, server_info=dict(described.server_info), protocol=described.protocol, probed_at=now)
         store.update(tx, known)
         self._audit.record(
             tx,
@@ -250,7 +248,9 @@ def _compared(entry: CatalogEntry, before: PinnedTool | None, tool: ServedTool, 
 def _changed(found: PinnedTool, change: ToolChange) -> PinnedTool:
     scope = change.scope.strip() if change.scope is not None else None
     if scope is not None and (not scope or len(scope) > 64):
-        raise Invalid("The scope cannot be used.", fields=[FieldError("scope", "write 1 to 64 characters: linear.write")])
+        raise Invalid(
+            "The scope cannot be used.", fields=[FieldError("scope", "write 1 to 64 characters: linear.write")]
+        )
     cleared = change.cleared
     return replace(
         found,

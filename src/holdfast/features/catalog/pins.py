@@ -1,4 +1,4 @@
-"""Owns pins: the digest of a tool as its server described it, what changed since, and text that tries to steer a model."""
+"""Owns pins: the digest of a tool as its server described it, what changed since, and text that steers models."""
 
 import hashlib
 import json
@@ -20,7 +20,8 @@ _FILES = "names files with credentials"
 _STEERING = (
     (
         re.compile(
-            r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:previous|prior|above|earlier|other|all|system)\b", re.I
+            r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:previous|prior|above|earlier|other|all|system)\b",
+            re.I,
         ),
         "tells the model to ignore other instructions",
     ),
@@ -33,13 +34,16 @@ _STEERING = (
         "gives instructions about other tools",
     ),
     (
-        re.compile(r"\b(?:do not|don't|never)\s+(?:tell|mention|inform|show|reveal)\b.{0,40}\b(?:user|person|human)", re.I),
+        re.compile(
+            r"\b(?:do not|don't|never)\s+(?:tell|mention|inform|show|reveal)\b.{0,40}\b(?:user|person|human)", re.I
+        ),
         "asks to hide something from the person",
     ),
     (re.compile(r"</?\s*(?:important|system|instructions?|secret|admin)\s*>", re.I), "has a tag made for models"),
     (
         re.compile(
-            r"(?:~/|\$HOME/|/home/|/root/)?\.(?:ssh|aws|cursor|env|netrc|npmrc)\b|\bid_rsa\b|\bmcp\.json\b|/etc/passwd", re.I
+            r"(?:~/|\$HOME/|/home/|/root/)?\.(?:ssh|aws|cursor|env|netrc|npmrc)\b|\bid_rsa\b|\bmcp\.json\b|/etc/passwd",
+            re.I,
         ),
         _FILES,
     ),

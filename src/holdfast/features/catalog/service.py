@@ -1,6 +1,6 @@
 """Owns the rules of the catalog: who registers MCP servers, and what an entry may say."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
@@ -11,7 +11,9 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import check_entry, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryExists, EntryNotFound, NewEntry
-from holdfast.features.catalog.servers import ServerConnections
+from holdfast.features.catalog.servers.connections import ServerConnections
+from holdfast.features.catalog.servers.installing import Installations
+from holdfast.features.catalog.servers.paths import PathRules
 from holdfast.features.secrets.references import References
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -31,9 +33,9 @@ class ServerCatalog:
         events: EventBus,
         clock: Clock,
         connections: ServerConnections,
-        install: Callable[[Tx, CatalogEntry], CatalogEntry],
+        installations: Installations,
+        paths: PathRules,
     ) -> None:
-        """`install` queues the installation of an entry's package, where it has one."""
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
@@ -41,7 +43,8 @@ class ServerCatalog:
         self._events = events
         self._clock = clock
         self._connections = connections
-        self._install = install
+        self._installations = installations
+        self._paths = paths
 
     async def list(self, principal: Principal, workspace_id: str) -> Sequence[CatalogEntry]:
         """The workspace's servers, by name."""
@@ -78,7 +81,7 @@ class ServerCatalog:
     def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry) -> CatalogEntry:
         """The same, within a transaction."""
         workspace = self._workspaces.administered(tx, principal, workspace_id)
-        self._check(tx, principal, workspace.id, new)
+        new = self._checked(tx, principal, workspace.id, new)
         now = self._clock.now()
         entry = CatalogEntry(
             id=new_id("mcp"),
@@ -91,7 +94,7 @@ class ServerCatalog:
         )
         if not store.insert(tx, entry):
             raise EntryExists(new.name)
-        entry = self._install(tx, entry)
+        entry = self._installations.queue(tx, entry)
         store.update(tx, entry)
         self._record(tx, principal, "registered", entry)
         return entry
@@ -101,15 +104,15 @@ class ServerCatalog:
 
         def work(tx: Tx) -> CatalogEntry:
             found = self.administered(tx, principal, workspace_id, name)
-            self._check(tx, principal, found.workspace_id, new)
+            wanted = self._checked(tx, principal, found.workspace_id, new)
             if new.name != name and store.find(tx, found.workspace_id, new.name) is not None:
                 raise EntryExists(new.name)
             now = self._clock.now()
             changed = replace(
-                found, spec=new, revision=found.revision + 1, updated_at=now, updated_by=principal.actor
+                found, spec=wanted, revision=found.revision + 1, updated_at=now, updated_by=principal.actor
             )
             if _runs_otherwise(found.spec, new):
-                changed = self._install(tx, replace(changed, install="none", installed=None, problem=None))
+                changed = self._installations.queue(tx, replace(changed, install="none", installed=None, problem=None))
             store.update(tx, changed)
             self._record(tx, principal, "updated", changed)
             return changed
@@ -134,13 +137,15 @@ class ServerCatalog:
         found = await self._database.read(lambda tx: self.administered(tx, principal, workspace_id, name))
         return self._connections.logs(found.id)
 
-    def _check(self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry) -> None:
+    def _checked(self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry) -> NewEntry:
         check_entry(new)
         places = places_of(new)
-        wrong = self._references.check(tx, principal, workspace_id, new.env, places, field="env")
+        paths, wrong = self._paths.named(principal, new)
+        wrong += self._references.check(tx, principal, workspace_id, new.env, places, field="env")
         wrong += self._references.check(tx, principal, workspace_id, new.headers, places, field="headers")
         if wrong:
             raise invalid_entry(wrong)
+        return replace(new, paths=paths)
 
     def _record(self, tx: Tx, principal: Principal, action: str, entry: CatalogEntry) -> None:
         spec = entry.spec

@@ -1,12 +1,12 @@
 """Owns the SQL of the catalog: entries, and the pinned tools of each."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from holdfast.features.catalog.manifest import manifest_json, manifest_of
-from holdfast.features.catalog.model import CatalogEntry, InstalledPackage, NewEntry, PinnedTool
+from holdfast.features.catalog.model import CatalogEntry, NewEntry, PackagePin, PinnedTool
 from holdfast.features.catalog.pins import description_from, description_json
 from holdfast.storage.database import Row, Tx
 
@@ -51,7 +51,9 @@ def every(tx: Tx) -> list[CatalogEntry]:
 def insert(tx: Tx, new: CatalogEntry) -> bool:
     """Keep a new entry; False where the workspace has one of the name."""
     names = [name.strip() for name in _COLUMNS.split(",")]
-    sql = f"INSERT INTO mcp_server ({_COLUMNS}) VALUES ({', '.join(':' + name for name in names)}) ON CONFLICT DO NOTHING"
+    sql = (
+        f"INSERT INTO mcp_server ({_COLUMNS}) VALUES ({', '.join(':' + name for name in names)}) ON CONFLICT DO NOTHING"
+    )
     return tx.execute(sql, _values(new)) == 1
 
 
@@ -168,6 +170,7 @@ def spec_from(name: str, kept: Mapping[str, Any], *, enabled: bool) -> NewEntry:
         manifest=manifest_of(kept.get("manifest")),
         env=kept.get("env", {}),
         allow=tuple(kept.get("allow", ())),
+        paths=tuple(kept.get("paths", ())),
         enabled=enabled,
     )
 
@@ -204,6 +207,7 @@ def _values(new: CatalogEntry) -> dict[str, Any]:
         "manifest": manifest_json(spec.manifest),
         "env": dict(spec.env),
         "allow": list(spec.allow),
+        "paths": list(spec.paths),
     }
     return {
         "id": new.id,
@@ -225,9 +229,7 @@ def _values(new: CatalogEntry) -> dict[str, Any]:
     }
 
 
-def _installed(text: str | None) -> InstalledPackage | None:
+def _installed(text: str | None) -> PackagePin | None:
     if text is None:
         return None
-    kept = json.loads(text)
-    command: Sequence[str] = kept.pop("command")
-    return InstalledPackage(command=tuple(command), **kept)
+    return PackagePin(**json.loads(text))

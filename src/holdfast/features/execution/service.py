@@ -233,9 +233,7 @@ class Execution:
 
     def _tell(self, tx: Tx, invocation: Invocation) -> None:
         payload: dict[str, Any] = {"id": invocation.id, "tool_name": invocation.tool_name[:200]}
-        self._events.publish(
-            tx, f"{TOPIC}.{invocation.status}", payload, workspace_id=invocation.workspace_id
-        )
+        self._events.publish(tx, f"{TOPIC}.{invocation.status}", payload, workspace_id=invocation.workspace_id)
 
 
 def _once_key(request: InvocationRequest, workspace_id: str, arguments: str) -> str:
@@ -250,4 +248,3 @@ def _sees_all(principal: Principal) -> bool:
 
 def _may_see(principal: Principal, invocation: Invocation) -> bool:
     return _sees_all(principal) or invocation.requested_by == principal.actor
-

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from holdfast.core.principal import Principal
 from holdfast.features.execution.approvals import store as approval_store
@@ -250,6 +250,4 @@ def _principal(text: str) -> Principal:
     kept = json.loads(text)
     ids = kept.pop("workspace_ids")
     scopes = frozenset(kept.pop("scopes"))
-    return cast(
-        "Principal", Principal(**kept, scopes=scopes, workspace_ids=None if ids is None else frozenset(ids))
-    )
+    return Principal(**kept, scopes=scopes, workspace_ids=None if ids is None else frozenset(ids))

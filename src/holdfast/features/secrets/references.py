@@ -80,4 +80,3 @@ class References:
             told = "; ".join(f"{each.field}: {each.message}" for each in wrong)
             raise ReferenceBroken(f"It was not started. {told}", fields=wrong)
         return resolved
-

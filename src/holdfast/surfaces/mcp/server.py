@@ -80,7 +80,11 @@ class Handlers:
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return self._tools.listed(_admitted(ctx).principal)
+        admitted = _admitted(ctx)
+        return self._tools.listed(admitted.principal, await self._tools.enrolled(admitted))
+
+    async def enrolled(self, admitted: Admitted) -> Sequence[object]:
+        return await self._tools.enrolled(admitted)
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Any:
         return await self._tools.call(ctx, params)
@@ -161,11 +165,15 @@ class Completing:
 class ListingCache:
     """Keeps the wire form of tools/list: it is the largest answer, the same for every key of a kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, enrolled: Callable[[Admitted], Awaitable[Sequence[object]]] | None = None) -> None:
+        """`enrolled` gives the tools that the list has beside those that are the same for every key of a kind."""
+        self._enrolled = enrolled
         self._kept: dict[tuple[object, ...], dict[str, Any]] = {}
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method != "tools/list" or ctx.request_id is None or (ctx.params or {}).get("cursor") is not None:
+            return await call_next(ctx)
+        if self._enrolled is not None and await self._enrolled(_admitted(ctx)):
             return await call_next(ctx)
         principal = _admitted(ctx).principal
         key = (ctx.protocol_version, principal.catalog_search, *seen_as(principal))
@@ -206,7 +214,7 @@ def build_server(
         server.middleware.clear()
     security = RequestStateSecurity(keys=[state_key], ttl=STATE_SECONDS, bind_principal=_bound_to)
     server.middleware.append(RequestStateBoundary(security, default_audience="holdfast"))
-    server.middleware.append(ListingCache())
+    server.middleware.append(ListingCache(handlers.enrolled))
     for method in methods.all.values():
         server.add_request_handler(method.name, RequestParams, _answering(method))
     return server

@@ -28,9 +28,7 @@ def find(tx: Tx, id_or_token: str) -> Approval | None:
     return approval(row) if row else None
 
 
-def page(
-    tx: Tx, workspace_id: str, *, state: ApprovalState | None, before: str | None, limit: int
-) -> list[Approval]:
+def page(tx: Tx, workspace_id: str, *, state: ApprovalState | None, before: str | None, limit: int) -> list[Approval]:
     """A workspace's newest questions, older than the id `before`."""
     clauses, params = ["workspace_id = :workspace_id"], {"workspace_id": workspace_id}
     if state is not None:

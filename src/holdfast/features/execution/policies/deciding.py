@@ -6,7 +6,7 @@ from typing import Literal
 
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import CatalogEntry, PinnedTool
-from holdfast.features.catalog.servers import LoginOwner
+from holdfast.features.catalog.servers.connections import LoginOwner
 from holdfast.features.execution.model import ToolHeldBack
 from holdfast.features.execution.policies.grants import Grants
 from holdfast.storage.database import Tx

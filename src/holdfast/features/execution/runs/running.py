@@ -18,7 +18,7 @@ from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.pins import description_of, digest_of
-from holdfast.features.catalog.servers import ServerConnections, ServerStarts
+from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
 from holdfast.features.execution import store
 from holdfast.features.execution.model import UNKNOWN_OUTCOME, CallProgress, Invocation, ToolHeldBack
 from holdfast.features.execution.policies.deciding import Deciding
@@ -80,9 +80,7 @@ class Runs:
             }
             await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=unknown))
             return
-        tool, connection = ready
-        if await job.write(lambda tx: self._send(tx, invocation)):
-            await self._call(job, invocation, tool, connection)
+        await self._connected(job, invocation, *ready)
 
     def ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends a job: an invocation that it leaves unfinished ends with it."""
@@ -96,14 +94,32 @@ class Runs:
             message = job.error or "It ended without a result."
             self._endings.end(tx, invocation, "failed", error={"code": code, "message": message})
 
-    async def _ready(self, invocation: Invocation) -> tuple[PinnedTool, Connection] | None:
-        """Everything checked again, and an open connection; None where an earlier run may have reached the tool."""
+    async def _connected(
+        self, job: JobRun, invocation: Invocation, entry: CatalogEntry, tool: PinnedTool, start: ServerStart
+    ) -> None:
+        sent = False
+        try:
+            async with self._connections.connection(start) as connection:
+                await self._check_live(invocation, entry, tool, connection)
+                if await job.write(lambda tx: self._send(tx, invocation)):
+                    sent = True
+                    await self._call(job, invocation, tool, connection)
+        except HoldfastError as problem:
+            if sent:
+                raise
+            error = _error(problem)
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+
+    async def _ready(self, invocation: Invocation) -> tuple[CatalogEntry, PinnedTool, ServerStart] | None:
+        """Everything checked again; None where an earlier run may have reached the tool."""
 
         def look(tx: Tx) -> tuple[CatalogEntry, PinnedTool]:
             try:
                 principal = as_it_stands(tx, invocation.principal, self._clock.now())
             except Unauthenticated:
-                raise ToolHeldBack("Whoever asked for this call may no longer ask: the key or the person is gone.") from None
+                raise ToolHeldBack(
+                    "Whoever asked for this call may no longer ask: the key or the person is gone."
+                ) from None
             found = self._pins.named(tx, invocation.workspace_id, invocation.tool_name)
             if found is None:
                 raise ToolHeldBack(f"The tool {invocation.tool_name} is no longer in the catalog.")
@@ -115,9 +131,7 @@ class Runs:
         entry, tool = await self._database.read(look)
         if invocation.sent_at is not None and not tool.idempotent:
             return None
-        connection = await self._connections.connection(await self._starts.of(invocation.principal, entry.id))
-        await self._check_live(invocation, entry, tool, connection)
-        return tool, connection
+        return entry, tool, await self._starts.of(invocation.principal, entry.id)
 
     async def _check_live(
         self, invocation: Invocation, entry: CatalogEntry, tool: PinnedTool, connection: Connection

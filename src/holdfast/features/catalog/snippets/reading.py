@@ -1,4 +1,4 @@
-"""Owns reading the snippets that servers' READMEs and registries give: what they run, and which values are credentials."""
+"""Owns reading the snippets that READMEs and registries give: what a server runs, and which values are credentials."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,14 @@ from holdfast.features.catalog.model import EnvRule, Manifest, NewEntry
 
 MAX_SERVERS = 50
 _SECRET_NAME = re.compile(
-    r"secret|passw|passphrase|token|api_?key|private_?key|access_?key|credential|authorization|cookie|(?:^|_)(?:pat|key|auth|dsn|pwd)$",
+    r"secret|passw|passphrase|token|api_?key|private_?key|access_?key|credential|authorization|cookie|"
+    r"(?:^|_)(?:pat|key|auth|dsn|pwd)$",
     re.I,
 )
 # What stands in READMEs where a person's own value goes.
 _PLACEHOLDER = re.compile(
-    r"\s*(?:<.*>|\[.*\]|\{\{.*\}\}|\$\{(?:input|env):[^}]*\}|your[ _-].*|.*[ _-]?(?:your|my)[_-].*(?:key|token|secret).*|x{3,}|\.{3}|…|changeme|replace.*|todo|)\s*",
+    r"\s*(?:<.*>|\[.*\]|\{\{.*\}\}|\$\{(?:input|env):[^}]*\}|your[ _-].*|.*[_-]here|"
+    r".*[ _-]?(?:your|my)[_-].*(?:key|token|secret).*|x{3,}|\.{3}|…|changeme|replace.*|todo|)\s*",
     re.I | re.S,
 )
 _PLAIN_NAME = re.compile(r"[^a-z0-9_-]+")
@@ -63,8 +65,8 @@ def _configured(name: str, spec: Any) -> PastedServer:
     url = spec.get("url") or spec.get("serverUrl") or spec.get("httpUrl")
     command = spec.get("command")
     args = spec.get("args") or ()
-    if isinstance(command, list):  # opencode writes the whole line as one list.
-        command, args = (command[0] if command else None), command[1:]
+    if isinstance(command, list) and command:  # opencode writes the whole line as one list.
+        command, args = command[0], command[1:]
     enabled = not spec.get("disabled", False) and spec.get("enabled", True) is not False
     if url is not None:
         headers = _texts(spec.get("headers"), f"{where}.headers")
@@ -88,9 +90,11 @@ def _local(
     enabled: bool = True,
     image: str | None = None,
 ) -> PastedServer:
-    found = {**{each: "" for each in rules}, **env}
-    known = {each: rules.get(each) or EnvRule(kind="secret" if is_credential(each, value) else "value")
-             for each, value in found.items()}
+    found = {**dict.fromkeys(rules, ""), **env}
+    known = {
+        each: rules.get(each) or EnvRule(kind="secret" if is_credential(each, value) else "value")
+        for each, value in found.items()
+    }
     credentials = {
         each: value for each, value in env.items() if known[each].kind == "secret" and not _is_placeholder(value)
     }
@@ -99,11 +103,7 @@ def _local(
         for each, rule in known.items()
         if each not in credentials and _is_placeholder(env.get(each, "")) and (rule.required or each in env)
     )
-    plain = {
-        each: value
-        for each, value in env.items()
-        if known[each].kind == "value" and not _is_placeholder(value)
-    }
+    plain = {each: value for each, value in env.items() if known[each].kind == "value" and not _is_placeholder(value)}
     entry = NewEntry(
         name=plain_name(name),
         shape="image" if image else "command",
@@ -130,9 +130,7 @@ def _remote(name: str, url: str, headers: Mapping[str, str], *, enabled: bool) -
     missing = tuple(each for each, value in headers.items() if _is_placeholder(_behind_scheme(value)))
     plain = {each: value for each, value in headers.items() if each not in credentials and each not in missing}
     credentials = {each: value for each, value in credentials.items() if each not in missing}
-    entry = NewEntry(
-        name=plain_name(name), shape="remote", url=url, headers=plain, enabled=enabled and not missing
-    )
+    entry = NewEntry(name=plain_name(name), shape="remote", url=url, headers=plain, enabled=enabled and not missing)
     return PastedServer(entry, credentials, missing)
 
 

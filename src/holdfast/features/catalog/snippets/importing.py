@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import CatalogEntry
 from holdfast.features.catalog.service import ServerCatalog
-from holdfast.features.catalog.snippets import PastedServer, read_snippet
+from holdfast.features.catalog.snippets.reading import PastedServer, read_snippet
 from holdfast.features.secrets import store as secret_store
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database, Tx
@@ -41,7 +41,10 @@ class SnippetImport:
         self._secrets = secrets
 
     async def run(self, principal: Principal, named: str, snippet: Mapping[str, Any]) -> Imported:
-        """Register in the named workspace what a snippet names. An entry whose credential is a placeholder stays switched off until it is set."""
+        """Register in the named workspace what a snippet names.
+
+        An entry whose credential is a placeholder stays switched off until somebody gives it.
+        """
         pasted = read_snippet(snippet)
         key = await self._secrets.sealing_key()
 
