@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.core.address import PublicAddress
 from holdfast.core.clock import Clock
 from holdfast.core.operations import Operation
 from holdfast.core.parts import Parts
@@ -18,6 +17,7 @@ from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.client_bundles.service import ClientBundles
+from holdfast.features.execution.address import PublicAddress
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens

@@ -39,7 +39,11 @@ TOOLS: list[dict[str, Any]] = [
         "inputSchema": {"type": "object", "properties": {"seconds": {"type": "number"}, "name": {"type": "string"}}},
     },
     {"name": "fail", "description": "Report an error.", "inputSchema": {"type": "object", "properties": {}}},
-    {"name": "die", "description": "Exit in the middle of a call.", "inputSchema": {"type": "object", "properties": {}}},
+    {
+        "name": "die",
+        "description": "Exit in the middle of a call.",
+        "inputSchema": {"type": "object", "properties": {}},
+    },
     {
         "name": "long",
         "description": "Answer with so many characters.",
@@ -61,7 +65,8 @@ def tools() -> list[dict[str, Any]]:
     """The tools as an environment variable may change them: more, fewer, or with other words."""
     changed = json.loads(os.environ.get("CHANGED", "{}"))
     found = [{**tool, **changed.get(tool["name"], {})} for tool in TOOLS if changed.get(tool["name"], {}) is not None]
-    return found + json.loads(os.environ.get("MORE", "[]"))
+    more: list[dict[str, Any]] = json.loads(os.environ.get("MORE", "[]"))
+    return found + more
 
 
 def send(message: dict[str, Any]) -> None:

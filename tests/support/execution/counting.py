@@ -1,13 +1,13 @@
 """Owns the counting server as an entry of a catalog, and what it counted."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.core.principal import Principal
-from holdfast.features.catalog.model import CatalogEntry, NewEntry, Probed, ToolChange
+from holdfast.features.catalog.model import NewEntry, Policy, Probed, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.service import ServerCatalog
-from holdfast.features.catalog.model import Policy
 from tests.support.services import Services
 
 PROGRAM = Path(__file__).resolve().parents[2] / "fakes" / "mcp" / "counting.py"
@@ -19,7 +19,13 @@ def counting(name: str = "demo", **env: str) -> NewEntry:
 
 
 async def enrolled(
-    services: Services, owner: Principal, workspace_id: str, name: str = "demo", *, policies: dict[str, Policy] = {}, **env: str
+    services: Services,
+    owner: Principal,
+    workspace_id: str,
+    name: str = "demo",
+    *,
+    policies: Mapping[str, Policy] = {},
+    **env: str,
 ) -> Probed:
     """Register the server, probe it, and set policies."""
     await services[ServerCatalog].register(owner, workspace_id, counting(name, **env))
@@ -29,11 +35,8 @@ async def enrolled(
     return probed
 
 
-def runs(folder: Path) -> list[str]:
-    """What the server noted, a line for each run."""
-    found = folder / "runs"
-    return found.read_text().splitlines() if found.exists() else []
-
-
-__all__ = ["PROGRAM", "CatalogEntry", "counting", "enrolled", "runs"]
-Json = dict[str, Any]
+async def changed(services: Services, owner: Principal, workspace_id: str, name: str = "demo", **env: str) -> Probed:
+    """Start the server with another environment, in which it describes its tools otherwise, and probe it."""
+    entry = await services[ServerCatalog].get(owner, workspace_id, name)
+    await services[ServerCatalog].change(owner, workspace_id, name, replace(entry.spec, env=env))
+    return await services[ToolPins].probe(owner, workspace_id, name)

@@ -17,7 +17,8 @@ _Turn = TypeVar("_Turn")
 
 WORKSPACE = "workspace"
 """The argument by which a call names the workspace that it is for."""
-_WORKSPACE_SCHEMA = {"type": "string", "description": "Id or slug, if not the bound one"}
+# Said once, in the server's instructions: an id or slug, where it is not the bound one.
+_WORKSPACE_SCHEMA = {"type": "string"}
 
 Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
 """Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""

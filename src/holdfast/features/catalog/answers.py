@@ -140,12 +140,12 @@ class ImportedSecretAnswer(Answer):
     is_set: bool
 
 
-class ImportAnswer(Answer):
+class SnippetAnswer(Answer):
     servers: list[ServerAnswer]
     secrets: list[ImportedSecretAnswer]
 
     @classmethod
-    def shown(cls, imported: Imported, principal: Principal) -> "ImportAnswer":
+    def shown(cls, imported: Imported, principal: Principal) -> "SnippetAnswer":
         """What an import made."""
         return cls(
             servers=[ServerAnswer.shown(each, principal) for each in imported.servers],

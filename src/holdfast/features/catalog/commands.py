@@ -7,7 +7,7 @@ from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.features.catalog.answers import ImportAnswer, LogsAnswer, ProbeAnswer, ServerAnswer, ToolAnswer
+from holdfast.features.catalog.answers import LogsAnswer, ProbeAnswer, ServerAnswer, SnippetAnswer, ToolAnswer
 from holdfast.features.catalog.manifest import manifest_of
 from holdfast.features.catalog.model import POLICIES, NewEntry, Policy, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
@@ -105,7 +105,7 @@ class Import(InWorkspace):
 )
 async def import_file(session: Session, service: SnippetImport, given: Import) -> None:
     workspace_id = await session.workspace(given.workspace)
-    made = ImportAnswer.shown(await service.run(session.principal, workspace_id, _json(given.file)), session.principal)
+    made = SnippetAnswer.shown(await service.run(session.principal, workspace_id, _json(given.file)), session.principal)
     lines = [f"{each.name} is registered{'' if each.enabled else ', switched off'}." for each in made.servers]
     for secret in made.secrets:
         state = "holds its value" if secret.is_set else f"is missing: holdfast secrets set {secret.name}"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.url import BadUrl, parse_url
-from holdfast.features.catalog.model import NAME, EnvRule, Manifest, NewEntry
+from holdfast.features.catalog.model import NAME, EnvRule, NewEntry, ServerManifest
 from holdfast.features.secrets.references import REMEDY, is_mixed, referred
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -21,10 +21,10 @@ _MAX_REGEX = 200
 _RUNAWAY = re.compile(r"\([^()]*[+*}][^()]*\)\s*[+*{]")
 
 
-def manifest_of(given: Any, field: str = "manifest") -> Manifest:
+def manifest_of(given: Any, field: str = "manifest") -> ServerManifest:
     """A manifest from its JSON; Invalid with every problem."""
     if given is None:
-        return Manifest()
+        return ServerManifest()
     if not isinstance(given, Mapping):
         raise _invalid([FieldError(field, "write an object with env and tool_scopes")])
     wrong: list[FieldError] = [
@@ -44,10 +44,10 @@ def manifest_of(given: Any, field: str = "manifest") -> Manifest:
             scopes[tool] = scope
     if wrong:
         raise _invalid(wrong)
-    return Manifest(rules, scopes)
+    return ServerManifest(rules, scopes)
 
 
-def manifest_json(manifest: Manifest) -> dict[str, Any]:
+def manifest_json(manifest: ServerManifest) -> dict[str, Any]:
     """The manifest as it is shown and kept."""
     return {
         "env": {
@@ -87,7 +87,7 @@ def entry_problems(entry: NewEntry) -> list[FieldError]:
 
 
 def env_problems(
-    manifest: Manifest, env: Mapping[str, str], field: str = "env", *, complete: bool = True
+    manifest: ServerManifest, env: Mapping[str, str], field: str = "env", *, complete: bool = True
 ) -> list[FieldError]:
     """What is wrong with an environment by its manifest; whether the secrets are there is asked elsewhere."""
     wrong: list[FieldError] = []

@@ -31,7 +31,7 @@ class EnvRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ServerManifest:
     """What a server expects to be given, and which of its tools ask for a grant."""
 
     env: Mapping[str, EnvRule] = field(default_factory=dict[str, EnvRule])
@@ -50,7 +50,7 @@ class NewEntry:
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of a remote server: sent with every request, values or `${SECRET}`."""
-    manifest: Manifest = field(default_factory=Manifest)
+    manifest: ServerManifest = field(default_factory=ServerManifest)
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     allow: tuple[str, ...] = ()
     """The `host:port`s that it may reach."""

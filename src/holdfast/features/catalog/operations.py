@@ -10,10 +10,10 @@ from holdfast.core.operations import Call, Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.answers import (
-    ImportAnswer,
     LogsAnswer,
     ProbeAnswer,
     ServerAnswer,
+    SnippetAnswer,
     ToolAnswer,
     ToolsAnswer,
 )
@@ -99,8 +99,8 @@ async def register(catalog: ServerCatalog, principal: Principal, workspace_id: s
 )
 async def import_snippet(
     snippets: SnippetImport, principal: Principal, workspace_id: str, body: SnippetBody
-) -> ImportAnswer:
-    return ImportAnswer.shown(await snippets.run(principal, workspace_id, body.root), principal)
+) -> SnippetAnswer:
+    return SnippetAnswer.shown(await snippets.run(principal, workspace_id, body.root), principal)
 
 
 @api.get(_ONE, LOOK, "One MCP server")

@@ -9,10 +9,10 @@ from holdfast.features.execution.approvals.service import PendingCall
 from holdfast.features.execution.model import (
     Approval,
     ApprovalState,
-    Grant,
     GrantScope,
     GrantType,
     Invocation,
+    PermissionGrant,
     Status,
     SubjectType,
     Via,
@@ -123,7 +123,7 @@ class GrantAnswer(Answer):
     expires_at: Time | None
 
     @classmethod
-    def shown(cls, grant: Grant) -> "GrantAnswer":
+    def shown(cls, grant: PermissionGrant) -> "GrantAnswer":
         """A grant."""
         subject = SubjectAnswer(type=grant.subject_type, id=grant.subject_id)
         return cls.of(grant, grant_id=grant.id, subject=subject)

@@ -1,6 +1,5 @@
 """Owns how governed execution is built."""
 
-from holdfast.core.address import PublicAddress
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
@@ -13,6 +12,7 @@ from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
+from holdfast.features.execution.address import PublicAddress
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.enrolled import EnrolledCatalog

@@ -98,7 +98,7 @@ class InvocationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class PermissionGrant:
     """A right that a person gave to an agent, a person or a key."""
 
     id: str

@@ -37,7 +37,7 @@ Watch = Callable[[Invocation], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedInvocation:
     """An invocation, and whether this request made it: a repeated one gets the first one's."""
 
     invocation: Invocation
@@ -72,14 +72,14 @@ class Execution:
         self._clock = clock
         self._once_millis = round(once_seconds * 1000)
 
-    async def invoke(self, request: InvocationRequest) -> Asked:
+    async def invoke(self, request: InvocationRequest) -> AskedInvocation:
         """Ask for a call. It is queued, waits for a person, or is denied; an equal request gets the same invocation."""
         asked = await self._database.write(lambda tx: self._invoke(tx, request))
         if asked.is_new and asked.invocation.approval is not None:
             await self._approvals.announce(asked.invocation)
         return asked
 
-    def _invoke(self, tx: Tx, request: InvocationRequest) -> Asked:
+    def _invoke(self, tx: Tx, request: InvocationRequest) -> AskedInvocation:
         principal = request.principal
         workspace = self._workspaces.check(tx, principal, request.workspace_id)
         found = self._pins.named(tx, workspace.id, request.tool_name)
@@ -108,7 +108,11 @@ class Execution:
             created_at=now,
         )
         earlier = self._earlier(tx, new, request, tool, now)
-        return Asked(earlier, False) if earlier is not None else Asked(self._begin(tx, new, tool), True)
+        return (
+            AskedInvocation(earlier, False)
+            if earlier is not None
+            else AskedInvocation(self._begin(tx, new, tool), True)
+        )
 
     def _earlier(
         self, tx: Tx, new: Invocation, request: InvocationRequest, tool: PinnedTool, now: int

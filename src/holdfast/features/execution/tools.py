@@ -12,7 +12,7 @@ from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.model import Invocation
 from holdfast.features.execution.service import MAX_WAIT_SECONDS, Execution
 
-_EXAMPLE = '{"tool_name": "deploy.staging", "arguments": {"ref": "main"}}'
+_EXAMPLE = '{"tool_name": "deploy.staging", "arguments": {}}'
 
 
 class _Input(BaseModel):
@@ -20,8 +20,8 @@ class _Input(BaseModel):
 
 
 class InvokeInput(_Input):
-    tool_name: str = Field(min_length=1, max_length=300, description="<server>.<tool>; find_tool names them")
-    arguments: dict[str, Any] = Field(default={}, description="What that tool takes")
+    tool_name: str = Field(min_length=1, max_length=300, description="<server>.<tool>")
+    arguments: dict[str, Any] = {}
 
 
 class PollInput(_Input):
@@ -34,27 +34,29 @@ class CancelInput(_Input):
 
 
 class InvocationOutput(BaseModel):
+    """An invocation; `approval_url`, `progress`, `result` and `error` come along where there are any."""
+
+    model_config = ConfigDict(extra="allow")
+
     invocation_id: str
     status: str
-    approval_url: str | None = None
-    progress: dict[str, Any] | None = None
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
+
+    def told(self, name: str) -> Any:
+        """A part that came along; None where it did not."""
+        return (self.model_extra or {}).get(name)
 
 
 def shown(invocation: Invocation, approval_url: str | None) -> InvocationOutput:
     """An invocation as agents see it."""
     progress = invocation.progress
-    return InvocationOutput(
-        invocation_id=invocation.id,
-        status=invocation.status,
-        approval_url=approval_url,
-        progress=None
-        if progress is None
-        else {"done": progress.done, "total": progress.total, "message": progress.message},
-        result=None if invocation.result is None else dict(invocation.result),
-        error=None if invocation.error is None else dict(invocation.error),
-    )
+    parts: dict[str, Any] = {
+        "approval_url": approval_url,
+        "progress": progress and {"done": progress.done, "total": progress.total, "message": progress.message},
+        "result": invocation.result and dict(invocation.result),
+        "error": invocation.error and dict(invocation.error),
+    }
+    there = {name: value for name, value in parts.items() if value is not None}
+    return InvocationOutput(invocation_id=invocation.id, status=invocation.status, **there)
 
 
 def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]:
@@ -98,7 +100,7 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
         (
             "invoke",
             "Start a governed tool",
-            f"Start a tool of the workspace's catalog and return at once; poll until it ends. Example: {_EXAMPLE}",
+            f"Start a tool of the catalog and return at once; then poll. Example: {_EXAMPLE}",
             InvokeInput,
             invoke,
             runs,
@@ -106,7 +108,7 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
         (
             "invoke_blocking",
             "Run a governed tool",
-            f"Run a tool of the workspace's catalog and wait for its result. Example: {_EXAMPLE}",
+            f"Run a tool of the catalog and wait for its result. Example: {_EXAMPLE}",
             InvokeInput,
             invoke_blocking,
             runs,
@@ -114,7 +116,7 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
         (
             "poll",
             "Look at an invocation",
-            'How far an invocation is, and its result. Example: {"invocation_id": "inv_…", "wait_seconds": 20}',
+            "How far an invocation is, and its result. Example: wait_seconds 20",
             PollInput,
             poll,
             Annotations(read_only=True, idempotent=True),
@@ -122,7 +124,7 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
         (
             "cancel",
             "Cancel an invocation",
-            'End an invocation; a finished one stays. Example: {"invocation_id": "inv_…"}',
+            "End an invocation; a finished one stays. Example: invocation_id inv_…",
             CancelInput,
             cancel,
             Annotations(read_only=False, idempotent=True),
@@ -146,15 +148,16 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
 
 
 def _text(output: InvocationOutput) -> str:
+    url, error, result, progress = map(output.told, ("approval_url", "error", "result", "progress"))
     lines = [f"{output.invocation_id}: {output.status}"]
-    if output.approval_url is not None:
-        lines.append(f"A person has to approve it first; show them this link: {output.approval_url}")
-    if output.error is not None:
-        lines.append(f"{output.error.get('code')}: {output.error.get('message')}")
-    if output.result is not None:
-        lines += [_block(block) for block in output.result.get("content", ())]
-    elif output.progress is not None:
-        lines.append(str(output.progress.get("message") or output.progress.get("done")))
+    if url is not None:
+        lines.append(f"A person has to approve it first; show them this link: {url}")
+    if error is not None:
+        lines.append(f"{error.get('code')}: {error.get('message')}")
+    if result is not None:
+        lines += [_block(block) for block in result.get("content", ())]
+    elif progress is not None:
+        lines.append(str(progress.get("message") or progress.get("done")))
     return "\n".join(line for line in lines if line)
 
 

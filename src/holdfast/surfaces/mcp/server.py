@@ -51,7 +51,8 @@ INSTRUCTIONS = (
     "Before you ask the user about the project, look: xerotier.memory.search for anything, "
     "xerotier.intelligence.brief for the state of things. When something is decided or learned that the next "
     "session needs, save it with xerotier.memory.save or xerotier.intelligence.track_decision. "
-    "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call as workspace."
+    "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call "
+    "as workspace (id or slug)."
 )
 MAX_URI = 2_000
 MAX_COMPLETIONS = 100

@@ -9,7 +9,7 @@ from holdfast.features.catalog.model import NewEntry
 
 # Every sandbox has the machine's programs and libraries, and directories of its own under these names.
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "proc", "dev", "sys")
-_OWN = ("/", "/work", "/tmp", "/opt/server")
+_OWN = ("/", "/work", "/tmp", "/opt/server")  # noqa: S108 – of the sandbox
 _IMAGES = ("oci:", "oci-archive:", "docker-archive:")
 
 

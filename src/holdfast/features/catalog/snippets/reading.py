@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.text.secrets_scan import first_secret_kind
-from holdfast.features.catalog.model import EnvRule, Manifest, NewEntry
+from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
 
 MAX_SERVERS = 50
 _SECRET_NAME = re.compile(
@@ -110,7 +110,7 @@ def _local(
         image=image,
         command=None if image else command,
         args=args,
-        manifest=Manifest({each: _needed(rule, each in missing) for each, rule in known.items()}),
+        manifest=ServerManifest({each: _needed(rule, each in missing) for each, rule in known.items()}),
         env=plain,
         enabled=enabled and not missing,
     )

@@ -49,7 +49,7 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ApprovalDecision:
     """What a person said."""
 
     approve: bool
@@ -120,7 +120,7 @@ class Approvals:
         """The page where a person decides."""
         return f"{self._url().rstrip('/')}/approve/{approval.token}"
 
-    async def decide(self, principal: Principal, id: str, decision: Decision, via: Via) -> Approval:
+    async def decide(self, principal: Principal, id: str, decision: ApprovalDecision, via: Via) -> Approval:
         """Approve or deny a call. A second decision, or one that comes too late, changes nothing."""
         check_signed_in(principal)
         if len(decision.note) > MAX_NOTE:
@@ -193,7 +193,7 @@ class Approvals:
 
         return await self._database.write(work)
 
-    def _decide(self, tx: Tx, principal: Principal, id: str, decision: Decision, via: Via) -> Approval:
+    def _decide(self, tx: Tx, principal: Principal, id: str, decision: ApprovalDecision, via: Via) -> Approval:
         found = self._find(tx, principal, id)
         self._workspaces.administered(tx, principal, found.workspace_id)
         invocation = invocation_store.find(tx, found.invocation_id)

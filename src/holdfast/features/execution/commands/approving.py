@@ -7,7 +7,7 @@ from pydantic import Field
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.principal import Principal
 from holdfast.features.execution.answers import ApprovalAnswer, DecidedAnswer
-from holdfast.features.execution.approvals.service import Approvals, Decision
+from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 
 approvals = Commands("approvals", help="Calls that wait for a person.")
@@ -44,14 +44,14 @@ class Approve(Decide):
 @approvals.command("approve", help="Approve a call, as a person who signs in with a password.")
 async def approve(session: Session, service: Approvals, sign_in: SignIn, given: Approve) -> None:
     person = await _signed_in(session, sign_in, given.email)
-    decided = await service.decide(person, given.approval, Decision(True, given.note, given.always), "cli")
+    decided = await service.decide(person, given.approval, ApprovalDecision(True, given.note, given.always), "cli")
     session.out.record(DecidedAnswer.shown(decided), [f"{decided.id}: {decided.state}"])
 
 
 @approvals.command("deny", help="Deny a call, as a person who signs in with a password.")
 async def deny(session: Session, service: Approvals, sign_in: SignIn, given: Decide) -> None:
     person = await _signed_in(session, sign_in, given.email)
-    decided = await service.decide(person, given.approval, Decision(False, given.note), "cli")
+    decided = await service.decide(person, given.approval, ApprovalDecision(False, given.note), "cli")
     session.out.record(DecidedAnswer.shown(decided), [f"{decided.id}: {decided.state}"])
 
 

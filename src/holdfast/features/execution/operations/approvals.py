@@ -10,7 +10,7 @@ from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.execution.answers import ApprovalAnswer, DecidedAnswer
-from holdfast.features.execution.approvals.service import MAX_NOTE, Approvals, Decision
+from holdfast.features.execution.approvals.service import MAX_NOTE, ApprovalDecision, Approvals
 from holdfast.features.execution.model import ApprovalState
 
 api = Operations("approvals")
@@ -23,7 +23,7 @@ class ApprovalQuery(PageQuery):
     state: ApprovalState | None = Field(default=None, description="Only those in this state")
 
 
-class DecisionBody(Model):
+class ApprovalBody(Model):
     decision: Literal["approve", "deny"]
     note: Text = Field(default="", max_length=MAX_NOTE, description="Why; the asker reads it")
     always: bool = Field(default=False, description="Let the same asker call the same tool without asking from now on")
@@ -38,6 +38,6 @@ async def page(
 
 
 @api.post("/api/approvals/{approval_id}", _DECIDE, "Approve or deny a call")
-async def decide(approvals: Approvals, principal: Principal, approval_id: str, body: DecisionBody) -> DecidedAnswer:
-    decision = Decision(body.decision == "approve", body.note, body.always)
+async def decide(approvals: Approvals, principal: Principal, approval_id: str, body: ApprovalBody) -> DecidedAnswer:
+    decision = ApprovalDecision(body.decision == "approve", body.note, body.always)
     return DecidedAnswer.shown(await approvals.decide(principal, approval_id, decision, "api"))

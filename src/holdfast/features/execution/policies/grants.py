@@ -9,7 +9,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.model import PinnedTool
-from holdfast.features.execution.model import Grant, GrantNotFound, NewGrant
+from holdfast.features.execution.model import GrantNotFound, NewGrant, PermissionGrant
 from holdfast.features.execution.policies import store
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -35,16 +35,16 @@ class Grants:
         self._events = events
         self._clock = clock
 
-    async def give(self, principal: Principal, workspace_id: str, new: NewGrant) -> Grant:
+    async def give(self, principal: Principal, workspace_id: str, new: NewGrant) -> PermissionGrant:
         """Let somebody use tools of a scope, one tool, or spawn an agent."""
         check_signed_in(principal)
         _check(new)
         return await self._database.write(lambda tx: self.add(tx, principal, workspace_id, new))
 
-    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewGrant) -> Grant:
+    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewGrant) -> PermissionGrant:
         """The same, within a transaction."""
         workspace = self._workspaces.administered(tx, principal, workspace_id)
-        grant = Grant(
+        grant = PermissionGrant(
             id=new_id("grt"),
             workspace_id=workspace.id,
             subject_type=new.subject_type,
@@ -61,10 +61,10 @@ class Grants:
         self._record(tx, principal, "given", grant)
         return grant
 
-    async def list(self, principal: Principal, workspace_id: str) -> Sequence[Grant]:
+    async def list(self, principal: Principal, workspace_id: str) -> Sequence[PermissionGrant]:
         """The workspace's grants that hold, the newest first."""
 
-        def work(tx: Tx) -> Sequence[Grant]:
+        def work(tx: Tx) -> Sequence[PermissionGrant]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
             return store.all_in(tx, workspace.id, self._clock.now())
 
@@ -92,7 +92,7 @@ class Grants:
         tool: PinnedTool,
         *,
         by_name: bool,
-    ) -> Grant | None:
+    ) -> PermissionGrant | None:
         """A grant that lets one of these subjects call a tool now; `by_name` where only one for this very tool does."""
         found = [
             grant
@@ -103,11 +103,11 @@ class Grants:
         ]
         return min(found, key=lambda grant: (grant.scope == "once", "tool" not in grant.details), default=None)
 
-    def use(self, tx: Tx, grant: Grant) -> bool:
+    def use(self, tx: Tx, grant: PermissionGrant) -> bool:
         """Spend a grant that is good for one call; False where another call was first."""
         return grant.scope != "once" or store.spend(tx, grant.id, self._clock.now())
 
-    def _record(self, tx: Tx, principal: Principal, action: str, grant: Grant) -> None:
+    def _record(self, tx: Tx, principal: Principal, action: str, grant: PermissionGrant) -> None:
         self._audit.record(
             tx,
             principal,
@@ -125,7 +125,7 @@ class Grants:
         self._events.publish(tx, f"{TOPIC}.{action}", {"id": grant.id}, workspace_id=grant.workspace_id)
 
 
-def _covers_scope(grant: Grant, tool: PinnedTool) -> bool:
+def _covers_scope(grant: PermissionGrant, tool: PinnedTool) -> bool:
     return tool.scope is not None and grant.details.get("scope") == tool.scope
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection
 
-from holdfast.features.execution.model import Grant
+from holdfast.features.execution.model import PermissionGrant
 from holdfast.storage.database import Row, Tx
 
 _COLUMNS = (
@@ -13,14 +13,14 @@ _COLUMNS = (
 _HOLDS = "used_at IS NULL AND (expires_at IS NULL OR expires_at > :now)"
 
 
-def insert(tx: Tx, new: Grant) -> None:
+def insert(tx: Tx, new: PermissionGrant) -> None:
     """Keep a grant."""
     names = [name.strip() for name in _COLUMNS.split(",")]
     values = {name: getattr(new, name) for name in names} | {"details": json.dumps(dict(new.details))}
     tx.execute(f"INSERT INTO permission_grant ({_COLUMNS}) VALUES ({', '.join(':' + name for name in names)})", values)
 
 
-def all_in(tx: Tx, workspace_id: str, now: int) -> list[Grant]:
+def all_in(tx: Tx, workspace_id: str, now: int) -> list[PermissionGrant]:
     """A workspace's grants that hold, the newest first."""
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM permission_grant WHERE workspace_id = :id AND {_HOLDS} ORDER BY id DESC",
@@ -29,7 +29,7 @@ def all_in(tx: Tx, workspace_id: str, now: int) -> list[Grant]:
     return [_grant(row) for row in rows]
 
 
-def of_subjects(tx: Tx, workspace_id: str, subjects: Collection[str], now: int) -> list[Grant]:
+def of_subjects(tx: Tx, workspace_id: str, subjects: Collection[str], now: int) -> list[PermissionGrant]:
     """Grants of a workspace that one of these holds."""
     names = {f"subject_{number}": subject for number, subject in enumerate(subjects)}
     if not names:
@@ -42,7 +42,7 @@ def of_subjects(tx: Tx, workspace_id: str, subjects: Collection[str], now: int) 
     return [_grant(row) for row in rows]
 
 
-def find(tx: Tx, workspace_id: str, id: str) -> Grant | None:
+def find(tx: Tx, workspace_id: str, id: str) -> PermissionGrant | None:
     """One grant of a workspace."""
     row = tx.one(
         f"SELECT {_COLUMNS} FROM permission_grant WHERE workspace_id = :workspace_id AND id = :id",
@@ -62,6 +62,6 @@ def delete(tx: Tx, id: str) -> None:
     tx.execute("DELETE FROM permission_grant WHERE id = :id", {"id": id})
 
 
-def _grant(row: Row) -> Grant:
-    values = {name: row[name] for name in Grant.__dataclass_fields__}
-    return Grant(**values | {"details": json.loads(row["details"])})
+def _grant(row: Row) -> PermissionGrant:
+    values = {name: row[name] for name in PermissionGrant.__dataclass_fields__}
+    return PermissionGrant(**values | {"details": json.loads(row["details"])})
