@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     INVALID_PARAMS,
     ClientCapabilities,
@@ -107,9 +108,8 @@ class Direct:
         """What the client's own model said."""
         if not _can_sample(self._ctx.session.client_capabilities):
             return None
-        asked = self._ctx.session.create_message(
-            [_said(question)], max_tokens=SAMPLE_TOKENS, related_request_id=self._ctx.request_id
-        )
+        metadata = ServerMessageMetadata(related_request_id=self._ctx.request_id)
+        asked = self._ctx.session.send_request(_sampling(question), CreateMessageResult, metadata=metadata)
         return _text(await self._tried(asked))
 
     async def _tried(self, asked: Awaitable[_T]) -> _T | None:
@@ -148,9 +148,7 @@ class Retrying:
         """What the client's own model said, if this is the retry that carries it."""
         if not _can_sample(self._ctx.session.client_capabilities):
             return None
-        params = CreateMessageRequestParams(messages=[_said(question)], max_tokens=SAMPLE_TOKENS)
-        request = CreateMessageRequest(params=params)
-        return _text(await self._answer(_digest(["model", question]), request, CreateMessageResult))
+        return _text(await self._answer(_digest(["model", question]), _sampling(question), CreateMessageResult))
 
     async def _answer(
         self, question: str, request: ElicitRequest | CreateMessageRequest, kind: type[_Result]
@@ -174,8 +172,9 @@ def _digest(asked: Any) -> str:
     return "q" + hashlib.sha256(jsontext.dumps(asked)).hexdigest()[:16]
 
 
-def _said(question: str) -> SamplingMessage:
-    return SamplingMessage(role="user", content=TextContent(type="text", text=question))
+def _sampling(question: str) -> CreateMessageRequest:
+    said = SamplingMessage(role="user", content=TextContent(type="text", text=question))
+    return CreateMessageRequest(params=CreateMessageRequestParams(messages=[said], max_tokens=SAMPLE_TOKENS))
 
 
 def _text(result: Any) -> str | None:
