@@ -18,7 +18,7 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
-from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, Refusal, clear
+from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, RefusedLine, clear
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.runtime.base import Running, RunSpec, Runtime
 
@@ -33,6 +33,7 @@ _MOST_UNASKED = 10_000
 _MOST_CHATTER = 1_000
 _LAST_WORDS = 600
 _REMEMBERED_IDS = 256
+_END_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -238,6 +239,10 @@ class StdioConnection:
                     break
             else:
                 half = self._gate.finish()
+                # Whoever closes its output ends in the same moment, and then by itself.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await self._running.wait()
                 if half is not None:
                     self._refuse(half)
         except ServerFailed as problem:
@@ -245,7 +250,7 @@ class StdioConnection:
         except OSError as problem:
             self._fail(ServerFailed(f"{self._name} can't be read any more: {problem}."))
         # A server that is silent for good, or breaks the protocol, serves nobody; what is left of it goes.
-        ending = await self._running.stop()
+        ending = await self._running.stop(0)
         self._fail(ServerFailed(f"{self._name} ended. {ending.said}{self.last_words()}"))
 
     def _take(self, frame: Frame) -> None:
@@ -304,7 +309,7 @@ class StdioConnection:
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("telling what %s reported failed", self._name, exc_info=problem)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RefusedLine) -> None:
         shown = refusal.line.decode("utf-8", "replace")
         if refusal.is_message:
             raise ServerFailed(f"{self._name} broke the protocol: {refusal.why}. It was stopped.{self.last_words()}")

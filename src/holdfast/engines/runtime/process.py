@@ -15,10 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.fetch.network.connect import Resolver, SystemResolver
 from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing
 from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
-from holdfast.engines.runtime.egress import EgressProxy
+from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
@@ -28,7 +27,7 @@ _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
 _START_SECONDS = 30.0
-_END_SECONDS = 10.0
+_QUIET_END_SECONDS = 0.5
 _NAMESPACES = (
     "Let ordinary users make user namespaces: `sysctl kernel.unprivileged_userns_clone=1` on older Debian, "
     "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu 24.04 and newer, `--privileged` or a node "
@@ -41,8 +40,8 @@ _log = logging.getLogger(__name__)
 class ProcessRuntime:
     """Runs programs with bubblewrap, a filter of system calls, and a user of their own where we are root."""
 
-    def __init__(self, *, resolver: Resolver | None = None) -> None:
-        self._resolver = resolver or SystemResolver(4)
+    def __init__(self, rules: EgressRules = EgressRules()) -> None:  # noqa: B008 - frozen
+        self._rules = rules
         self._running: set[SandboxedProcess] = set()
         self._checking = asyncio.Lock()
         self._is_checked = False
@@ -89,7 +88,7 @@ class ProcessRuntime:
                 "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
             )
         check_spec(spec)
-        proxy = EgressProxy(spec.name, spec.egress, self._resolver) if spec.egress else None
+        proxy = EgressProxy(spec.name, spec.egress, self._rules) if spec.egress else None
         order = await asyncio.to_thread(self._order, spec, bwrap)
         process = SandboxedProcess(spec, proxy, self._running.discard)
         self._running.add(process)
@@ -170,7 +169,9 @@ class SandboxedProcess:
         self._asked: Ended | None = None
         self._began = time.monotonic()
         self._control: socket.socket | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._gone = asyncio.Event()
         self._watching: asyncio.Task[RunEnding] | None = None
         self._draining: asyncio.Task[None] | None = None
 
@@ -203,14 +204,22 @@ class SandboxedProcess:
             self._asked = self._asked or "stopped"
             with suppress(OSError):
                 self.stdin.close()
-            for ask in (b"", b"T"):
+            # Most servers end with their input; the others are asked.
+            first = min(_QUIET_END_SECONDS, grace_seconds / 2)
+            for ask, patience in ((b"", first), (b"T", grace_seconds - first)):
+                if self._watching.done():
+                    break
                 self._send(ask)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(grace_seconds / 2):
-                        return await self.wait()
+                    async with asyncio.timeout(patience):
+                        await self.wait()
         self._asked = self._asked or "stopped"
         self._send(b"K")
-        return await self.wait()
+        ending = await self.wait()
+        if self._transport is not None:
+            # What it printed and nobody has read would keep its pipe open for good.
+            self._transport.close()
+        return ending
 
     async def launch(self, order: dict[str, Any]) -> None:
         """Hand the order to a launcher, and return when the program runs; SandboxMissing where that can't be."""
@@ -221,7 +230,7 @@ class SandboxedProcess:
         with theirs:
             command = (sys.executable, "-I", "-S", _LAUNCHER, str(theirs.fileno()))
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Counted(loop, self._count),
+                lambda: _Counted(loop, self._count, self._gone.set),
                 *command,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -231,6 +240,7 @@ class SandboxedProcess:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
+        self._transport = transport
         self._process = asyncio.subprocess.Process(transport, protocol, loop)
         assert self._process.stderr is not None
         self._draining = asyncio.create_task(self._drain(self._process.stderr))
@@ -269,10 +279,9 @@ class SandboxedProcess:
     async def _watch(self) -> RunEnding:
         assert self._process is not None
         told, _ = await self._told()
-        await self._process.wait()
+        await self._abandon()
         if self._draining is not None:
             await self._draining
-        await self._abandon()
         return self._ending(told)
 
     def _ending(self, told: dict[str, Any] | None) -> RunEnding:
@@ -299,8 +308,9 @@ class SandboxedProcess:
         if self._process is not None:
             with suppress(OSError):
                 self.stdin.close()
-            # Closed sockets end the launcher, and the launcher ends only when nothing is left.
-            await self._process.wait()
+            # Closed sockets end the launcher, and the launcher ends only when nothing is left. The process's own
+            # `wait` also waits for somebody to read all that it printed.
+            await self._gone.wait()
         if self._draining is not None and self._watching is None:
             self._draining.cancel()
         self._forget(self)
@@ -327,14 +337,21 @@ class SandboxedProcess:
 class _Counted(SubprocessStreamProtocol):
     """Counts what comes out before anybody reads it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None], exited: Callable[[], None]
+    ) -> None:
         super().__init__(limit=_READ_BYTES, loop=loop)
         self._count = count
+        self._exited = exited
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if fd == 1:
             self._count(len(data))
         super().pipe_data_received(fd, data)
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self._exited()
 
 
 async def _readable(source: socket.socket) -> None:
