@@ -13,6 +13,7 @@ from holdfast.surfaces.http.authentication import Authenticator
 MODULES = (
     "home",
     "find",
+    "approvals",
     "memory",
     "documents",
     "artifacts",

@@ -5,9 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.core.principal import Principal
-from holdfast.features.catalog.model import NewEntry, Policy, Probed, ToolChange
+from holdfast.features.catalog import store
+from holdfast.features.catalog.model import NewEntry, PinnedTool, Policy, Probed, ToolChange, ToolDescription
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.pins import digest_of
 from holdfast.features.catalog.service import ServerCatalog
+from tests.fakes.mcp.counting import TOOLS
 from tests.support.services import Services
 
 PROGRAM = Path(__file__).resolve().parents[2] / "fakes" / "mcp" / "counting.py"
@@ -33,6 +36,19 @@ async def enrolled(
     for tool, policy in policies.items():
         await services[ToolPins].set(owner, workspace_id, name, tool, ToolChange(policy=policy))
     return probed
+
+
+async def pinned(services: Services, owner: Principal, workspace_id: str, name: str = "demo") -> None:
+    """Register the server with its tools pinned as a probe would, without starting it."""
+    entry = await services[ServerCatalog].register(owner, workspace_id, counting(name))
+    for position, tool in enumerate(TOOLS):
+        described = ToolDescription(
+            tool["name"], None, tool["description"], tool["inputSchema"], None, tool.get("annotations", {})
+        )
+        pin = PinnedTool(server_id=entry.id, server=name, pinned=described, digest=digest_of(described), state="active")
+        await services.database.write(
+            lambda tx, pin=pin, position=position: store.put_tool(tx, pin, position=position, now=entry.created_at)  # type: ignore[misc]
+        )
 
 
 async def changed(services: Services, owner: Principal, workspace_id: str, name: str = "demo", **env: str) -> Probed:

@@ -5,13 +5,17 @@ from importlib import import_module
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.documents.service import DocumentService
+from holdfast.features.execution.model import InvocationRequest
+from holdfast.features.execution.service import Execution
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
 from holdfast.server.dashboard import MODULES
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
+from tests.support.execution.counting import pinned
 from tests.support.server import TestServer
 
 _PAGE = NewArtifact(identifier="hello", title="Hello", type="text/html", content="<h1>Hello</h1>")
@@ -54,6 +58,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/": "/",
         "/find": "/find?q=deploy",
         "/keys": "/keys",
+        "/approvals": "/approvals",
+        "/approve/{token}": f"/approve/{await _approval(server)}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",
         "/w/{ws}/memory/contradictions": f"/w/{ws}/memory/contradictions",
@@ -75,6 +81,18 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/settings/profile": "/settings/profile",
         "/w/{ws}/repos": f"/w/{ws}/repos",
     }
+
+
+async def _approval(server: TestServer) -> str:
+    """The token of a call that waits for a person."""
+    services, workspace = server.services, server.start.workspace_id
+    if not await services[ServerCatalog].list(server.owner, workspace):
+        await pinned(services, server.owner, workspace)
+    request = InvocationRequest(
+        principal=server.owner, workspace_id=workspace, tool_name="demo.count", arguments={"name": "a"}, source="cli"
+    )
+    asked = (await services[Execution].invoke(request)).invocation
+    return asked.approval.token if asked.approval is not None else ""
 
 
 OF_A_REPOSITORY = ("/w/{ws}/repos/{slug}", "/w/{ws}/repos/{slug}/files")
