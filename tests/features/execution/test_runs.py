@@ -1,7 +1,5 @@
 """Calls while they run: progress, cancellation, errors, large results, the audit log, and tools that are held back."""
 
-from dataclasses import replace
-
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound
@@ -109,17 +107,15 @@ async def test_a_key_that_was_revoked_meanwhile_runs_nothing(plant: Plant) -> No
     assert (ended.status, plant.server.runs["count"]) == ("failed", 0)
 
 
-async def test_a_key_sees_its_own_invocations_and_people_all_of_their_workspace(plant: Plant) -> None:
-    other = await plant.new_key()
-    narrow = await plant.new_key()
-    narrow = replace(narrow, scopes=frozenset({"inference"}))
-    mine = (await plant.invoke("demo.add", arguments={"left": 1})).invocation
-    theirs = (await plant.invoke("demo.add", arguments={"left": 1}, principal=other)).invocation
+async def test_invocations_are_seen_in_their_workspace_and_nowhere_else(plant: Plant) -> None:
+    invocation = (await plant.invoke("demo.add", arguments={"left": 1})).invocation
+    elsewhere = await plant.services.workspaces.create(plant.owner, plant.project, "Elsewhere")
     with pytest.raises(NotFound):
-        await plant.execution.get(narrow, plant.workspace, mine.id)
-    listed = await plant.execution.list(plant.member, plant.workspace)
-    assert {each.id for each in listed.items} == {mine.id, theirs.id}
-    assert (await plant.execution.list(narrow, plant.workspace)).items == []
+        await plant.execution.get(plant.owner, elsewhere.id, invocation.id)
+    with pytest.raises(NotFound):
+        await plant.execution.cancel(plant.owner, elsewhere.id, invocation.id)
+    assert (await plant.execution.list(plant.owner, elsewhere.id)).items == []
+    assert [each.id for each in (await plant.execution.list(plant.member, plant.workspace)).items] == [invocation.id]
 
 
 @pytest.mark.contract("XA-9")

@@ -14,12 +14,12 @@ from holdfast.engines.mcp_client.pool import ConnectionPool
 from holdfast.engines.runtime.base import RunLimits, Runtime
 from holdfast.engines.runtime.images import Images
 from holdfast.engines.runtime.packages import Packages
+from holdfast.engines.web import WebAccess
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import places_of
-from holdfast.features.catalog.model import NotReady
 from holdfast.features.catalog.pinning import ToolPins
-from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
+from holdfast.features.catalog.servers.connections import OpenRemote, ServerConnections, ServerStart, ServerStarts
 from holdfast.features.catalog.servers.installing import KIND, Installations
 from holdfast.features.catalog.servers.paths import PathRules
 from holdfast.features.catalog.service import ServerCatalog
@@ -72,13 +72,20 @@ def connections(parts: Parts) -> ServerConnections:
         parts[Packages],
         parts[Images],
         ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
-        _no_remote,
+        _remote(parts),
         RunLimits(memory_bytes=settings.server_memory_mb << 20),
     )
 
 
-async def _no_remote(start: ServerStart, /) -> Connection:
-    raise NotReady(f"{start.entry.name} is a remote server, which this version cannot call yet.")
+def _remote(parts: Parts) -> OpenRemote:
+    async def open(start: ServerStart, /) -> Connection:
+        # The official client takes a second to import, which most commands need not spend.
+        from holdfast.engines.mcp_client.remote import open_remote
+
+        guard = parts[WebAccess].guard
+        return await open_remote(guard, start.entry.name, start.entry.spec.url or "", headers=start.headers)
+
+    return open
 
 
 def handle_jobs(parts: Parts) -> None:

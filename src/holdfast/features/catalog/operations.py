@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field, RootModel
 
-from holdfast.core.access import Access
+from holdfast.core.access import READ_EXEC, Access
 from holdfast.core.model import Model, Text
 from holdfast.core.operations import Call, Operations
 from holdfast.core.paging import Page
@@ -28,7 +28,7 @@ api = Operations("catalog")
 _BASE = "/api/workspaces/{workspace_id}/mcp-servers"
 _ONE = _BASE + "/{server}"
 _TOOL = _ONE + "/tools/{tool}"
-LOOK = Access("workspace", ("read", "inference", "management"), tier="exec")
+LOOK = READ_EXEC
 MANAGE = Access("workspace", "management", role="admin", tier="exec")
 ACCEPT = Access("workspace", "management", role="admin", tier="exec", people_only=True)
 

@@ -26,7 +26,7 @@ from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-TOPIC = "mcp_tool"
+TOPIC = "catalog"
 
 
 class ToolPins:
@@ -204,7 +204,7 @@ class ToolPins:
 
     def _tell(self, tx: Tx, entry: CatalogEntry, pin: PinnedTool) -> None:
         payload = {"name": pin.xem_name[:300], "state": pin.state}
-        self._events.publish(tx, f"{TOPIC}.changed", payload, workspace_id=entry.workspace_id)
+        self._events.publish(tx, f"{TOPIC}.tool", payload, workspace_id=entry.workspace_id)
 
 
 def _offered(tools: Sequence[ServedTool]) -> Mapping[str, ServedTool]:

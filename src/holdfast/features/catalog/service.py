@@ -18,7 +18,7 @@ from holdfast.features.secrets.references import References
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-TOPIC = "mcp_server"
+TOPIC = "catalog"
 
 
 class ServerCatalog:

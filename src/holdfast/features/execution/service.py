@@ -152,14 +152,14 @@ class Execution:
         return replace(queued, job_id=job_id)
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Invocation:
-        """One invocation of a workspace, as it is now. A key sees its own; people see all of their workspace's."""
+        """One invocation of a workspace, as it is now."""
         return await self._database.glance(lambda tx: self.find(tx, principal, workspace_id, id))
 
     def find(self, tx: Tx, principal: Principal, workspace_id: str, id: str) -> Invocation:
         """The same, within a transaction."""
         workspace = self._workspaces.check(tx, principal, workspace_id)
         found = store.find(tx, id) if is_id("inv", id) else None
-        if found is None or found.workspace_id != workspace.id or not _may_see(principal, found):
+        if found is None or found.workspace_id != workspace.id:
             raise InvocationNotFound(id)
         return found
 
@@ -183,7 +183,7 @@ class Execution:
                 workspace.id,
                 status=status,
                 tool_name=tool_name,
-                requested_by=None if _sees_all(principal) else principal.actor,
+                requested_by=None,
                 before=before,
                 limit=limit + 1,
             )
@@ -244,11 +244,3 @@ def _once_key(request: InvocationRequest, workspace_id: str, arguments: str) -> 
     """Who asked, in which session (or workspace, where there is none), for what: equal ones are one call."""
     place = request.session_id or request.chat_id or workspace_id
     return digest("\n".join([request.principal.actor, place, workspace_id, request.tool_name, arguments]))
-
-
-def _sees_all(principal: Principal) -> bool:
-    return principal.is_person or "management" in principal.scopes
-
-
-def _may_see(principal: Principal, invocation: Invocation) -> bool:
-    return _sees_all(principal) or invocation.requested_by == principal.actor

@@ -14,7 +14,7 @@ from holdfast.features.catalog.model import CatalogEntry, InstallState, PackageP
 from holdfast.storage.database import Tx
 
 KIND = "catalog.install"
-TOPIC = "mcp_server"
+TOPIC = "catalog"
 
 
 class Installations:

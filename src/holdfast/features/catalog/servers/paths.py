@@ -68,4 +68,6 @@ def _needed(path: Path) -> list[Path]:
 
 
 def _is_there(path: Path) -> bool:
+    if path.parts[1:3] == ("dev", "shm"):
+        return False
     return str(path) in _OWN or path.parts[1:2] in [(name,) for name in _SYSTEM]

@@ -16,7 +16,7 @@ from holdfast.features.execution.model import ApprovalState
 api = Operations("approvals")
 
 # Which person may decide, the workspace says; keys never.
-_DECIDE = Access("self", "management", people_only=True)
+_DECIDE = Access("workspace", "management", role="admin", tier="exec", people_only=True, signed_in=True)
 
 
 class ApprovalQuery(PageQuery):

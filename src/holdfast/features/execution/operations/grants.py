@@ -16,7 +16,7 @@ from holdfast.features.execution.policies.grants import Grants
 api = Operations("grants")
 
 _BASE = "/api/workspaces/{workspace_id}/grants"
-_GIVE = Access("self", "management", people_only=True)
+_GIVE = Access("workspace", "management", role="admin", tier="exec", people_only=True, signed_in=True)
 _TAKE = Access("workspace", "management", role="admin", tier="exec")
 
 

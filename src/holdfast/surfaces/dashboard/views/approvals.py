@@ -8,7 +8,7 @@ from holdfast.features.execution.approvals.service import ApprovalDecision, Appr
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 
-_DECIDE = Access("self", "management", people_only=True)
+_DECIDE = Access("workspace", "management", role="admin", tier="exec", people_only=True, signed_in=True)
 _ROWS = 50
 pages = Pages(NavRow("Approvals", "/approvals", "question", "top", 30, READ_EXEC))
 
