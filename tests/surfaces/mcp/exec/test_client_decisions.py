@@ -1,4 +1,4 @@
-"""Clients that help a person decide: they open the page, or let their own model answer where the workspace allows it."""
+"""Clients that help a person decide: they open the page, or let their own model answer where that is allowed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,6 +9,8 @@ from mcp_types import CreateMessageResult, ElicitRequestURLParams, ElicitResult,
 
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.audit.model import AuditFilter
+from holdfast.features.catalog.model import ToolChange
+from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
 from holdfast.features.execution.model import ExecutionSetting
 from holdfast.features.execution.settings import ExecutionSettings
@@ -106,9 +108,6 @@ async def test_a_clients_model_approves_only_what_it_may_and_only_with_the_one_w
 
 async def test_a_dropped_client_can_poll_for_what_it_began(here: Enrolled) -> None:
     site = here.site
-    from holdfast.features.catalog.model import ToolChange
-    from holdfast.features.catalog.pinning import ToolPins
-
     await site.services[ToolPins].set(site.owner, site.workspace, "demo", "slow", ToolChange(policy="auto"))
     key = await site.key()
     asked = {"tool_name": "demo.slow", "arguments": {}}
