@@ -40,13 +40,21 @@ async def failing_call(runtime: ProcessRuntime, mode: str, memory_bytes: int = 1
 async def test_a_well_behaved_server_is_described_and_called(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("plain"))
     described = await connection.describe()
-    assert described.server_info == {"name": "hostile"} and described.protocol == "2025-11-25"
+    assert described.server_info["name"] == "hostile" and described.protocol == "2025-11-25"
     [tool] = described.tools
     assert (tool.name, tool.description, tool.annotations) == ("echo", "Says it back", {"readOnlyHint": True})
     result = await connection.call("echo", {"text": "hello"})
     assert result.content == ({"type": "text", "text": "hello"},) and not result.is_error
     await connection.close()
     assert connection.closed
+
+
+async def test_a_server_that_knows_only_the_newer_revision_is_called_as_well(runtime: ProcessRuntime) -> None:
+    connection = await open_stdio(runtime, hostile("stateless"))
+    described = await connection.describe()
+    assert (described.protocol, described.server_info) == ("2026-07-28", {"name": "stateless"})
+    assert (await connection.call("echo", {"text": "x"})).content[0]["text"] == "x"
+    await connection.close()
 
 
 async def test_calls_at_once_get_each_its_own_answer(runtime: ProcessRuntime) -> None:

@@ -144,9 +144,21 @@ def main() -> None:
     while line := sys.stdin.readline():
         message = json.loads(line)
         method, id, params = message.get("method"), message.get("id"), message.get("params", {})
-        if method == "initialize":
+        if MODE == "stateless" and method == "initialize":
+            send({"id": id, "error": {"code": -32601, "message": "no such method"}})
+        elif method == "server/discover":
+            version = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
+            result(id, {"supportedVersions": [version], "capabilities": {}, "serverInfo": {"name": "stateless"}})
+        elif method == "initialize":
             version = "1999-01-01" if MODE == "old" else params["protocolVersion"]
-            result(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}})
+            result(
+                id,
+                {
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "hostile", "version": "1"},
+                },
+            )
             if MODE == "deaf":
                 while True:
                     send({"id": 1, "method": "ping"})

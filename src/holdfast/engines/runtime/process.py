@@ -4,10 +4,8 @@ import asyncio
 import json
 import logging
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import time
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import Callable
@@ -21,11 +19,13 @@ from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_FIRST_UID = 1_900_000_000
-"""Outside of every range that distributions, containers and directories hand out."""
+_FIRST_UIDS = (1_900_000_000, 61_184)
+"""Outside of every range that is handed out; and where a container has few users, those that systemd keeps for this."""
 _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
+_PIECE_BYTES = 65_536
+_FLOOD_PAUSE = 0.02
 _START_SECONDS = 30.0
 _QUIET_END_SECONDS = 0.5
 _NAMESPACES = (
@@ -46,7 +46,6 @@ class ProcessRuntime:
         self._checking = asyncio.Lock()
         self._is_checked = False
         self._next_uid = os.getpid() % _UIDS
-        self._staging: str | None = None
 
     async def check(self) -> None:
         async with self._checking:
@@ -60,9 +59,6 @@ class ProcessRuntime:
 
     async def close(self) -> None:
         await asyncio.gather(*(process.stop(0) for process in tuple(self._running)))
-        if self._staging is not None:
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging = None
 
     async def _probe(self) -> None:
         """Run a program that tries what must not work."""
@@ -119,7 +115,7 @@ class ProcessRuntime:
             "command": list(spec.command),
             "uid": uid,
             "staged": sources,
-            "stage_at": self._stage() if uid is not None else "",
+            "stage_at": _staging_place(sources) if uid is not None else "",
             "egress": bool(spec.egress),
             "limits": {
                 "memory_bytes": limits.memory_bytes,
@@ -131,17 +127,11 @@ class ProcessRuntime:
 
     def _uid(self) -> int | None:
         """As root, a user whom nobody else is, for each program another; else nobody but us."""
-        if os.geteuid() != 0:
+        first = _first_uid()
+        if first is None:
             return None
         self._next_uid = (self._next_uid + 1) % _UIDS
-        return _FIRST_UID + self._next_uid
-
-    def _stage(self) -> str:
-        if self._staging is None:
-            self._staging = tempfile.mkdtemp(prefix="holdfast-sandbox-")
-            # The programs' users go through it to what was mounted for them, and can't list it.
-            Path(self._staging).chmod(0o711)
-        return self._staging
+        return first + self._next_uid
 
 
 # What bwrap's own success does not say: that the filter is on, and that there is no network and no way to a new one.
@@ -151,7 +141,9 @@ if ! grep -q '^Seccomp:[[:space:]]*2' /proc/self/status; then echo "no filter of
 if ! grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then echo "it keeps capabilities"; exit; fi
 if unshare -U true 2>/dev/null; then echo "it can make user namespaces"; exit; fi
 if [ "$(grep -c : /proc/net/dev)" -gt 1 ]; then echo "it sees the machine's network"; exit; fi
-if touch /probe /usr/probe /dev/probe 2>/dev/null; then echo "its system is writable"; exit; fi
+for place in / /usr /etc /dev; do
+  if touch "$place/probe" 2>/dev/null; then echo "$place is writable"; exit; fi
+done
 if ! touch /work/probe; then echo "its own directory is not writable"; exit; fi
 echo confined
 """
@@ -161,7 +153,8 @@ class SandboxedProcess:
     """One program and everything that it started."""
 
     def __init__(self, spec: RunSpec, proxy: EgressProxy | None, forget: Callable[["SandboxedProcess"], None]) -> None:
-        self._spec = spec
+        self._name = spec.name
+        self._limits = spec.limits
         self._proxy = proxy
         self._forget = forget
         self._tail = bytearray()
@@ -255,7 +248,7 @@ class SandboxedProcess:
             if listener is not None and self._proxy is not None:
                 await self._proxy.open(listener)
             elif told is None:
-                raise SandboxMissing(f"The sandbox of {self._spec.name} could not be started: {self.stderr_tail()}")
+                raise SandboxMissing(f"The sandbox of {self._name} could not be started: {self.stderr_tail()}")
             elif "cannot" in told:
                 raise SandboxMissing(f"Programs can't be confined on this machine: {told['cannot']}. {_NAMESPACES}.")
             elif "started" in told:
@@ -289,7 +282,7 @@ class SandboxedProcess:
         if told is None:
             return RunEnding("lost", None, seconds, "It ended with the process that watched it.")
         how: Ended = self._asked or told["how"]
-        limits = self._spec.limits
+        limits = self._limits
         said = {
             "exited": f"It ended by itself with status {told['code']}.",
             "stopped": "It was stopped.",
@@ -298,7 +291,7 @@ class SandboxedProcess:
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "processes": f"It was stopped because it had more than {limits.processes} processes.",
         }[how]
-        return RunEnding(how, told["code"], seconds, said)
+        return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
 
     async def _abandon(self) -> None:
         if self._control is not None:
@@ -316,14 +309,17 @@ class SandboxedProcess:
         self._forget(self)
 
     async def _drain(self, stderr: asyncio.StreamReader) -> None:
-        while piece := await stderr.read(65_536):
+        while piece := await stderr.read(_PIECE_BYTES):
             self._tail += piece
             del self._tail[:-_TAIL_BYTES]
             self._count(len(piece))
+            if len(piece) == _PIECE_BYTES:
+                # More is waiting; whoever writes without end waits with it, instead of keeping us busy.
+                await asyncio.sleep(_FLOOD_PAUSE)
 
     def _count(self, size: int) -> None:
         self._printed += size
-        most = self._spec.limits.output_bytes
+        most = self._limits.output_bytes
         if most is not None and self._printed > most and self._asked is None:
             self._asked = "output"
             self._send(b"K")
@@ -354,6 +350,19 @@ class _Counted(SubprocessStreamProtocol):
         self._exited()
 
 
+def _first_uid() -> int | None:
+    """The first of the users whom programs get; None where we can't become anybody else."""
+    if os.geteuid() != 0:
+        return None
+    for first in _FIRST_UIDS:
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, _, count = map(int, line.split())
+            if inside <= first and first + _UIDS <= inside + count:
+                return first
+    # Root of a namespace in which there is nobody else is an ordinary user outside of it.
+    return None
+
+
 async def _readable(source: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
@@ -369,9 +378,19 @@ def _settle(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
+def _staging_place(sources: list[str]) -> str:
+    """A directory that every machine has and this program does not need; it is covered in its mount namespace alone."""
+    for place in ("/mnt", "/media", "/srv", "/home", "/opt"):
+        if Path(place).is_dir() and not any(Path(source).is_relative_to(place) for source in sources):
+            return place
+    raise SandboxMissing("Programs can't be confined: there is neither /mnt nor /media to stage what they are given.")
+
+
 def _give(path: Path, uid: int) -> None:
     """Make what the program may change its own; root reads it all the same."""
     os.chown(path, uid, uid, follow_symlinks=False)
-    for directory, names, files in os.walk(path):
-        for name in (*names, *files):
-            os.chown(Path(directory, name), uid, uid, follow_symlinks=False)
+    if path.is_dir():
+        # By descriptors: another program that holds the same directory could put a link in the way of a path.
+        for _, names, files, directory in os.fwalk(path):
+            for name in (*names, *files):
+                os.chown(name, uid, uid, dir_fd=directory, follow_symlinks=False)
