@@ -18,6 +18,7 @@ REFERENCES: dict[str, Any] = {
     "file_id": "{document_id}",
     "file_ids": ["{document_id}"],
     "from": {"type": "decision", "id": "{decision_id}"},
+    "invocation_id": "{invocation_id}",
     "key_from": "{secret_name}",
     "organization_id": "{organization_id}",
     "project_id": "{project_id}",

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,16 +112,18 @@ async def serving(
     data_dir: Path | None = None,
     features: Sequence[Feature] = (),
     around: Callable[[ASGIApp, Start], ASGIApp] = lambda app, start: app,
+    instead: Mapping[type[Any], object] = {},
     **settings: Any,
 ) -> AsyncIterator[TestServer]:
     """A server on this event loop, with a deterministic embedder; settings as an operator would set them.
 
-    `features` come after the product's own; `around` stands between the connections and the gate.
+    `features` come after the product's own; `around` stands between the connections and the gate; `instead` takes the
+    place of what would be built.
     """
     settings.setdefault("secrets_master_key", MASTER_KEY)
     settings.setdefault("shutdown_seconds", 2.0)
     configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
-    services = build_services(configured, database, clock or SystemClock(), WordEmbedder(), features)
+    services = build_services(configured, database, clock or SystemClock(), WordEmbedder(), features, instead)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)

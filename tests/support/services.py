@@ -1,6 +1,6 @@
 """Owns short names for what tests build: services by name, started and run as the server does it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Generic, TypeVar
 
@@ -135,9 +135,13 @@ def build_services(
     clock: Clock,
     embedder: Embedder | None = None,
     more: Sequence[Feature] = (),
+    instead: Mapping[type[Any], object] = {},
 ) -> Services:
-    """Every service on one database, with an embedder of the test's own, and features after the product's."""
-    given: dict[type[Any], object] = {Features: Features([*features(), *more])}
+    """Every service on one database, with an embedder of the test's own, and features after the product's.
+
+    `instead` takes the place of what would be built.
+    """
+    given: dict[type[Any], object] = {Features: Features([*features(), *more]), **instead}
     if embedder is not None:
         given[Embedder] = embedder
     return Services(build_parts(settings, database, clock, given))

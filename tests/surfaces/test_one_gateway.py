@@ -159,7 +159,7 @@ async def walk(server: TestServer) -> dict[str, dict[str, str]]:
         for consumer in ("chat", "ask")
     }
     assert {consumer: len(found) for consumer, found in (*tools.items(), *aliases.items())} == {
-        "mcp": 25,
+        "mcp": 29,
         "keystone": 4,
         "catalog": 1,
         "chat": 11,

@@ -40,6 +40,8 @@ class Access:
     """The tier that a key needs."""
     people_only: bool = False
     """Whether keys are refused, whatever they may do."""
+    signed_in: bool = False
+    """Whether a person has to sit there: a session of this server with its token, no bearer token, no command."""
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -57,6 +59,8 @@ class Access:
             missing = self._missing_to_key(principal)
             if missing is not None:
                 return missing
+        if self.signed_in and principal.proof != "session":
+            return "This needs a person who is signed in here; no key, token or command can do it."
         if not principal.scopes.intersection(self.scopes):
             wanted = " or ".join(repr(scope) for scope in self.scopes)
             return f"This needs the scope {wanted}; the credential has {sorted(principal.scopes) or 'none'}."
@@ -87,6 +91,7 @@ class Access:
             "role": self.role,
             "tier": self.tier,
             "people_only": self.people_only,
+            "signed_in": self.signed_in,
         }
 
 
@@ -101,6 +106,8 @@ READ = Access("workspace", ("read", "inference"))
 WRITE = Access("workspace", "inference")
 READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
 WRITE_INTEL = Access("workspace", "inference", tier="intel")
+READ_EXEC = Access("workspace", ("read", "inference", "management"), tier="exec")
+RUN_EXEC = Access("workspace", "inference", tier="exec")
 ADMINISTER = Access("workspace", "management", role="admin")
 # What asks a model or the network: it changes nothing here, but costs.
 RUN = WRITE

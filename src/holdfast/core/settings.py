@@ -119,6 +119,20 @@ class Settings:
         "Directories on the server whose repositories may be added over the network (comma-separated); "
         "`holdfast repos add` on this machine may name any",
     )
+    server_paths: tuple[str, ...] = _setting(
+        (),
+        "Directories on the server whose files the command of an MCP server may name when it is registered over the "
+        "network (comma-separated); `holdfast catalog add` on this machine may name any",
+    )
+    server_most: int = _setting(32, "MCP servers that run at once")
+    server_idle_seconds: int = _setting(300, "How long an MCP server that nobody calls goes on running")
+    server_memory_mb: int = _setting(1024, "Memory of each MCP server, all its processes together, in MiB")
+    exec_call_seconds: int = _setting(900, "How long one call of an MCP server's tool may take")
+    exec_once_seconds: int = _setting(
+        600, "How long an equal request of a key gets the invocation that the first one made, instead of a second run"
+    )
+    exec_at_once: int = _setting(64, "Calls of MCP servers' tools that run at once in each process")
+    approval_seconds: int = _setting(3600, "How long a call waits for a person's decision before it expires")
     max_chat_bytes: int = _setting(32 * 1024 * 1024, "Largest request to a chat endpoint, images included")
     research_calls_per_minute: int = _setting(45, "Research tool calls a minute that chats of one project may make")
     max_tool_rounds: int = _setting(20, "Rounds of tool calls that one chat request may ask for")

@@ -16,6 +16,7 @@ MODULES = (
     "chat.pages",
     "chat.manager",
     "chat.beside",
+    "approvals",
     "memory",
     "documents",
     "artifacts",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.engines.jobs.engine import JobEngine
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.master_key import KeyRing
+    from holdfast.engines.runtime.base import Runtime
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.engines.web import WebAccess
@@ -132,6 +133,12 @@ def _loop(parts: Parts) -> "Loop":
     return Loop()
 
 
+def _runtime(parts: Parts) -> "Runtime":
+    from holdfast.engines.runtime.process import ProcessRuntime
+
+    return ProcessRuntime()
+
+
 _BUILDERS: dict[str, Build] = {
     "EventBus": _events,
     "JobEngine": _jobs,
@@ -141,4 +148,5 @@ _BUILDERS: dict[str, Build] = {
     "WebAccess": _web,
     "GitEngine": _git,
     "Loop": _loop,
+    "Runtime": _runtime,
 }

@@ -26,6 +26,8 @@ NAMES = (
     "interchange",
     "clients",
     "client_bundles",
+    "catalog",
+    "execution",
     "server_tools",
     "chat",
     "deep_think",

@@ -17,6 +17,7 @@ from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.features.client_bundles.service import ClientBundles
+from holdfast.features.execution.address import PublicAddress
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens
@@ -80,6 +81,7 @@ def declared_operations(parts: Parts) -> Iterator[Operation]:
 def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     """The ASGI application that uvicorn serves."""
     metrics = Metrics()
+    parts[PublicAddress].url = public_url.rstrip("/")
     authenticator = Authenticator(
         parts[Keys],
         parts[SignIn],
@@ -125,7 +127,8 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             "/healthz": health,
             "/readyz": Readiness({"storage": lambda: parts[Database].read(_answers)}),
             "/metrics": metrics,
-            **dict.fromkeys(("/", "/chat", "/find", "/keys"), pages),
+            **dict.fromkeys(("/", "/chat", "/find", "/keys", "/approvals"), pages),
+            "/grants": api,
             "/join": join,
             BUNDLE_FORM: BundleForm(parts[SignIn], parts[ClientBundles], public_url=public_url),
             **dict.fromkeys(("/sign-in", "/sign-out", "/sign-in/oidc", "/sign-in/oidc/callback"), sign_in),
@@ -138,6 +141,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         prefixes=[
             (WEBHOOKS, WebhookEndpoint(parts[Webhooks])),
             ("/api/", api),
+            ("/approve/", pages),
             *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/")),
         ],
         projects=[("/v1/mcp", mcp)],

@@ -12,6 +12,7 @@ from holdfast.core.tools.tool import ToolCall
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
+from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.usage.service import Usage
 from holdfast.server.features import Features, brought
 
@@ -58,4 +59,4 @@ def build_gateway(parts: Parts, load: Callable[[], Catalog]) -> Gateway:
             project_id=call.project_id,
         )
 
-    return Gateway(load, denied=denied, spill=spill, observe=observe)
+    return Gateway(load, denied=denied, spill=spill, observe=observe, enrolled=lambda: parts[EnrolledCatalog])

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from holdfast.core.settings import Settings
 from holdfast.server.routes import build_gate
 from holdfast.storage.database import Database
+from tests.fakes.mcp.inside import InsideServers
 from tests.support.access.callers import JWT_SECRET, every_credential
 from tests.support.access.oracle import Credential, Expected
 from tests.support.access.tenant import make_everything
@@ -42,7 +43,7 @@ class Ground:
 @asynccontextmanager
 async def ground(database: Database) -> AsyncIterator[Ground]:
     """One tenant with one of everything, another tenant, and one credential of each kind."""
-    async with serving(database, **SETTINGS) as server:
+    async with serving(database, instead=InsideServers().instead(), **SETTINGS) as server:
         async with server.client() as client:
             ids = await make_everything(client, server)
         credentials = await every_credential(server)

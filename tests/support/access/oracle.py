@@ -63,6 +63,8 @@ def expected(access: Access, credential: Credential, method: str, *, names_thing
     if credential.state == "no csrf":
         return Expected(403, ("X-CSRF-Token",)) if method not in SAFE else _person(access, credential, names_things)
     if credential.kind == "person":
+        if access.signed_in and "JWT" in credential.name:
+            return Expected(403, ("signed in here",))
         return _person(access, credential, names_things)
     lacking = tuple(_lacking(access, credential))
     if lacking:

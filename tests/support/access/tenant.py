@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,7 +11,11 @@ from holdfast.core.ids import new_id
 from holdfast.core.operations import Operation
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import ChatQuestion
+from holdfast.features.execution.model import InvocationRequest, NewGrant
+from holdfast.features.execution.policies.grants import Grants
+from holdfast.features.execution.service import Execution
 from holdfast.features.repositories.model import NewRepository
+from tests.support.execution.counting import pinned
 from tests.support.server import TestServer
 
 # One valid body for each operation that has one, by the name of its model: a new operation needs a row here.
@@ -58,6 +63,19 @@ BODIES: dict[str, dict[str, Any]] = {
     "RepositoryBody": {"location": "https://git.invalid/planted.git"},
     "WebhookBody": {"secret": None},
     "SettleBody": {"keep": "both"},
+    "ServerBody": {"name": "planted", "command": "/usr/bin/true"},
+    "ServerChangeBody": {"command": "/usr/bin/false"},
+    "SnippetBody": {"mcpServers": {"pasted": {"command": "/usr/bin/true"}}},
+    "ToolPolicyBody": {"policy": "auto"},
+    "InvocationBody": {"tool_name": "demo.count", "arguments": {"name": "planted"}},
+    "ExecutionSettingBody": {"log_arguments": True},
+    "ApprovalBody": {"decision": "deny"},
+    "GrantBody": {
+        "workspace": "{workspace_id}",
+        "subject": {"type": "key", "id": "{key_id}"},
+        "grant_type": "tool_scope",
+        "details": {"scope": "demo.write"},
+    },
     "AskBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
@@ -132,8 +150,30 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     repository = NewRepository(location="https://git.invalid/victim.git", slug="victim")
     ids["slug"] = (await server.services.repositories.add(server.owner, server.start.workspace_id, repository)).slug
     ids["sha"] = "0123456789"
+    ids |= await _execution(server, ids["user_id"])
     ids["relation_id"] = await make(f"{space}/relations", relation, "relation_id")
     return ids
+
+
+async def _execution(server: TestServer, user_id: str) -> dict[str, str]:
+    """A server with a tool, a call that waits for a person, and a grant."""
+    workspace = server.start.workspace_id
+    await pinned(server.services, server.owner, workspace)
+    request = InvocationRequest(
+        principal=server.owner, workspace_id=workspace, tool_name="demo.count", arguments={}, source="cli"
+    )
+    asked = (await server.services[Execution].invoke(request)).invocation
+    person = replace(server.owner, actor=user_id, proof="session")
+    new = NewGrant(subject_type="user", subject_id=user_id, grant_type="tool_scope", details={"scope": "demo.write"})
+    grant = await server.services[Grants].give(person, workspace, new)
+    assert asked.approval is not None
+    return {
+        "server": "demo",
+        "tool": "count",
+        "invocation_id": asked.id,
+        "approval_id": asked.approval.id,
+        "grant_id": grant.id,
+    }
 
 
 async def _contradiction(client: httpx.AsyncClient, space: str) -> str:

@@ -9,12 +9,15 @@ import httpx
 from holdfast.core.clock import Clock
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.chat.service import ChatService
 from holdfast.features.clients.model import NewClient
 from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.execution.model import InvocationRequest
+from holdfast.features.execution.service import Execution
 from holdfast.features.identity.model import NewKey
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
@@ -27,6 +30,7 @@ from holdfast.features.usage.service import Usage
 from holdfast.server.dashboard import MODULES
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
 from tests.support.code.git import GitRepo
+from tests.support.execution.counting import pinned
 from tests.support.server import TestServer
 
 CODE = "class Invoice:\n    def total(self):\n        # <script>alert(1)</script>\n        return sum(self.lines)\n"
@@ -153,6 +157,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/manager/{tab}": f"/w/{ws}/manager/client",
         "/w/{ws}/beside/artifacts/{id}": f"/w/{ws}/beside/artifacts/{artifact}",
         "/w/{ws}/beside/source": f"/w/{ws}/beside/source?type=memory&id={memory}",
+        "/approvals": "/approvals",
+        "/approve/{token}": f"/approve/{await _approval(server)}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",
         "/w/{ws}/memory/contradictions": f"/w/{ws}/memory/contradictions",
@@ -181,6 +187,18 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/settings/profile": "/settings/profile",
         "/w/{ws}/repos": f"/w/{ws}/repos",
     }
+
+
+async def _approval(server: TestServer) -> str:
+    """The token of a call that waits for a person."""
+    services, workspace = server.services, server.start.workspace_id
+    if not await services[ServerCatalog].list(server.owner, workspace):
+        await pinned(services, server.owner, workspace)
+    request = InvocationRequest(
+        principal=server.owner, workspace_id=workspace, tool_name="demo.count", arguments={"name": "a"}, source="cli"
+    )
+    asked = (await services[Execution].invoke(request)).invocation
+    return asked.approval.token if asked.approval is not None else ""
 
 
 OF_A_REPOSITORY = ("/w/{ws}/repos/{slug}", "/w/{ws}/repos/{slug}/files")

@@ -15,8 +15,10 @@ from tests.support.access.oracle import Expected, expected
 from tests.support.asgi import ask
 
 # What each noun's own tools ask for, by the contract (XM-10): whoever may not read a thing is not told of it.
+EXEC = ("approval", "catalog", "grant", "invocation")
 INTEL = ("artifact", "decision", "milestone", "relation")
 READ = Access("workspace", ("read", "inference"))
+READ_EXEC = Access("workspace", ("read", "inference"), tier="exec")
 READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
 
 
@@ -27,7 +29,7 @@ async def test_every_topic_is_followed_by_exactly_who_may_read_it(database: Data
     async with ground(database) as here:
         path = f"/api/workspaces/{here.server.start.workspace_id}/events"
         for noun in (*here.server.services[Topics].nouns, None):
-            access = READ_INTEL if noun in INTEL else READ
+            access = READ_INTEL if noun in INTEL else READ_EXEC if noun in EXEC else READ
             params = {} if noun is None else {"topics": f"{noun}.*"}
             for credential in here.credentials:
                 want = expected(access, credential, "GET", names_things=True, in_first=True)

@@ -158,6 +158,8 @@ async def unlisted(
     wrong = []
     for kind, known in (("tools", tools), ("prompts", prompts)):
         found = {each["name"] for each in (await caller.send(f"{kind}/list")).json()["result"][kind]}
+        # Which tools of other servers are listed is tested where those are.
+        found = {name for name in found if not name.startswith("demo.")} - {"find_tool", "call_tool"}
         allowed = {name for name, access in known.items() if of(access, credential).status == "ok"}
         if found != allowed:
             wrong.append(f"{kind}/list with {credential.name} differs by {sorted(found ^ allowed)}")
@@ -258,6 +260,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "xerotier.artifact.create": {"identifier": "bees", "title": "Bees", "type": "text/plain", "content": "x"},
     "xerotier.artifact.update": {"content": "changed"},
     "xerotier.artifact.read": {},
+    "xerotier.exec.poll": {},
+    "xerotier.exec.cancel": {},
     "xerotier.artifact.list": {},
     "xerotier.session.init": {},
     "xerotier.intelligence.timeline": {},

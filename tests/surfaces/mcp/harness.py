@@ -133,6 +133,7 @@ class Site:
         scopes: Sequence[Scope] = SCOPES,
         workspaces: Sequence[str] | None = None,
         catalog_search: bool = False,
+        allow_destructive: bool = False,
     ) -> str:
         """A new key's secret."""
         new = NewKey(
@@ -141,7 +142,7 @@ class Site:
             scopes=frozenset(scopes),
             tier=tier,
             workspace_ids=None if workspaces is None else frozenset(workspaces),
-            allow_destructive=False,
+            allow_destructive=allow_destructive,
             catalog_search=catalog_search,
         )
         return (await self.services.keys.create(self.owner, new)).secret
@@ -265,12 +266,13 @@ async def serve_site(
     clock: Clock | None = None,
     recheck_seconds: float = 0.2,
     settings: Settings | None = None,
+    instead: Mapping[type[Any], object] = {},
 ) -> AsyncIterator[Site]:
     """The product's surface on a database, with the product's tools and a few of the tests' own."""
     settings = settings or Settings(mcp_calls_per_minute=600_000, requests_per_minute=600_000)
     settings = replace(settings, data_dir=NOWHERE, secrets_master_key=MASTER_KEY)
     clock = clock or SystemClock()
-    services = build_services(settings, database, clock, WordEmbedder(64))
+    services = build_services(settings, database, clock, WordEmbedder(64), instead=instead)
     async with background(services):
         start = await first_start(services)
         slow = Slow()

@@ -33,7 +33,18 @@ def output_schema(model: type[BaseModel]) -> dict[str, Any]:
     compact: dict[str, Any] = _node(schema, None, describe=False, within=())
     for definition in (compact, *compact.get("$defs", {}).values()):
         definition.pop("required", None)
-    return _with_single_uses_in_place(compact)
+    return {**_without_plain_types(_with_single_uses_in_place(compact)), "type": "object"}
+
+
+def _without_plain_types(node: Any) -> Any:
+    """The same in less room: what has properties is an object, what has items a list, what has choices a text."""
+    if isinstance(node, list):
+        return [_without_plain_types(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {"properties": "object", "items": "array", "enum": "string"}
+    implied = any(key in node and node.get("type") == kind for key, kind in plain.items())
+    return {key: _without_plain_types(value) for key, value in node.items() if not (implied and key == "type")}
 
 
 def _with_single_uses_in_place(schema: dict[str, Any]) -> dict[str, Any]:
@@ -70,9 +81,7 @@ def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, wi
     for key, value in schema.items():
         if key in (_UNTOLD if describe else _UNTOLD_IN_RESULTS) or (key == "title" and isinstance(value, str)):
             continue
-        if key == "maximum" and value >= _FAR:
-            continue
-        if (key == "default" and value in (None, "")) or (key == "additionalProperties" and value is False):
+        if _says_nothing(key, value):
             continue
         if key in ("properties", "$defs"):
             found[key] = {
@@ -83,6 +92,15 @@ def _node(schema: Any, definitions: dict[str, Any] | None, *, describe: bool, wi
         else:
             found[key] = _node(value, definitions, describe=describe, within=within)
     return _without_null(found) if definitions is not None else _joined(found)
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    """Whether a reader would assume the same without being told."""
+    if key in ("minimum", "minLength"):
+        return value in (0, 1)
+    if key == "maximum":
+        return bool(value >= _FAR)
+    return (key == "default" and value in (None, "")) or (key == "additionalProperties" and isinstance(value, bool))
 
 
 def _inlined(schema: dict[str, Any], name: str, definitions: dict[str, Any], within: tuple[str, ...]) -> Any:

@@ -1,13 +1,12 @@
 """Owns `find_tool`, by which a key that is not shown the list of tools finds those that it needs."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.core.access import ANY
-from holdfast.core.principal import Principal
 from holdfast.core.text import jsontext
 from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
 
@@ -33,11 +32,11 @@ class FindOutput(BaseModel):
     tools: list[FoundTool]
 
 
-def find_tool(visible: Callable[[Principal], Sequence[AnyTool]]) -> AnyTool:
-    """The tool over what a principal sees."""
+def find_tool(visible: Callable[[ToolCall], Awaitable[Sequence[AnyTool]]]) -> AnyTool:
+    """The tool over what whoever calls it sees."""
 
     async def find(call: ToolCall, given: FindInput) -> FindOutput:
-        ranked = ranked_tools(visible(call.principal), given.query)[: max(1, min(given.limit, MOST))]
+        ranked = ranked_tools(await visible(call), given.query)[: max(1, min(given.limit, MOST))]
         return FindOutput(
             tools=[
                 FoundTool(

@@ -15,6 +15,7 @@ from holdfast.core.text import jsontext
 from holdfast.core.text.fields import invalid
 from holdfast.core.tools.alias import AliasTarget, AnyAlias
 from holdfast.core.tools.deadline import within
+from holdfast.core.tools.enrolled import EnrolledTools, ServedResult, served_outcome
 from holdfast.core.tools.finding import find_tool
 from holdfast.core.tools.outcome import Outcome, Spilled
 from holdfast.core.tools.shortening import shortened
@@ -99,9 +100,11 @@ class Gateway:
         spill: Spill | None = None,
         max_result_bytes: int = MAX_RESULT_BYTES,
         observe: Observe = _unobserved,
+        enrolled: Callable[[], EnrolledTools] | None = None,
     ) -> None:
-        """`catalog` is asked at the first use: tools need services, and some services call tools."""
+        """`catalog` and `enrolled` are asked at the first use: tools need services, and some services call tools."""
         self._make_catalog = catalog
+        self._make_enrolled = enrolled
         self.decide: Decide = allow
         """Asked before every call; policies and approvals take its place."""
         self._denied = denied
@@ -125,6 +128,12 @@ class Gateway:
                 tool for tool in self.listed(consumer) if tool.access.missing(principal) is None
             )
         return found
+
+    async def enrolled(self, principal: Principal, workspace_id: str | None) -> Sequence[AnyTool]:
+        """The tools of other servers that this principal may call in a workspace."""
+        if self._enrolled is None or workspace_id is None:
+            return ()
+        return await self._enrolled.listed(principal, workspace_id)
 
     def aliases(self, consumer: Consumer) -> tuple[AnyAlias, ...]:
         """The aliases that a consumer lists, in the order given."""
@@ -163,6 +172,17 @@ class Gateway:
         finally:
             self._observe(trace.call, trace.known, trace.ending, time.perf_counter() - started)
 
+    async def admit(self, call: ToolCall, name: str, arguments: Mapping[str, Any]) -> AnyTool:
+        """The enrolled tool that another tool is told to run, seen and decided about like a call of its own."""
+        found = await self._enrolled_tool(call, name)
+        if found is None:
+            raise ToolUnknown(name)
+        missing = found.access.missing(call.principal)
+        if missing is not None:
+            raise _refusal(name, missing)
+        await self._decided(Intent(call, found, arguments), name, _Trace(call, name))
+        return found
+
     async def turn_away(self, call: ToolCall, name: str) -> None:
         """A model called what its turn does not offer: nothing runs, and it is told and counted like any refusal."""
         tools = self._of(call.consumer, name)
@@ -174,7 +194,10 @@ class Gateway:
     async def _run(self, call: ToolCall, name: str, arguments: Mapping[str, Any], trace: _Trace) -> Outcome:
         tools = self._of(call.consumer, name)
         if not tools:
-            raise ToolUnknown(name)
+            enrolled = await self._enrolled_tool(call, name)
+            if enrolled is None:
+                raise ToolUnknown(name)
+            tools = [enrolled]
         trace.known = name
         missing = _missing(call.principal, tools)
         if missing is not None:
@@ -185,11 +208,11 @@ class Gateway:
             if alias is None:
                 call, arguments = await _placed(call, tools[0], arguments)
                 trace.call = call
-            target = AliasTarget(name, arguments)
+            target, tool = AliasTarget(name, arguments), tools[0]
             if alias is not None:
                 said = alias.input.model_validate(_without_nulls(arguments))
                 target = alias.target(said)
-            tool = self._tools[target.tool]
+                tool = self._tools[target.tool]
             given = tool.input.model_validate(target.arguments)
         except ValidationError as error:
             trace.ending = "invalid"
@@ -219,6 +242,8 @@ class Gateway:
             raise
 
     async def _outcome(self, call: ToolCall, tool: AnyTool, result: BaseModel) -> Outcome:
+        if isinstance(result, ServedResult):
+            return served_outcome(result)
         data: dict[str, Any] = result.model_dump(mode="json", by_alias=True)
         raw = jsontext.dumps(data)
         text = tool.text(result) if tool.text is not None else raw.decode()
@@ -242,6 +267,16 @@ class Gateway:
 
     # What there is.
 
+    async def _enrolled_tool(self, call: ToolCall, name: str) -> AnyTool | None:
+        """A tool of another server; chats and MCP call them, whoever else has tools of its own alone."""
+        if self._enrolled is None or call.workspace_id is None or call.consumer not in ("mcp", "chat"):
+            return None
+        return await self._enrolled.named(call.principal, call.workspace_id, name)
+
+    @cached_property
+    def _enrolled(self) -> EnrolledTools | None:
+        return None if self._make_enrolled is None else self._make_enrolled()
+
     def _of(self, consumer: Consumer, name: str) -> list[AnyTool]:
         """The tools behind a name that a consumer lists; none for a name that it does not."""
         alias = self._aliases.get((consumer, name))
@@ -257,12 +292,15 @@ class Gateway:
     @cached_property
     def _tools(self) -> dict[str, AnyTool]:
         tools: dict[str, AnyTool] = {}
-        finding = find_tool(lambda principal: self.visible(principal, "mcp"))
+        finding = find_tool(self._findable)
         for tool in (*self._catalog.tools, finding):
             if tool.name in tools:
                 raise ValueError(f"two tools are named {tool.name}")
             tools[tool.name] = tool
         return tools
+
+    async def _findable(self, call: ToolCall) -> Sequence[AnyTool]:
+        return [*self.visible(call.principal, "mcp"), *await self.enrolled(call.principal, call.workspace_id)]
 
     @cached_property
     def _aliases(self) -> dict[tuple[Consumer, str], AnyAlias]:

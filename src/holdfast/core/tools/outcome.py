@@ -34,6 +34,8 @@ class Outcome:
     data: Json = field(default_factory=dict)
     spilled: Spilled | None = None
     """Where the whole is, when text and data had to be shortened."""
+    served: Json | None = None
+    """The answer of a tool that speaks MCP itself, as the protocol has it."""
     events: Sequence[Json] = ()
     """What whoever watches the turn is told of it."""
     sources: int = 0

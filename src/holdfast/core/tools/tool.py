@@ -17,7 +17,8 @@ _Turn = TypeVar("_Turn")
 
 WORKSPACE = "workspace"
 """The argument by which a call names the workspace that it is for."""
-_WORKSPACE_SCHEMA = {"type": "string", "description": "Id or slug, if not the bound one"}
+# Said once, in the server's instructions: an id or slug, where it is not the bound one.
+_WORKSPACE_SCHEMA = {"type": "string"}
 
 Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
 """Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""
@@ -39,6 +40,30 @@ class Asks(Protocol):
     async def __call__(self, message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
         """The person's answer, or None when they declined or the client cannot ask."""
         ...
+
+
+class SendsToPage(Protocol):
+    """How a tool sends the person behind the client to one of our pages, where the client can."""
+
+    async def __call__(self, message: str, url: str) -> bool:
+        """Whether the client says that the person went there."""
+        ...
+
+
+class AsksModel(Protocol):
+    """How a tool asks the client's own model something, where the client lets servers do so."""
+
+    async def __call__(self, question: str) -> str | None:
+        """What the model said; None where the client cannot ask, or did not."""
+        ...
+
+
+async def _nowhere_to_go(message: str, url: str) -> bool:
+    return False
+
+
+async def _no_model(question: str) -> str | None:
+    return None
 
 
 async def _no_progress(done: float, total: float | None, message: str) -> None:
@@ -65,6 +90,8 @@ class ToolCall:
     """What belongs to the consumer's turn: the sources that `ask` numbers, the request of MCP. Its own tools look."""
     progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
     ask: Asks = _nobody_to_ask
+    send_to_page: SendsToPage = _nowhere_to_go
+    ask_model: AsksModel = _no_model
     bind: Callable[[str], Awaitable[None]] | None = None
     """Binds the session to a workspace, where the surface has sessions."""
     place: Callable[[str | None], Awaitable[str]] | None = None

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.text.schema import input_schema
-from holdfast.core.tools.alias import AnyAlias
+from holdfast.core.tools.alias import TOOL_CALL, AnyAlias
 from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.outcome import Outcome
-from holdfast.core.tools.tool import ToolCall
+from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.engines.llm.model import Json, LoopTool
 
 
@@ -29,6 +29,15 @@ def loop_tool(gateway: Gateway, call: ToolCall, offer: Offer) -> LoopTool:
         return await gateway.call(call, alias.name, {**arguments, **offer.fixed})
 
     return LoopTool(alias.name, alias.description, _parameters(offer), run, event=alias.event, research=alias.research)
+
+
+def enrolled_tool(gateway: Gateway, call: ToolCall, tool: AnyTool) -> LoopTool:
+    """A tool of another server for the loop, under the name and with the schema that were pinned."""
+
+    async def run(arguments: Json) -> Outcome:
+        return await gateway.call(call, tool.name, arguments)
+
+    return LoopTool(tool.name, tool.description, tool.input_schema(), run, event=TOOL_CALL, research=False)
 
 
 def turning_away(gateway: Gateway, call: ToolCall) -> Callable[[str], Awaitable[None]]:

@@ -4,6 +4,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
 from holdfast.engines.master_key import KeyRing
 from holdfast.features.audit.service import Audit
+from holdfast.features.secrets.references import References
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
@@ -15,3 +16,8 @@ build = Building()
 @build
 def secrets(parts: Parts) -> Secrets:
     return Secrets(parts[Database], parts[Audit], parts[Workspaces], parts[KeyRing], parts[Clock])
+
+
+@build
+def references(parts: Parts) -> References:
+    return References(parts[Secrets])

@@ -8,6 +8,6 @@ FEATURE = Feature(
         "secrets": ("commands:secrets", "Secrets: API keys and the like, never shown again."),
     },
     operations=("operations",),
-    services=("Secrets",),
+    services=("References", "Secrets"),
     migrations=("0011_secrets", "0022_secret_hosts"),
 )

@@ -74,27 +74,43 @@ class Secrets:
 
         Hosts change only together with the value: whoever does not have it cannot have it sent elsewhere.
         """
-        current = await asyncio.to_thread(self._keys.current)
+        current = await self.sealing_key()
+        return await self._database.write(
+            lambda tx: self.put(tx, principal, workspace_id, name, value, hosts, sealed_by=current)
+        )
 
-        def work(tx: Tx) -> Secret:
-            workspace = self._workspaces.administered(tx, principal, workspace_id)
-            checked_value(value)
-            wanted = None if hosts is None else checked_hosts(hosts)
-            key = self._key(tx, current)
-            now = self._clock.now()
-            found = store.find(tx, workspace.id, checked_name(name))
-            old = found or Secret(new_id("sec"), workspace.id, name, False, now, now, principal.actor)
-            # Whoever remembers a value goes by this moment, so no two values may share one.
-            moment = now if found is None else max(now, found.updated_at + 1)
-            bound = old.hosts if wanted is None else wanted
-            new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor, hosts=bound)
-            store.put(tx, new, key.seal(value, _bound_to(new)))
-            self._record(tx, principal, "replaced" if old.is_set else "set", new)
-            if new.hosts != old.hosts:
-                self._record(tx, principal, "hosts", new, before=old.hosts)
-            return _signed(tx, principal, new)
+    async def sealing_key(self) -> MasterKey:
+        """The key that `put` seals with; it may have to be made first."""
+        return await asyncio.to_thread(self._keys.current)
 
-        return await self._database.write(work)
+    def put(
+        self,
+        tx: Tx,
+        principal: Principal,
+        workspace_id: str,
+        name: str,
+        value: str,
+        hosts: Sequence[str] | None = None,
+        *,
+        sealed_by: MasterKey,
+    ) -> Secret:
+        """Like `set`, within a transaction."""
+        workspace = self._workspaces.administered(tx, principal, workspace_id)
+        checked_value(value)
+        wanted = None if hosts is None else checked_hosts(hosts)
+        key = self._key(tx, sealed_by)
+        now = self._clock.now()
+        found = store.find(tx, workspace.id, checked_name(name))
+        old = found or Secret(new_id("sec"), workspace.id, name, False, now, now, principal.actor)
+        # Whoever remembers a value goes by this moment, so no two values may share one.
+        moment = now if found is None else max(now, found.updated_at + 1)
+        bound = old.hosts if wanted is None else wanted
+        new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor, hosts=bound)
+        store.put(tx, new, key.seal(value, _bound_to(new)))
+        self._record(tx, principal, "replaced" if old.is_set else "set", new)
+        if new.hosts != old.hosts:
+            self._record(tx, principal, "hosts", new, before=old.hosts)
+        return _signed(tx, principal, new)
 
     async def clear(self, principal: Principal, workspace_id: str, name: str) -> None:
         """Forget the value; forget the name of one that has no value."""
@@ -161,6 +177,15 @@ class Secrets:
         if why is not None:
             raise SecretKept(why[0].upper() + why[1:] + ".")
         return Credential(value, place)
+
+    def hand_over(self, tx: Tx, workspace_id: str, name: str, places: Collection[Place]) -> str:
+        """The value, for a process that can reach these places and no others; SecretKept where one is not its own."""
+        found, value = self._open(tx, workspace_id, name)
+        for place in places:
+            why = why_kept(name, found.hosts, place)
+            if why is not None:
+                raise SecretKept(why[0].upper() + why[1:] + ".")
+        return value
 
     def value_to_compare(self, tx: Tx, workspace_id: str, name: str) -> str:
         """The value, to hold against what somebody shows us; it is sent nowhere."""

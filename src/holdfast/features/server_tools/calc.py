@@ -29,7 +29,7 @@ def tools() -> list[AnyTool]:
             description=(
                 "Compute a formula of plain numbers instead of guessing. Knows + - * / ^ ( ), "
                 "sqrt, log (base 10), ln, sin, cos, tan (radians), abs, floor, ceil, round, min, max, pi and e. "
-                "Returns the exact number; a mistake is reported with its position. Example: sqrt(144) + 2^3."
+                "Example: sqrt(144) + 2^3."
             ),
             input=EvaluateInput,
             output=EvaluateOutput,

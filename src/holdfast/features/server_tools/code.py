@@ -106,7 +106,7 @@ def _overview_tool(host: Host, code: CodeSearch) -> AnyTool:
         title=f"Look over a {host.name} repository",
         description=(
             "Get to know a repository before reading it: description, licence, languages, README, file tree and recent "
-            'commits in one call. Then read files with repo_read. Example: {"repository": "pallets/click"}.'
+            'commits in one call. Example: {"repository": "pallets/click"}.'
         ),
         input=OverviewInput,
         output=OverviewOutput,

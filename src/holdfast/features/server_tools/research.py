@@ -69,7 +69,7 @@ def _search_tool(web_search: WebSearch) -> AnyTool:
         title="Search the web",
         description=(
             "Find current facts, documentation, releases or news on the public web. Returns hits with title, URL and "
-            "snippet, plus the text of the top two pages, so that often no fetch is needed. "
+            "snippet, plus the text of the top two pages. "
             'Example: {"query": "postgres 18 release notes"}.'
         ),
         input=WebSearchInput,
@@ -101,9 +101,8 @@ def _fetch_tool(fetcher: Fetcher) -> AnyTool:
         title="Read web pages",
         description=(
             "Read web pages and PDFs as text: one url, or up to five urls in parallel. discover_links also lists each "
-            "page's links, and max_follow reads up to three of them on the same site. At most 24,000 characters in "
-            "all; robots.txt is honoured, internal addresses are refused. "
-            'Example: {"url": "https://docs.python.org/3/whatsnew/", "discover_links": true}.'
+            "page's links, and max_follow reads up to three of them on the same site. At most 24,000 characters; "
+            'honours robots.txt. Example: {"url": "https://docs.python.org/3/", "discover_links": true}.'
         ),
         input=FetchInput,
         output=FetchOutput,
@@ -136,8 +135,8 @@ def _inspect_tool(inspector: SiteInspector) -> AnyTool:
         title="Inspect a site's design",
         description=(
             "See how a page is designed before matching or reviewing it: colour palette with shares, fonts and sizes, "
-            "landmarks and headings, breakpoints, metadata. Read from its HTML and CSS without a browser, so what "
-            'scripts add is missing. Example: {"url": "https://example.com/"}.'
+            "landmarks and headings, breakpoints, metadata. Read from HTML and CSS; what scripts add is "
+            'missing. Example: {"url": "https://example.com/"}.'
         ),
         input=InspectInput,
         output=InspectOutput,

@@ -2,4 +2,9 @@
 
 from holdfast.registry.feature import Feature
 
-FEATURE = Feature(name="turns", services=("EndpointTurns",))
+FEATURE = Feature(
+    name="turns",
+    services=("ApprovedTurns", "EndpointTurns"),
+    jobs=("chat.resume",),
+    background=("ApprovedTurns",),
+)

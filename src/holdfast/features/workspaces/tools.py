@@ -132,8 +132,8 @@ def tools(workspaces: Workspaces) -> list[AnyTool]:
             title="Start a session",
             description=(
                 "Bind this session to a workspace. Use it once, when a tool says that no workspace is bound. Without "
-                "workspace_id it takes the only one, asks the user, or lists the choices. Gives the workspace and "
-                'what to do next. Example: {"workspace_id": "ws_…"}'
+                "workspace_id it takes the only one, asks the user, or lists the choices. "
+                'Example: {"workspace_id": "ws_…"}'
             ),
             input=InitInput,
             output=InitOutput,

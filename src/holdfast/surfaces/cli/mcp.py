@@ -49,7 +49,8 @@ def tools_page(found: Sequence[AnyTool]) -> str:
         "# Tools",
         "",
         "Generated from the tools themselves by `holdfast mcp tools --markdown`; a test keeps this page as it says.",
-        "A key's tier decides which of these it sees: `core` is in every tier, `intel` in `intel` and `all`.",
+        "A key's tier decides which of these it sees: `core` is in every tier, `intel` in `intel` and `all`, `exec` in "
+        "`exec` and `all`.",
         "",
         "| tool | tier | writes | asks the internet |",
         "|---|---|---|---|",

@@ -51,7 +51,8 @@ INSTRUCTIONS = (
     "Before you ask the user about the project, look: xerotier.memory.search for anything, "
     "xerotier.intelligence.brief for the state of things. When something is decided or learned that the next "
     "session needs, save it with xerotier.memory.save or xerotier.intelligence.track_decision. "
-    "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call as workspace."
+    "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call "
+    "as workspace (id or slug)."
 )
 MAX_URI = 2_000
 MAX_COMPLETIONS = 100
@@ -80,7 +81,11 @@ class Handlers:
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> Any:
         _refuse_cursor(params)
-        return self._tools.listed(_admitted(ctx).principal)
+        admitted = _admitted(ctx)
+        return self._tools.listed(admitted.principal, await self._tools.enrolled(admitted))
+
+    async def enrolled(self, admitted: Admitted) -> Sequence[object]:
+        return await self._tools.enrolled(admitted)
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Any:
         return await self._tools.call(ctx, params)
@@ -161,11 +166,15 @@ class Completing:
 class ListingCache:
     """Keeps the wire form of tools/list: it is the largest answer, the same for every key of a kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, enrolled: Callable[[Admitted], Awaitable[Sequence[object]]] | None = None) -> None:
+        """`enrolled` gives the tools that the list has beside those that are the same for every key of a kind."""
+        self._enrolled = enrolled
         self._kept: dict[tuple[object, ...], dict[str, Any]] = {}
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method != "tools/list" or ctx.request_id is None or (ctx.params or {}).get("cursor") is not None:
+            return await call_next(ctx)
+        if self._enrolled is not None and await self._enrolled(_admitted(ctx)):
             return await call_next(ctx)
         principal = _admitted(ctx).principal
         key = (ctx.protocol_version, principal.catalog_search, *seen_as(principal))
@@ -206,7 +215,7 @@ def build_server(
         server.middleware.clear()
     security = RequestStateSecurity(keys=[state_key], ttl=STATE_SECONDS, bind_principal=_bound_to)
     server.middleware.append(RequestStateBoundary(security, default_audience="holdfast"))
-    server.middleware.append(ListingCache())
+    server.middleware.append(ListingCache(handlers.enrolled))
     for method in methods.all.values():
         server.add_request_handler(method.name, RequestParams, _answering(method))
     return server

@@ -8,7 +8,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.llm.model import TOOL_SECONDS, LoopTool
-from holdfast.engines.llm.offered import Offer, loop_tool, turning_away
+from holdfast.engines.llm.offered import Offer, enrolled_tool, loop_tool, turning_away
 from holdfast.features.chat.turn.selection import SELECTABLE, ContextSize, ToolOptions, selected
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores.service import VectorStoreService
@@ -74,7 +74,16 @@ class ChatTools:
         }
         offers = [Offer(allowed[name], fixed.get(name, {})) for name in names if name in allowed]
         tools = [loop_tool(self._gateway, call, offer) for offer in offers]
+        tools += await self._enrolled(place, call, options)
         return Offered(tools, turning_away(self._gateway, call))
+
+    async def _enrolled(self, place: TurnPlace, call: ToolCall, options: ToolOptions) -> list[LoopTool]:
+        """The tools of other servers that the request names, of those that its maker may call."""
+        wanted = [name for name in dict.fromkeys(options.names) if "." in name]
+        if not wanted:
+            return []
+        there = {tool.name: tool for tool in await self._gateway.enrolled(place.principal, place.workspace_id)}
+        return [enrolled_tool(self._gateway, call, there[name]) for name in wanted if name in there]
 
     async def _has_files(self, place: TurnPlace, options: ToolOptions) -> bool:
         principal, workspace_id, chat_id = place.principal, place.workspace_id, place.chat_id

@@ -60,12 +60,7 @@ def spenders(tx: Tx, principal: Principal) -> Collection[str]:
 
     A key that was made on the server's own machine stands for a person of its own.
     """
-    person = principal.actor
-    for _ in range(MAX_GENERATIONS):
-        made = find(tx, principal.organization_id, person) if person.startswith("key_") else None
-        if made is None or not made.created_by.startswith(("usr_", "key_")):
-            break
-        person = made.created_by
+    person = _first_maker(tx, principal.organization_id, principal.actor)
     if not person.startswith(("usr_", "key_")):
         return frozenset({person})
     rows = tx.all(
@@ -75,6 +70,21 @@ def spenders(tx: Tx, principal: Principal) -> Collection[str]:
         {"person": person, "organization_id": principal.organization_id},
     )
     return frozenset({principal.actor, *(str(row["id"]) for row in rows)})
+
+
+def person_behind(tx: Tx, organization_id: str, key_id: str) -> str | None:
+    """The person who made a key, or made the key that made it; None for one of the server's own machine."""
+    maker = _first_maker(tx, organization_id, key_id)
+    return maker if maker.startswith("usr_") else None
+
+
+def _first_maker(tx: Tx, organization_id: str, actor: str) -> str:
+    for _ in range(MAX_GENERATIONS):
+        made = find(tx, organization_id, actor) if actor.startswith("key_") else None
+        if made is None or not made.created_by.startswith(("usr_", "key_")):
+            break
+        actor = made.created_by
+    return actor
 
 
 def made_by(tx: Tx, organization_id: str, user_id: str, now: int) -> list[ApiKey]:

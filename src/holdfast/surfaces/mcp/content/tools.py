@@ -1,6 +1,6 @@
 """Owns tools on the wire: the list that a key sees, calls and their results, and the two-tool catalog."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -9,10 +9,11 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
+from holdfast.core.text import jsontext
 from holdfast.core.tools.finding import FIND_TOOL
 from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
 from holdfast.core.tools.outcome import Outcome
-from holdfast.core.tools.tool import Consumer, ToolCall
+from holdfast.core.tools.tool import AnyTool, Consumer, ToolCall
 from holdfast.features.clients.service import Clients
 from holdfast.surfaces.http.admission import WorkspaceFinder
 from holdfast.surfaces.mcp.admission import Admitted
@@ -20,6 +21,8 @@ from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
 from holdfast.surfaces.mcp.content.placing import placing
 
 CALL_TOOL = "call_tool"
+MAX_LIST_CHARACTERS = 32_000
+"""What a list of tools may take of a model's context: about 8,000 tokens."""
 COMPLETE = {"resultType": "complete"}
 """What the stateless revision wants on every result; the older ones are served without it."""
 
@@ -38,12 +41,21 @@ class ToolHandlers:
         self._wire = {tool.name: tool.described() for tool in gateway.listed(self._consumer)}
         self._mirrored = {name: wire["inputSchema"] for name, wire in self._wire.items() if _mirrors(wire)}
 
-    def listed(self, principal: Principal) -> dict[str, Any]:
-        """The result of tools/list for this principal."""
+    def listed(self, principal: Principal, enrolled: Sequence[AnyTool] = ()) -> dict[str, Any]:
+        """The result of tools/list for this principal: ours, then as many enrolled tools as a context has room for."""
         if self._by_catalog(principal):
             return {"tools": _CATALOG, **COMPLETE}
         own = [self._wire[tool.name] for tool in self._gateway.visible(principal, self._consumer)]
-        return {"tools": own, **COMPLETE}
+        more = [tool.described() for tool in enrolled]
+        if more:
+            more = _within(MAX_LIST_CHARACTERS - _size(own), more)
+        return {"tools": [*own, *more], **COMPLETE}
+
+    async def enrolled(self, admitted: Admitted) -> Sequence[AnyTool]:
+        """The tools of other servers that a request's workspace lists."""
+        if self._workspaces is None or self._by_catalog(admitted.principal):
+            return ()
+        return await self._gateway.enrolled(admitted.principal, admitted.workspace_id)
 
     def param_schema(self, principal: Principal, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool that mirrors arguments in headers."""
@@ -54,7 +66,8 @@ class ToolHandlers:
         name = params.name
         arguments: Mapping[str, Any] = params.arguments or {}
         consumer = self._consumer
-        if self._by_catalog(_admitted(ctx).principal):
+        if self._workspaces is not None:
+            # Also for a key that is shown the tools: those that its list has no room for are found like this.
             if name == CALL_TOOL:
                 name, arguments = _chosen(arguments)
             elif name == FIND_TOOL:
@@ -68,6 +81,8 @@ class ToolHandlers:
         except HoldfastError as error:
             return error_result(error)
         tool = self._gateway.get(name)
+        if outcome.served is not None:
+            return {**outcome.served, **COMPLETE}
         if tool is not None and issubclass(tool.output, CallToolResult):
             # A tool that speaks the protocol itself: its answer goes on as it is.
             return CallToolResult.model_validate(outcome.data)
@@ -77,6 +92,7 @@ class ToolHandlers:
         admitted = _admitted(ctx)
         if self._workspaces is None:
             return ToolCall(admitted.principal, admitted.workspace_id, consumer, turn=ctx, progress=_progress(ctx))
+        asking = asker(ctx, self._clients, params.input_responses, params.request_state)
         return ToolCall(
             principal=admitted.principal,
             workspace_id=admitted.workspace_id,
@@ -85,7 +101,9 @@ class ToolHandlers:
             session_id=admitted.session.id if admitted.session else None,
             turn=ctx,
             progress=_progress(ctx),
-            ask=asker(ctx, self._clients, params.input_responses, params.request_state),
+            ask=asking,
+            send_to_page=asking.send_to_page,
+            ask_model=asking.ask_model,
             bind=None if admitted.session is None else _binder(admitted, self._clients),
             place=placing(admitted, self._workspaces),
         )
@@ -114,6 +132,24 @@ def _result(outcome: Outcome) -> dict[str, Any]:
 
 def _error_text(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True, **COMPLETE}
+
+
+def _size(tools: Sequence[Mapping[str, Any]]) -> int:
+    return len(jsontext.dumps(list(tools)).decode())
+
+
+def _within(room: int, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tools that fit; where not all do, the two that find and call the others come along."""
+    if _size(tools) <= room:
+        return tools
+    room -= _size(_MORE)
+    fitting: list[dict[str, Any]] = []
+    for tool in tools:
+        room -= _size([tool])
+        if room < 0:
+            break
+        fitting.append(tool)
+    return [*fitting, *_MORE]
 
 
 def _chosen(arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -199,5 +235,26 @@ _CATALOG: list[dict[str, Any]] = [
             "idempotentHint": False,
             "openWorldHint": True,
         },
+    },
+]
+
+_MORE: list[dict[str, Any]] = [
+    {
+        "name": FIND_TOOL,
+        "title": "Find a tool",
+        "description": 'Find tools that this list has no room for. Example: {"query": "create an issue"}',
+        "inputSchema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+        "annotations": {"readOnlyHint": True},
+    },
+    {
+        "name": CALL_TOOL,
+        "title": "Call a tool",
+        "description": 'Call a tool that find_tool named. Example: {"name": "git.git_status", "arguments": {}}',
+        "inputSchema": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+            "required": ["name"],
+        },
+        "annotations": {"readOnlyHint": False},
     },
 ]

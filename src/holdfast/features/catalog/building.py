@@ -1,0 +1,137 @@
+"""Owns how the catalog is built."""
+
+from collections.abc import Iterable
+
+from holdfast.core.clock import Clock
+from holdfast.core.credential import Place
+from holdfast.core.parts import Parts
+from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.mcp_client.base import Connection
+from holdfast.engines.mcp_client.pool import ConnectionPool
+from holdfast.engines.runtime.base import RunLimits, Runtime
+from holdfast.engines.runtime.images import Images
+from holdfast.engines.runtime.packages import Packages
+from holdfast.engines.web import WebAccess
+from holdfast.features.audit.service import Audit
+from holdfast.features.catalog import store
+from holdfast.features.catalog.manifest import places_of
+from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.connections import OpenRemote, ServerConnections, ServerStart, ServerStarts
+from holdfast.features.catalog.servers.installing import KIND, Installations
+from holdfast.features.catalog.servers.paths import PathRules
+from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.catalog.snippets.importing import SnippetImport
+from holdfast.features.identity.keys import store as key_store
+from holdfast.features.secrets.references import References, referred
+from holdfast.features.secrets.service import Secrets, SecretUses
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.feature import Building
+from holdfast.storage.database import Database, Tx
+
+build = Building()
+
+
+@build
+def catalog(parts: Parts) -> ServerCatalog:
+    return ServerCatalog(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[References],
+        parts[EventBus],
+        parts[Clock],
+        parts[ServerConnections],
+        parts[Installations],
+        PathRules(parts[Settings].data_dir, parts[Settings].server_paths),
+    )
+
+
+@build
+def packages(parts: Parts) -> Packages:
+    return Packages(parts[Settings].data_dir.expanduser() / "servers" / "packages")
+
+
+@build
+def images(parts: Parts) -> Images:
+    return Images(parts[Settings].data_dir.expanduser() / "servers" / "images")
+
+
+@build
+def installations(parts: Parts) -> Installations:
+    return Installations(parts[JobEngine], parts[EventBus], parts[Clock], parts[Packages], parts[Images])
+
+
+@build
+def connections(parts: Parts) -> ServerConnections:
+    settings = parts[Settings]
+    return ServerConnections(
+        parts[Runtime],
+        parts[Packages],
+        parts[Images],
+        ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
+        _remote(parts),
+        RunLimits(memory_bytes=settings.server_memory_mb << 20),
+    )
+
+
+def _remote(parts: Parts) -> OpenRemote:
+    async def open(start: ServerStart, /) -> Connection:
+        # The official client takes a second to import, which most commands need not spend.
+        from holdfast.engines.mcp_client.remote import open_remote
+
+        guard = parts[WebAccess].guard
+        return await open_remote(guard, start.entry.name, start.entry.spec.url or "", headers=start.headers)
+
+    return open
+
+
+def handle_jobs(parts: Parts) -> None:
+    """Install packages and unpack images."""
+    installations = parts[Installations]
+    parts[JobEngine].handle(KIND, installations.run, concurrency=2, max_attempts=3, ended=installations.ended)
+
+
+@build
+def starts(parts: Parts) -> ServerStarts:
+    return ServerStarts(parts[Database], parts[References], _owner)
+
+
+@build
+def pins(parts: Parts) -> ToolPins:
+    return ToolPins(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        parts[EventBus],
+        parts[Clock],
+        parts[ServerCatalog],
+        parts[ServerStarts],
+        parts[ServerConnections],
+    )
+
+
+@build
+def snippets(parts: Parts) -> SnippetImport:
+    return SnippetImport(parts[Database], parts[ServerCatalog], parts[Secrets])
+
+
+def secret_uses(parts: Parts) -> SecretUses:
+    """Which secrets are sent where: the workspace, the name, the place."""
+
+    def uses(tx: Tx) -> Iterable[tuple[str, str, Place]]:
+        for entry in store.every(tx):
+            named = [referred(value) for value in (*entry.spec.env.values(), *entry.spec.headers.values())]
+            for name in named:
+                for place in places_of(entry.spec) if name is not None else ():
+                    yield entry.workspace_id, str(name), place
+
+    return uses
+
+
+def _owner(tx: Tx, principal: Principal) -> str | None:
+    if principal.is_person:
+        return principal.actor
+    return key_store.person_behind(tx, principal.organization_id, principal.actor)

@@ -1,0 +1,29 @@
+"""What the catalog adds to the server: MCP servers that a workspace may run, and their tools as pinned."""
+
+from holdfast.core.access import READ_EXEC
+from holdfast.registry.feature import Feature
+from holdfast.registry.topics import Changed, Topic
+
+FEATURE = Feature(
+    name="catalog",
+    commands={
+        "catalog": ("commands:catalog", "MCP servers that agents may use."),
+    },
+    operations=("operations",),
+    services=(
+        "Images",
+        "Installations",
+        "Packages",
+        "ServerCatalog",
+        "ServerConnections",
+        "ServerStarts",
+        "SnippetImport",
+        "ToolPins",
+    ),
+    jobs=("catalog.install",),
+    closes=("ServerConnections",),
+    uses_secrets=True,
+    topics={"catalog": Topic(READ_EXEC, lambda event: Changed(lists=("tools",)))},
+    migrations=("0035_catalog",),
+    contract=("XA-2", "XA-4"),
+)

@@ -1,0 +1,1 @@
+"""How an entry is installed, started and reached."""

@@ -1,0 +1,189 @@
+"""Owns how an entry becomes a connection: references read at the start, one server for each environment, shared."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.core.principal import Principal
+from holdfast.core.text import jsontext
+from holdfast.engines.mcp_client.base import Connection, ServerDescription, ServerFailed
+from holdfast.engines.mcp_client.pool import ConnectionPool
+from holdfast.engines.mcp_client.stdio import open_stdio
+from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.engines.runtime.images import Images
+from holdfast.engines.runtime.packages import Packages
+from holdfast.features.catalog import store
+from holdfast.features.catalog.manifest import env_problems, invalid_entry, places_of
+from holdfast.features.catalog.model import CatalogEntry, EntryNotFound, NotReady
+from holdfast.features.secrets.references import References
+from holdfast.storage.database import Database, Tx
+
+MAX_REMEMBERED = 500
+"""Of how many servers the last words are kept."""
+Key = tuple[str, int, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStart:
+    """What a server is started or reached with. Values may be secret, so they are in no repr, log or command line."""
+
+    entry: CatalogEntry
+    env: Mapping[str, str] = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    user_id: str | None
+    """Whose login a remote server sees; None where nobody's is needed."""
+
+    @property
+    def key(self) -> Key:
+        """Which running server serves this: another environment or another person's login is another one."""
+        given = hashlib.sha256(jsontext.dumps([sorted(self.env.items()), sorted(self.headers.items())])).hexdigest()
+        return (self.entry.id, self.entry.revision, given, self.user_id)
+
+
+class OpenRemote(Protocol):
+    """Connects to a remote server, with a person's login where it wants one."""
+
+    async def __call__(self, start: ServerStart, /) -> Connection: ...
+
+
+class LoginOwner(Protocol):
+    """The person whom a principal acts for: themselves, or whoever owns the key; None where there is none."""
+
+    def __call__(self, tx: Tx, principal: Principal, /) -> str | None: ...
+
+
+class ServerConnections:
+    """The running servers: started when first needed, shared, stopped when idle, each in a sandbox of its own."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        packages: Packages,
+        images: Images,
+        pool: ConnectionPool,
+        open_remote: OpenRemote,
+        limits: RunLimits,
+    ) -> None:
+        self._runtime = runtime
+        self._packages = packages
+        self._images = images
+        self._pool = pool
+        self._open_remote = open_remote
+        self._limits = limits
+        self._keys: dict[str, set[Key]] = {}
+        self._last: OrderedDict[str, Connection | str] = OrderedDict()
+
+    @asynccontextmanager
+    async def connection(self, start: ServerStart) -> AsyncIterator[Connection]:
+        """An open connection to just this server in just this environment, while somebody is in here."""
+
+        async def open() -> Connection:
+            try:
+                made = await self._open(start)
+            except ServerFailed as problem:
+                self._remember(start.entry.id, problem.message)
+                raise
+            self._remember(start.entry.id, made)
+            return made
+
+        self._keys.setdefault(start.entry.id, set()).add(start.key)
+        async with self._pool.connection(start.key, open) as connection:
+            yield connection
+
+    async def describe(self, start: ServerStart) -> ServerDescription:
+        """What the server says of itself now."""
+        async with self.connection(start) as connection:
+            return await connection.describe()
+
+    def logs(self, server_id: str) -> str:
+        """The last of what an entry's server wrote to stderr here, or why it did not start."""
+        last = self._last.get(server_id, "")
+        return last if isinstance(last, str) else last.logs()
+
+    async def retire(self, server_id: str) -> None:
+        """Stop an entry's servers: it was changed or removed."""
+        for key in self._keys.pop(server_id, ()):
+            await self._pool.discard(key)
+
+    async def close(self) -> None:
+        """Stop every server."""
+        await self._pool.close()
+        await self._runtime.close()
+
+    async def _open(self, start: ServerStart) -> Connection:
+        if start.entry.spec.shape == "remote":
+            return await self._open_remote(start)
+        return await open_stdio(self._runtime, self._spec(start))
+
+    def _spec(self, start: ServerStart) -> RunSpec:
+        entry, spec = start.entry, start.entry.spec
+        command = (spec.command or "", *spec.args)
+        mounts = tuple(Mounted(Path(path), path) for path in spec.paths)
+        env, root, directory = dict(start.env), None, "/work"
+        pin = entry.installed
+        if pin is not None and pin.manager == "image":
+            image = self._images.find(pin.integrity)
+            if image is None:
+                raise NotReady(f"The image of {spec.name} is no longer on this machine; save the entry again.")
+            command, root, directory = (*image.command, *spec.args), image.root, image.directory or "/work"
+            env = {**image.env, **env}
+        elif pin is not None and pin.manager != "image":
+            package = self._packages.find(pin.manager, pin.integrity)
+            if package is None:
+                raise NotReady(f"The package of {spec.name} is no longer on this machine; save the entry again.")
+            command, mounts = package.command, (*package.mounts, *mounts)
+        return RunSpec(
+            name=spec.name,
+            command=command,
+            env=env,
+            directory=directory,
+            mounts=mounts,
+            root=root,
+            egress=spec.allow,
+            limits=self._limits,
+        )
+
+    def _remember(self, server_id: str, last: Connection | str) -> None:
+        self._last[server_id] = last
+        self._last.move_to_end(server_id)
+        if len(self._last) > MAX_REMEMBERED:
+            self._last.popitem(last=False)
+
+
+class ServerStarts:
+    """Makes an entry ready to start: everything is checked again, for a secret may have been cleared since."""
+
+    def __init__(self, database: Database, references: References, owner: LoginOwner) -> None:
+        self._database = database
+        self._references = references
+        self._owner = owner
+
+    async def of(self, principal: Principal, server_id: str) -> ServerStart:
+        """What to start an entry with, for this principal; NotReady or ReferenceBroken with what is missing."""
+
+        def work(tx: Tx) -> ServerStart:
+            entry = store.by_id(tx, server_id)
+            if entry is None:
+                raise EntryNotFound(server_id)
+            return self._within(tx, principal, entry)
+
+        return await self._database.read(work)
+
+    def _within(self, tx: Tx, principal: Principal, entry: CatalogEntry) -> ServerStart:
+        spec = entry.spec
+        if entry.install == "installing":
+            raise NotReady(f"The package of {spec.name} is still being installed; try again in a moment.")
+        if entry.install == "failed":
+            raise NotReady(f"The package of {spec.name} could not be installed: {entry.problem}")
+        wrong = env_problems(spec.manifest, spec.env)
+        if wrong:
+            raise invalid_entry(wrong)
+        places = places_of(spec)
+        env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
+        headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
+        user_id = self._owner(tx, principal) if spec.shape == "remote" else None
+        return ServerStart(entry, env, headers, user_id)

@@ -1,0 +1,1 @@
+"""What READMEs and registries say of a server, and its way into the catalog."""

@@ -1,0 +1,237 @@
+"""Owns reading the snippets that READMEs and registries give: what a server runs, and which values are credentials."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.core.text.secrets_scan import first_secret_kind
+from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
+
+MAX_SERVERS = 50
+_SECRET_NAME = re.compile(
+    r"secret|passw|passphrase|token|api_?key|private_?key|access_?key|credential|authorization|cookie|"
+    r"(?:^|_)(?:pat|key|auth|dsn|pwd)$",
+    re.I,
+)
+# What stands in READMEs where a person's own value goes.
+_PLACEHOLDER = re.compile(
+    r"\s*(?:<.*>|\[.*\]|\{\{.*\}\}|\$\{(?:input|env):[^}]*\}|your[ _-].*|.*[_-]here|"
+    r".*[ _-]?(?:your|my)[_-].*(?:key|token|secret).*|x{3,}|\.{3}|…|changeme|replace.*|todo|)\s*",
+    re.I | re.S,
+)
+_PLAIN_NAME = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PastedServer:
+    """One server of a snippet. `credentials` are values that become secrets, `missing` those that nobody gave yet."""
+
+    entry: NewEntry
+    credentials: Mapping[str, str] = field(repr=False)
+    missing: tuple[str, ...] = ()
+
+
+def read_snippet(given: Mapping[str, Any]) -> list[PastedServer]:
+    """The servers of a Claude Desktop, VS Code or registry snippet; Invalid names what cannot be read."""
+    servers = given.get("mcpServers", given.get("servers", given.get("mcp")))
+    if isinstance(servers, Mapping):
+        listed = {str(name): spec for name, spec in servers.items()}
+    elif "packages" in given or "remotes" in given:
+        return [_registered(given)]
+    elif given and all(isinstance(spec, Mapping) and {"command", "url"} & set(spec) for spec in given.values()):
+        listed = {str(name): spec for name, spec in given.items()}
+    else:
+        problem = 'paste {"mcpServers": {…}}, VS Code\'s {"servers": {…}}, or a registry\'s server.json'
+        raise Invalid("The snippet cannot be read.", fields=[FieldError("mcpServers", problem)])
+    if not 1 <= len(listed) <= MAX_SERVERS:
+        raise Invalid("The snippet cannot be read.", fields=[FieldError("mcpServers", f"name 1 to {MAX_SERVERS}")])
+    return [_configured(name, spec) for name, spec in listed.items()]
+
+
+def plain_name(name: str) -> str:
+    """A name that the catalog takes: of `io.github.owner/weather` the last part."""
+    last = name.rsplit("/", 1)[-1].lower()
+    plain = _PLAIN_NAME.sub("-", last).strip("-_")
+    plain = plain if plain[:1].isalpha() else f"s-{plain}".rstrip("-")
+    return plain[:32].rstrip("-_")
+
+
+def _configured(name: str, spec: Any) -> PastedServer:
+    where = f"mcpServers.{name[:80]}"
+    if not isinstance(spec, Mapping):
+        raise _wrong(where, "write an object with command or url")
+    url = spec.get("url") or spec.get("serverUrl") or spec.get("httpUrl")
+    command = spec.get("command")
+    args = spec.get("args") or ()
+    if isinstance(command, list) and command:  # opencode writes the whole line as one list.
+        command, args = command[0], command[1:]
+    enabled = not spec.get("disabled", False) and spec.get("enabled", True) is not False
+    if url is not None:
+        headers = _texts(spec.get("headers"), f"{where}.headers")
+        return _remote(name, str(url), headers, enabled=enabled)
+    if not isinstance(command, str) or not command:
+        raise _wrong(f"{where}.command", "this is required, or url for a remote server")
+    if not isinstance(args, Sequence) or isinstance(args, str) or not all(isinstance(each, str) for each in args):
+        raise _wrong(f"{where}.args", "write a list of texts")
+    env = _texts(spec.get("env") or spec.get("environment"), f"{where}.env")
+    _no_credentials(args, f"{where}.args")
+    return _local(name, command, tuple(args), env, {}, enabled=enabled)
+
+
+def _local(
+    name: str,
+    command: str,
+    args: tuple[str, ...],
+    env: Mapping[str, str],
+    rules: Mapping[str, EnvRule],
+    *,
+    enabled: bool = True,
+    image: str | None = None,
+) -> PastedServer:
+    found = {**dict.fromkeys(rules, ""), **env}
+    known = {
+        each: rules.get(each) or EnvRule(kind="secret" if is_credential(each, value) else "value")
+        for each, value in found.items()
+    }
+    credentials = {
+        each: value for each, value in env.items() if known[each].kind == "secret" and not _is_placeholder(value)
+    }
+    missing = tuple(
+        each
+        for each, rule in known.items()
+        if each not in credentials and _is_placeholder(env.get(each, "")) and (rule.required or each in env)
+    )
+    plain = {each: value for each, value in env.items() if known[each].kind == "value" and not _is_placeholder(value)}
+    entry = NewEntry(
+        name=plain_name(name),
+        shape="image" if image else "command",
+        image=image,
+        command=None if image else command,
+        args=args,
+        manifest=ServerManifest({each: _needed(rule, each in missing) for each, rule in known.items()}),
+        env=plain,
+        enabled=enabled and not missing,
+    )
+    return PastedServer(entry, credentials, missing)
+
+
+def _needed(rule: EnvRule, missing: bool) -> EnvRule:
+    return EnvRule(
+        kind=rule.kind, label=rule.label, required=rule.required or missing, regex=rule.regex, enum=rule.enum
+    )
+
+
+def _remote(name: str, url: str, headers: Mapping[str, str], *, enabled: bool) -> PastedServer:
+    credentials = {
+        each: value for each, value in headers.items() if is_credential(each, value) and not _is_placeholder(value)
+    }
+    missing = tuple(each for each, value in headers.items() if _is_placeholder(_behind_scheme(value)))
+    plain = {each: value for each, value in headers.items() if each not in credentials and each not in missing}
+    credentials = {each: value for each, value in credentials.items() if each not in missing}
+    entry = NewEntry(name=plain_name(name), shape="remote", url=url, headers=plain, enabled=enabled and not missing)
+    return PastedServer(entry, credentials, missing)
+
+
+def _registered(given: Mapping[str, Any]) -> PastedServer:
+    """A registry's server.json: the first package that can be run here, else the first remote."""
+    name = str(given.get("name") or "server")
+    for number, package in enumerate(_list(given.get("packages"))):
+        found = _package(name, package, f"packages[{number}]")
+        if found is not None:
+            return found
+    for remote in _list(given.get("remotes")):
+        if isinstance(remote.get("url"), str):
+            headers = {str(each.get("name")): str(each.get("value") or "") for each in _list(remote.get("headers"))}
+            return _remote(name, remote["url"], headers, enabled=True)
+    raise _wrong("packages", "none is of npm, PyPI or an OCI image, and there is no remote")
+
+
+def _package(name: str, package: Mapping[str, Any], where: str) -> PastedServer | None:
+    kind = str(_either(package, "registryType", "registry_type", "registry_name") or "").lower()
+    identifier = str(_either(package, "identifier", "name") or "")
+    version = str(package.get("version") or "")
+    if not identifier:
+        raise _wrong(f"{where}.identifier", "this is required")
+    rules: dict[str, EnvRule] = {}
+    env: dict[str, str] = {}
+    for variable in _list(_either(package, "environmentVariables", "environment_variables")):
+        key = str(variable.get("name") or "")
+        secret = bool(_either(variable, "isSecret", "is_secret"))
+        rules[key] = EnvRule(
+            kind="secret" if secret or is_credential(key, "") else "value",
+            label=str(variable.get("description") or "")[:200],
+            required=bool(_either(variable, "isRequired", "is_required")),
+            enum=tuple(str(each) for each in variable.get("choices") or ()),
+        )
+        given = variable.get("value", variable.get("default"))
+        if isinstance(given, (str, int, float)) and str(given):
+            env[key] = str(given)
+    more = tuple(_arguments(_list(_either(package, "packageArguments", "package_arguments"))))
+    if kind == "npm":
+        return _local(name, "npx", ("-y", f"{identifier}@{version}" if version else identifier, *more), env, rules)
+    if kind == "pypi":
+        return _local(name, "uvx", (f"{identifier}=={version}" if version else identifier, *more), env, rules)
+    if kind in ("oci", "docker"):
+        tagged = ":" in identifier.rsplit("/", 1)[-1] or "@" in identifier
+        image = identifier if tagged or not version else f"{identifier}:{version}"
+        return _local(name, "", more, env, rules, image=image)
+    return None
+
+
+def _arguments(listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    found: list[str] = []
+    for each in listed:
+        value = each.get("value", each.get("default"))
+        if each.get("type") == "named" and each.get("name"):
+            found += [str(each["name"]), *([str(value)] if value is not None else [])]
+        elif value is not None:
+            found.append(str(value))
+    return found
+
+
+def is_credential(name: str, value: str) -> bool:
+    """Whether a variable or header holds what must not be kept in the open."""
+    return _SECRET_NAME.search(name) is not None or bool(value and first_secret_kind([f"{name}: {value}", value]))
+
+
+def _is_placeholder(value: str) -> bool:
+    return _PLACEHOLDER.fullmatch(value) is not None
+
+
+def _behind_scheme(value: str) -> str:
+    scheme, _, rest = value.partition(" ")
+    return rest if scheme.lower() in ("bearer", "basic", "token") and rest else value
+
+
+def _no_credentials(args: Sequence[str], where: str) -> None:
+    for number, arg in enumerate(args):
+        before = args[number - 1] if number else ""
+        named = before.startswith("-") and _SECRET_NAME.search(before) is not None and not arg.startswith("-")
+        inline = arg.startswith("-") and "=" in arg and _SECRET_NAME.search(arg.partition("=")[0]) is not None
+        if (named or inline or first_secret_kind([arg]) is not None) and not _is_placeholder(arg):
+            raise _wrong(
+                f"{where}[{number}]",
+                "a credential in an argument shows in the list of processes; give it in env, where it becomes a secret",
+            )
+
+
+def _texts(given: Any, where: str) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(value, (str, int, float)) for value in given.values()):
+        raise _wrong(where, "write an object of texts")
+    return {str(name): str(value) for name, value in given.items()}
+
+
+def _list(given: Any) -> list[Mapping[str, Any]]:
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+
+
+def _either(given: Mapping[str, Any], *names: str) -> Any:
+    return next((given[name] for name in names if name in given), None)
+
+
+def _wrong(field: str, problem: str) -> Invalid:
+    return Invalid("The snippet cannot be imported.", fields=[FieldError(field, problem)])

@@ -1,0 +1,1 @@
+"""Commands that run tools and decide about calls."""

@@ -1,0 +1,64 @@
+"""Owns `holdfast approvals`: anybody on this machine may look; deciding takes a person who signs in."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
+from holdfast.core.principal import Principal
+from holdfast.features.execution.answers import ApprovalAnswer, DecidedAnswer
+from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
+from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
+
+approvals = Commands("approvals", help="Calls that wait for a person.")
+
+
+class ListApprovals(InWorkspace):
+    """What `list` is given."""
+
+    state: Annotated[str, Option(choices=("pending", "approved", "denied", "expired", "cancelled"))] = "pending"
+
+
+@approvals.command("list", help="List calls that wait for a person.")
+async def list_approvals(session: Session, service: Approvals, given: ListApprovals) -> None:
+    workspace_id = await session.workspace(given.workspace)
+    found = await service.list(session.principal, workspace_id, state=given.state, limit=200)  # type: ignore[arg-type]
+    rows = [ApprovalAnswer.shown(each, service.url_of(each.approval)) for each in found.items]
+    session.out.table(rows, ["id", "tool_name", "requested_name", "expires_at", "approval_url"], "Nothing waits.")
+
+
+class Decide(Given):
+    """What `approve` and `deny` are given."""
+
+    approval: Annotated[str, Argument(metavar="APPROVAL")]
+    email: Annotated[str, Option(metavar="EMAIL")] = Field(description="Who decides; the password is asked for.")
+    note: Annotated[str, Option(metavar="TEXT")] = Field("", description="Why; the asker reads it.")
+
+
+class Approve(Decide):
+    """What `approve` is given."""
+
+    always: bool = Field(False, description="Let the same asker call the same tool without asking from now on.")
+
+
+@approvals.command("approve", help="Approve a call, as a person who signs in with a password.")
+async def approve(session: Session, service: Approvals, sign_in: SignIn, given: Approve) -> None:
+    person = await _signed_in(session, sign_in, given.email)
+    decided = await service.decide(person, given.approval, ApprovalDecision(True, given.note, given.always), "cli")
+    session.out.record(DecidedAnswer.shown(decided), [f"{decided.id}: {decided.state}"])
+
+
+@approvals.command("deny", help="Deny a call, as a person who signs in with a password.")
+async def deny(session: Session, service: Approvals, sign_in: SignIn, given: Decide) -> None:
+    person = await _signed_in(session, sign_in, given.email)
+    decided = await service.decide(person, given.approval, ApprovalDecision(False, given.note), "cli")
+    session.out.record(DecidedAnswer.shown(decided), [f"{decided.id}: {decided.state}"])
+
+
+async def _signed_in(session: Session, sign_in: SignIn, email: str) -> Principal:
+    """The person, by their password: whoever can run commands here is not by that a person who may approve."""
+    password = session.out.ask_unseen(f"Password of {email}").removesuffix("\n").removesuffix("\r")
+    signed_in = await sign_in.by_password(email, password)
+    principal = principal_of(signed_in.session)
+    await sign_in.sign_out(signed_in.cookie)
+    return principal

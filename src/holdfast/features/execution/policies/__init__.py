@@ -1,0 +1,1 @@
+"""What decides about a call before anybody is asked: policies and grants."""

@@ -1,0 +1,1 @@
+"""Calls while they run."""

@@ -1,0 +1,247 @@
+"""Owns one invocation's run: the server is made ready, bytes are marked as sent, the call is made, its end is kept."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import HoldfastError, Unauthenticated
+from holdfast.core.resources import artifact_uri
+from holdfast.core.tools.shortening import shortened
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs import Job, JobRun
+from holdfast.engines.mcp_client.base import CallResult, Connection, LoginNeeded, ServerDescription
+from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
+from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.catalog.model import CatalogEntry, PinnedTool
+from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.pins import description_of, digest_of
+from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
+from holdfast.features.execution import store
+from holdfast.features.execution.model import UNKNOWN_OUTCOME, CallProgress, Invocation, ToolHeldBack
+from holdfast.features.execution.policies.deciding import Deciding
+from holdfast.features.execution.runs.ending import TOPIC, Endings
+from holdfast.features.identity.standing import as_it_stands
+from holdfast.storage.database import Database, Tx
+
+MAX_RESULT_BYTES = 200_000
+PROGRESS_SECONDS = 0.2
+RECHECK_SECONDS = 60.0
+"""How long what a running server said of its tools is taken for granted."""
+
+
+class Runs:
+    """Runs what is queued. A run that may have reached its tool is never begun again by itself."""
+
+    def __init__(
+        self,
+        database: Database,
+        pins: ToolPins,
+        starts: ServerStarts,
+        connections: ServerConnections,
+        deciding: Deciding,
+        endings: Endings,
+        artifacts: ArtifactService,
+        events: EventBus,
+        clock: Clock,
+        *,
+        call_seconds: float,
+    ) -> None:
+        self._database = database
+        self._pins = pins
+        self._starts = starts
+        self._connections = connections
+        self._deciding = deciding
+        self._endings = endings
+        self._artifacts = artifacts
+        self._events = events
+        self._clock = clock
+        self._call_seconds = call_seconds
+        self._described: dict[int, tuple[Connection, float, ServerDescription]] = {}
+
+    async def run(self, job: JobRun) -> None:
+        """The handler of the job that an invocation is run by."""
+        invocation = await self._database.read(lambda tx: store.find(tx, str(job.payload["invocation_id"])))
+        if invocation is None or invocation.finished:
+            return
+        try:
+            ready = await self._ready(invocation)
+        except HoldfastError as problem:
+            error = _error(problem)
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+            return
+        if ready is None:
+            unknown = {
+                "code": UNKNOWN_OUTCOME,
+                "message": "The server that ran it stopped while the tool worked. Whether the tool did its work is not "
+                "known, and it was not run again.",
+            }
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=unknown))
+            return
+        await self._connected(job, invocation, *ready)
+
+    def ended(self, tx: Tx, job: Job) -> None:
+        """Within the transaction that ends a job: an invocation that it leaves unfinished ends with it."""
+        invocation = store.find(tx, str(job.payload["invocation_id"]))
+        if invocation is None or invocation.finished:
+            return
+        if job.state == "cancelled":
+            self._endings.end(tx, invocation, "cancelled", error={"code": "cancelled", "message": "It was cancelled."})
+        else:
+            code = UNKNOWN_OUTCOME if invocation.sent_at is not None else "failed"
+            message = job.error or "It ended without a result."
+            self._endings.end(tx, invocation, "failed", error={"code": code, "message": message})
+
+    async def _connected(
+        self, job: JobRun, invocation: Invocation, entry: CatalogEntry, tool: PinnedTool, start: ServerStart
+    ) -> None:
+        sent = False
+        try:
+            async with self._connections.connection(start) as connection:
+                await self._check_live(invocation, entry, tool, connection)
+                if await job.write(lambda tx: self._send(tx, invocation)):
+                    sent = True
+                    await self._call(job, invocation, tool, connection)
+        except HoldfastError as problem:
+            if sent:
+                raise
+            error = _error(problem)
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+
+    async def _ready(self, invocation: Invocation) -> tuple[CatalogEntry, PinnedTool, ServerStart] | None:
+        """Everything checked again; None where an earlier run may have reached the tool."""
+
+        def look(tx: Tx) -> tuple[CatalogEntry, PinnedTool]:
+            try:
+                principal = as_it_stands(tx, invocation.principal, self._clock.now())
+            except Unauthenticated:
+                raise ToolHeldBack(
+                    "Whoever asked for this call may no longer ask: the key or the person is gone."
+                ) from None
+            found = self._pins.named(tx, invocation.workspace_id, invocation.tool_name)
+            if found is None:
+                raise ToolHeldBack(f"The tool {invocation.tool_name} is no longer in the catalog.")
+            self._deciding.check(principal, *found)
+            if found[1].digest != invocation.tool_digest:
+                raise ToolHeldBack(f"The tool {invocation.tool_name} was changed since this call was asked for.")
+            return found
+
+        entry, tool = await self._database.read(look)
+        if invocation.sent_at is not None and not tool.idempotent:
+            return None
+        return entry, tool, await self._starts.of(invocation.principal, entry.id)
+
+    async def _check_live(
+        self, invocation: Invocation, entry: CatalogEntry, tool: PinnedTool, connection: Connection
+    ) -> None:
+        """The running server must still describe the tool word for word as it was pinned."""
+        known = self._described.get(id(connection))
+        now = time.monotonic()
+        if known is None or known[0] is not connection or now - known[1] > RECHECK_SECONDS:
+            described = await connection.describe()
+            self._described = {key: each for key, each in self._described.items() if not each[0].closed}
+            self._described[id(connection)] = (connection, now, described)
+        else:
+            described = known[2]
+        live = next((each for each in described.tools if each.name == tool.name), None)
+        if live is None or digest_of(description_of(live)) != tool.digest:
+            await self._pins.notice(invocation.principal, entry, described)
+            raise ToolHeldBack(
+                f"The server describes {tool.xem_name} otherwise than it was pinned; a person has to look at it first."
+            )
+
+    def _send(self, tx: Tx, invocation: Invocation) -> bool:
+        if not store.send(tx, invocation.id, self._clock.now()):
+            return False
+        payload = {"id": invocation.id, "tool_name": invocation.tool_name[:200]}
+        self._events.publish(tx, f"{TOPIC}.running", payload, workspace_id=invocation.workspace_id)
+        return True
+
+    async def _call(self, job: JobRun, invocation: Invocation, tool: PinnedTool, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                given = await connection.call(
+                    tool.name, invocation.arguments, progress=_Telling(self._database, self._events, invocation)
+                )
+        except TimeoutError:
+            message = f"The tool did not finish within {self._call_seconds:g} seconds and was cancelled."
+            error: dict[str, Any] = {"code": "timeout", "message": message}
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+            return
+        except HoldfastError as problem:
+            # Once bytes went out, an error in between says nothing of what the tool did.
+            told = {**_error(problem), UNKNOWN_OUTCOME: True}
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=told))
+            return
+        result = await self._bounded(invocation, given)
+        if given.is_error:
+            said = {"code": "tool_error", "message": _said(result)[:2_000] or "The tool reported an error."}
+            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", result=result, error=said))
+        else:
+            await job.write(lambda tx: self._endings.end(tx, invocation, "succeeded", result=result))
+
+    async def _bounded(self, invocation: Invocation, given: CallResult) -> Mapping[str, Any]:
+        """The result; a large one shortened, with the whole as an artifact."""
+        result: dict[str, Any] = {"content": [dict(block) for block in given.content]}
+        if given.structured is not None:
+            result["structuredContent"] = dict(given.structured)
+        text = await asyncio.to_thread(json.dumps, result, indent=2, ensure_ascii=False)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size <= MAX_RESULT_BYTES:
+            return result
+        fits = size <= WORKSPACE_BYTES
+        kept = text if fits else text.encode("utf-8", "replace")[:WORKSPACE_BYTES].decode(errors="ignore")
+        new = NewArtifact(
+            identifier=f"result-{invocation.id}",
+            title=f"Result of {invocation.tool_name}",
+            type="application/json" if fits else "text/plain",
+            content=kept,
+        )
+        made = await self._artifacts.create(invocation.principal, invocation.workspace_id, new)
+        uri = artifact_uri(made.id)
+        cut = shortened(result, MAX_RESULT_BYTES // 4)
+        cut["content"] = [
+            *cut.get("content", []),
+            {"type": "text", "text": f"[Shortened. The whole result, {size} bytes, is at {uri}]"},
+            {"type": "resource_link", "uri": uri, "name": made.id},
+        ]
+        return cut
+
+
+class _Telling:
+    """Keeps what a server says of its progress, not more often than people can read."""
+
+    def __init__(self, database: Database, events: EventBus, invocation: Invocation) -> None:
+        self._database = database
+        self._events = events
+        self._invocation = invocation
+        self._told_at = 0.0
+
+    async def __call__(self, done: float, total: float | None, message: str) -> None:
+        now = time.monotonic()
+        if now - self._told_at < PROGRESS_SECONDS and (total is None or done < total):
+            return
+        self._told_at = now
+        progress = CallProgress(done, total, message[:500])
+        await self._database.write(lambda tx: self._keep(tx, progress))
+
+    def _keep(self, tx: Tx, progress: CallProgress) -> None:
+        if store.tell_progress(tx, self._invocation.id, progress):
+            payload = {"id": self._invocation.id, "done": progress.done, "total": progress.total}
+            payload["message"] = progress.message
+            self._events.publish(tx, f"{TOPIC}.progress", payload, workspace_id=self._invocation.workspace_id)
+
+
+def _error(problem: HoldfastError) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": problem.code, "message": problem.message[:2_000]}
+    if isinstance(problem, LoginNeeded):
+        error["url"] = problem.url
+    if problem.fields:
+        error["fields"] = [{"field": each.field, "message": each.message} for each in problem.fields]
+    return error
+
+
+def _said(result: Mapping[str, Any]) -> str:
+    return "\n".join(str(block.get("text", "")) for block in result["content"] if block.get("type") == "text")

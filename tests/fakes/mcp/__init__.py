@@ -1,0 +1,1 @@
+"""MCP servers for tests, run as real programs in the real sandbox."""

@@ -1,0 +1,1 @@
+"""What tests of the catalog and of governed execution stand on."""
