@@ -15,6 +15,17 @@ class ServerFailed(UpstreamFailed):
     code = "mcp_server_failed"
 
 
+class CallRefused(ServerFailed):
+    """The server is well and answered with an error of the protocol: no such tool, arguments that it does not take."""
+
+    code = "mcp_call_refused"
+
+    def __init__(self, message: str, rpc_code: int = 0, data: Any = None) -> None:
+        super().__init__(message)
+        self.rpc_code = rpc_code
+        self.data = data
+
+
 class LoginNeeded(UpstreamFailed):
     """The remote server wants the person to sign in (again); `url` is where a person does that."""
 
@@ -63,7 +74,9 @@ class Connection(Protocol):
         """The server and all its tools, over all pages; ServerFailed where there are absurdly many."""
         ...
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None) -> CallResult:
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
+    ) -> CallResult:
         """Call a tool. Cancelling the task cancels the call at the server. ServerFailed if the server breaks."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from holdfast.core.errors import Unavailable
 
-Ended = Literal["exited", "stopped", "memory", "time", "output", "lost"]
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
 
 

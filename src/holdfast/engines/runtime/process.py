@@ -1,0 +1,360 @@
+"""Owns programs as processes of this machine, each in a sandbox of its own: started, watched, ended."""
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from holdfast.engines.fetch.network.connect import Resolver, SystemResolver
+from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing
+from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
+from holdfast.engines.runtime.egress import EgressProxy
+from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
+
+_LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+_FIRST_UID = 1_900_000_000
+"""Outside of every range that distributions, containers and directories hand out."""
+_UIDS = 4_096
+_READ_BYTES = 1 << 20
+_TAIL_BYTES = 16_384
+_START_SECONDS = 30.0
+_END_SECONDS = 10.0
+_NAMESPACES = (
+    "Let ordinary users make user namespaces: `sysctl kernel.unprivileged_userns_clone=1` on older Debian, "
+    "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu 24.04 and newer, `--privileged` or a node "
+    "that allows them in a container"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessRuntime:
+    """Runs programs with bubblewrap, a filter of system calls, and a user of their own where we are root."""
+
+    def __init__(self, *, resolver: Resolver | None = None) -> None:
+        self._resolver = resolver or SystemResolver(4)
+        self._running: set[SandboxedProcess] = set()
+        self._checking = asyncio.Lock()
+        self._is_checked = False
+        self._next_uid = os.getpid() % _UIDS
+        self._staging: str | None = None
+
+    async def check(self) -> None:
+        async with self._checking:
+            if not self._is_checked:
+                await self._probe()
+                self._is_checked = True
+
+    async def start(self, spec: RunSpec) -> "SandboxedProcess":
+        await self.check()
+        return await self._start(spec)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(process.stop(0) for process in tuple(self._running)))
+        if self._staging is not None:
+            shutil.rmtree(self._staging, ignore_errors=True)
+            self._staging = None
+
+    async def _probe(self) -> None:
+        """Run a program that tries what must not work."""
+        try:
+            syscall_filter()
+        except UnknownMachine as problem:
+            raise SandboxMissing(
+                f"Programs can't be confined on {problem} processors; use x86_64 or aarch64."
+            ) from None
+        spec = RunSpec(name="the sandbox's own check", command=("/bin/sh", "-c", _PROBE), limits=RunLimits(seconds=20))
+        running = await self._start(spec)
+        running.stdin.close()
+        said = (await running.stdout.read(4_096)).decode("utf-8", "replace").strip()
+        ending = await running.wait()
+        if ending.how != "exited" or said != "confined":
+            why = said or running.stderr_tail() or ending.said
+            raise SandboxMissing(f"Programs can't be confined on this machine: {why}. {_NAMESPACES}.")
+
+    async def _start(self, spec: RunSpec) -> "SandboxedProcess":
+        bwrap = find_bwrap()
+        if bwrap is None:
+            raise SandboxMissing(
+                "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
+            )
+        check_spec(spec)
+        proxy = EgressProxy(spec.name, spec.egress, self._resolver) if spec.egress else None
+        order = await asyncio.to_thread(self._order, spec, bwrap)
+        process = SandboxedProcess(spec, proxy, self._running.discard)
+        self._running.add(process)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await process.launch(order)
+        except BaseException as problem:
+            await process.stop(0)
+            if isinstance(problem, TimeoutError):
+                raise SandboxMissing(
+                    f"The sandbox of {spec.name} did not start within {_START_SECONDS:g} seconds."
+                ) from None
+            raise
+        return process
+
+    def _order(self, spec: RunSpec, bwrap: Path) -> dict[str, Any]:
+        args, sources = arguments(spec)
+        program = reachable(bwrap, sources)
+        uid = self._uid()
+        if uid is not None:
+            for mount in spec.mounts:
+                if mount.writable:
+                    _give(mount.source, uid)
+        limits = spec.limits
+        return {
+            "bwrap": program,
+            "args": args,
+            "command": list(spec.command),
+            "uid": uid,
+            "staged": sources,
+            "stage_at": self._stage() if uid is not None else "",
+            "egress": bool(spec.egress),
+            "limits": {
+                "memory_bytes": limits.memory_bytes,
+                "processes": limits.processes,
+                "file_bytes": limits.file_bytes,
+                "seconds": limits.seconds,
+            },
+        }
+
+    def _uid(self) -> int | None:
+        """As root, a user whom nobody else is, for each program another; else nobody but us."""
+        if os.geteuid() != 0:
+            return None
+        self._next_uid = (self._next_uid + 1) % _UIDS
+        return _FIRST_UID + self._next_uid
+
+    def _stage(self) -> str:
+        if self._staging is None:
+            self._staging = tempfile.mkdtemp(prefix="holdfast-sandbox-")
+            # The programs' users go through it to what was mounted for them, and can't list it.
+            Path(self._staging).chmod(0o711)
+        return self._staging
+
+
+# What bwrap's own success does not say: that the filter is on, and that there is no network and no way to a new one.
+_PROBE = """
+if [ "$(id -u)" = 0 ]; then echo "it runs as root"; exit; fi
+if ! grep -q '^Seccomp:[[:space:]]*2' /proc/self/status; then echo "no filter of system calls is on"; exit; fi
+if ! grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then echo "it keeps capabilities"; exit; fi
+if unshare -U true 2>/dev/null; then echo "it can make user namespaces"; exit; fi
+if [ "$(grep -c : /proc/net/dev)" -gt 1 ]; then echo "it sees the machine's network"; exit; fi
+if touch /probe /usr/probe /dev/probe 2>/dev/null; then echo "its system is writable"; exit; fi
+if ! touch /work/probe; then echo "its own directory is not writable"; exit; fi
+echo confined
+"""
+
+
+class SandboxedProcess:
+    """One program and everything that it started."""
+
+    def __init__(self, spec: RunSpec, proxy: EgressProxy | None, forget: Callable[["SandboxedProcess"], None]) -> None:
+        self._spec = spec
+        self._proxy = proxy
+        self._forget = forget
+        self._tail = bytearray()
+        self._printed = 0
+        self._asked: Ended | None = None
+        self._began = time.monotonic()
+        self._control: socket.socket | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._watching: asyncio.Task[RunEnding] | None = None
+        self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter:
+        assert self._process is not None and self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        assert self._process is not None and self._process.stdout is not None
+        return self._process.stdout
+
+    def stderr_tail(self) -> str:
+        said = bytes(self._tail).decode("utf-8", "replace")
+        if self._proxy is not None and self._proxy.refused:
+            said += f"\n[sandbox] refused to reach {', '.join(self._proxy.refused)}"
+        return said.strip()
+
+    async def wait(self) -> RunEnding:
+        assert self._watching is not None
+        return await asyncio.shield(self._watching)
+
+    async def stop(self, grace_seconds: float = 2) -> RunEnding:
+        if self._watching is None or self._process is None:
+            # It never came to life; closing the socket ends a launcher that was under way.
+            await self._abandon()
+            return RunEnding("lost", None, 0.0, "It was not started.")
+        if not self._watching.done() and grace_seconds > 0:
+            self._asked = self._asked or "stopped"
+            with suppress(OSError):
+                self.stdin.close()
+            for ask in (b"", b"T"):
+                self._send(ask)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(grace_seconds / 2):
+                        return await self.wait()
+        self._asked = self._asked or "stopped"
+        self._send(b"K")
+        return await self.wait()
+
+    async def launch(self, order: dict[str, Any]) -> None:
+        """Hand the order to a launcher, and return when the program runs; SandboxMissing where that can't be."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._control = ours
+        loop = asyncio.get_running_loop()
+        with theirs:
+            command = (sys.executable, "-I", "-S", _LAUNCHER, str(theirs.fileno()))
+            transport, protocol = await loop.subprocess_exec(
+                lambda: _Counted(loop, self._count),
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env={"LANG": "C.UTF-8"},
+                cwd="/",
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self._process = asyncio.subprocess.Process(transport, protocol, loop)
+        assert self._process.stderr is not None
+        self._draining = asyncio.create_task(self._drain(self._process.stderr))
+        text = json.dumps(order).encode()
+        await loop.sock_sendall(ours, len(text).to_bytes(4, "big") + text)
+        await self._await_start()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _await_start(self) -> None:
+        while True:
+            told, listener = await self._told()
+            if listener is not None and self._proxy is not None:
+                await self._proxy.open(listener)
+            elif told is None:
+                raise SandboxMissing(f"The sandbox of {self._spec.name} could not be started: {self.stderr_tail()}")
+            elif "cannot" in told:
+                raise SandboxMissing(f"Programs can't be confined on this machine: {told['cannot']}. {_NAMESPACES}.")
+            elif "started" in told:
+                return
+
+    async def _told(self) -> tuple[dict[str, Any] | None, socket.socket | None]:
+        """The launcher's next line, and the descriptor that came with it; None when it is gone."""
+        assert self._control is not None
+        line, descriptor = b"", None
+        while not line.endswith(b"\n"):
+            await _readable(self._control)
+            # Byte by byte would be many calls, but lines are few and a descriptor comes with its own line alone.
+            piece, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+            if not piece:
+                return None, None
+            line += piece
+            descriptor = descriptors[0] if descriptors else descriptor
+        told: dict[str, Any] = json.loads(line)
+        return told, None if descriptor is None else socket.socket(fileno=descriptor)
+
+    async def _watch(self) -> RunEnding:
+        assert self._process is not None
+        told, _ = await self._told()
+        await self._process.wait()
+        if self._draining is not None:
+            await self._draining
+        await self._abandon()
+        return self._ending(told)
+
+    def _ending(self, told: dict[str, Any] | None) -> RunEnding:
+        seconds = time.monotonic() - self._began
+        if told is None:
+            return RunEnding("lost", None, seconds, "It ended with the process that watched it.")
+        how: Ended = self._asked or told["how"]
+        limits = self._spec.limits
+        said = {
+            "exited": f"It ended by itself with status {told['code']}.",
+            "stopped": "It was stopped.",
+            "memory": f"It was stopped because it used more than {limits.memory_bytes >> 20} MiB of memory.",
+            "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
+            "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
+            "processes": f"It was stopped because it had more than {limits.processes} processes.",
+        }[how]
+        return RunEnding(how, told["code"], seconds, said)
+
+    async def _abandon(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._proxy is not None:
+            await self._proxy.close()
+        if self._process is not None:
+            with suppress(OSError):
+                self.stdin.close()
+            # Closed sockets end the launcher, and the launcher ends only when nothing is left.
+            await self._process.wait()
+        if self._draining is not None and self._watching is None:
+            self._draining.cancel()
+        self._forget(self)
+
+    async def _drain(self, stderr: asyncio.StreamReader) -> None:
+        while piece := await stderr.read(65_536):
+            self._tail += piece
+            del self._tail[:-_TAIL_BYTES]
+            self._count(len(piece))
+
+    def _count(self, size: int) -> None:
+        self._printed += size
+        most = self._spec.limits.output_bytes
+        if most is not None and self._printed > most and self._asked is None:
+            self._asked = "output"
+            self._send(b"K")
+
+    def _send(self, asked: bytes) -> None:
+        if self._control is not None and asked:
+            with suppress(OSError):
+                self._control.send(asked)
+
+
+class _Counted(SubprocessStreamProtocol):
+    """Counts what comes out before anybody reads it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None]) -> None:
+        super().__init__(limit=_READ_BYTES, loop=loop)
+        self._count = count
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        if fd == 1:
+            self._count(len(data))
+        super().pipe_data_received(fd, data)
+
+
+async def _readable(source: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(source, _settle, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(source)
+
+
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _give(path: Path, uid: int) -> None:
+    """Make what the program may change its own; root reads it all the same."""
+    os.chown(path, uid, uid, follow_symlinks=False)
+    for directory, names, files in os.walk(path):
+        for name in (*names, *files):
+            os.chown(Path(directory, name), uid, uid, follow_symlinks=False)
