@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from holdfast.engines.jobs.engine import JobEngine
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.master_key import KeyRing
+    from holdfast.engines.runtime.base import Runtime
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.engines.web import WebAccess
 
 Step = Callable[[], Awaitable[None]]
-CLOSES = ("WebAccess", "GitEngine")
+CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime")
 """Those that hold connections or processes."""
 
 
@@ -115,6 +116,12 @@ def _git(parts: Parts) -> "GitEngine":
     return GitEngine(settings.data_dir.expanduser() / "repositories", Rules(settings.fetch_allow))
 
 
+def _runtime(parts: Parts) -> "Runtime":
+    from holdfast.engines.runtime.process import ProcessRuntime
+
+    return ProcessRuntime()
+
+
 def _loop(parts: Parts) -> "Loop":
     from holdfast.engines.llm.loop import Loop
 
@@ -129,5 +136,6 @@ _BUILDERS: dict[str, Build] = {
     "KeyRing": _key_ring,
     "WebAccess": _web,
     "GitEngine": _git,
+    "Runtime": _runtime,
     "Loop": _loop,
 }

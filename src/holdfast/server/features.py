@@ -26,6 +26,7 @@ NAMES = (
     "interchange",
     "clients",
     "client_bundles",
+    "cases",
     "server_tools",
     "chat",
     "deep_think",

@@ -19,8 +19,8 @@ WORKSPACE = "workspace"
 """The argument by which a call names the workspace that it is for."""
 _WORKSPACE_SCHEMA = {"type": "string", "description": "Id or slug, if not the bound one"}
 
-Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
-"""Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""
+Consumer = Literal["mcp", "catalog", "keystone", "zero", "chat", "ask"]
+"""Who lists and calls tools: MCP on its three mounts and for keys that search its catalog, chats, and `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ToolCall:
     @property
     def source(self) -> str:
         """The way it came, as usage is counted."""
-        return "mcp" if self.consumer in ("catalog", "keystone") else self.consumer
+        return "mcp" if self.consumer in ("catalog", "keystone", "zero") else self.consumer
 
     def during(self, kind: type[_Turn]) -> _Turn:
         """What the turn has; a tool that needs it is listed only where it is brought."""
