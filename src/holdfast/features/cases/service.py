@@ -129,7 +129,7 @@ class CaseService:
         after = position(cursor)
         places = None
         if workspace_id is None:
-            seen = await self.base.workspaces.seen(principal, project_id or "", MOST_WORKSPACES)
+            seen = await self.base.workspaces.seen(principal, project_id, MOST_WORKSPACES)
             places = [each.id for each in seen]
 
         def work(tx: Tx) -> Page[Case]:

@@ -131,7 +131,7 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
     async def _workspace(call: ToolCall) -> str:
         if call.workspace_id is not None:
             return call.workspace_id
-        seen = await cases.base.workspaces.seen(call.principal, call.project_id or "", 2)
+        seen = await cases.base.workspaces.seen(call.principal, call.project_id, 2)
         if len(seen) == 1:
             return seen[0].id
         problem = "name a case, or send the header X-Xerotier-Workspace"
@@ -188,7 +188,7 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
         tool(
             "zero_move_case",
             "Move a case",
-            "Move a work item one step. DONE is refused until each criterion is proven; the error says what is missing.",
+            "Move a work item one step. DONE is refused until all criteria are proven; the error says what is missing.",
             MoveCaseInput,
             CaseAnswer,
             move_case,

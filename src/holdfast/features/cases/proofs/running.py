@@ -34,6 +34,7 @@ from holdfast.features.cases.proofs.model import (
 from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository
+from holdfast.features.workspaces import store as workspace_store
 from holdfast.storage.database import Database, Tx
 
 PRINTED_BYTES = 64 * 1024 * 1024
@@ -251,8 +252,8 @@ def _asked(tx: Tx, run_id: str) -> _Asked | None:
 
 
 def _repository(tx: Tx, case: Case) -> Repository | None:
-    organization = store.organization(tx, case.workspace_id)
-    return repository_store.find(tx, organization, case.repository or "") if organization else None
+    place = workspace_store.by_id(tx, case.workspace_id)
+    return repository_store.find(tx, place.organization_id, case.repository or "") if place is not None else None
 
 
 def _spec(asked: _Asked, place: Path) -> RunSpec:

@@ -52,12 +52,6 @@ def place(tx: Tx, id: str) -> str | None:
     return None if row is None else str(row["workspace_id"])
 
 
-def organization(tx: Tx, workspace_id: str) -> str | None:
-    """The organization that a workspace belongs to."""
-    row = tx.one("SELECT organization_id FROM workspace WHERE id = :id", {"id": workspace_id})
-    return None if row is None else str(row["organization_id"])
-
-
 def of_case(tx: Tx, case_id: str) -> list[Proof]:
     """A case's proofs, the first added first."""
     rows = tx.all(f"SELECT {', '.join(_PROOF)} FROM case_proof WHERE case_id = :id ORDER BY id", {"id": case_id})
