@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.core.model import Answer, Time
-from holdfast.features.cases.model import Case, CaseDetail, CaseLink, Claim, LinkType
+from holdfast.features.cases.model import Case, CaseClaim, CaseDetail, CaseLink, LinkType
 from holdfast.features.cases.proofs.model import Outcome, ProofKind, ProvenProof, Side, TestOutcome, Verdict
 from holdfast.features.cases.proofs.verdicts import covered, missing
 from holdfast.features.cases.states import Kind, State, moves
@@ -149,7 +149,7 @@ class ProofKeyAnswer(Answer):
     created_at: Time
 
 
-def case_answer(case: Case, claim: Claim | None) -> CaseAnswer:
+def case_answer(case: Case, claim: CaseClaim | None) -> CaseAnswer:
     """A case as lists show it."""
     return CaseAnswer.of(
         case,

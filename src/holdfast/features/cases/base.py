@@ -7,14 +7,14 @@ from typing import Any
 from holdfast.core.errors import NotFound
 from holdfast.core.principal import Principal
 from holdfast.features.cases import store
-from holdfast.features.cases.model import Case, CaseNotFound, Held, HistoryEntry, VersionConflict, Writing
+from holdfast.features.cases.model import Case, CaseNotFound, CaseVersionConflict, Held, HistoryEntry, Writing
 from holdfast.features.cases.states import State
 from holdfast.features.intelligence.base import IntelligenceBase
 from holdfast.storage.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class CaseChange:
     """What a change was, for history and audit. `action` is a verb: `move`, `claim`."""
 
     action: str
@@ -58,11 +58,11 @@ class CaseBase:
         return found
 
     def held(self, tx: Tx, principal: Principal, workspace_id: str | None, id: str, writing: Writing) -> Case:
-        """A case that the principal may change now: VersionConflict, or Held where another has claimed it."""
+        """A case that the principal may change now: CaseVersionConflict, or Held where another has claimed it."""
         principal.require("inference")
         case = self.kept(tx, principal, workspace_id, id, for_update=True)
         if writing.expected_version is not None and writing.expected_version != case.version:
-            raise VersionConflict(case, writing.expected_version)
+            raise CaseVersionConflict(case, writing.expected_version)
         claim = case.claim(self.clock.now())
         if writing.fence is not None:
             if claim is None or claim.fence != writing.fence or claim.holder != principal.actor:
@@ -71,14 +71,14 @@ class CaseBase:
             raise Held(claim)
         return case
 
-    def write(self, tx: Tx, principal: Principal, case: Case, changed: Changed) -> Case:
+    def write(self, tx: Tx, principal: Principal, case: Case, changed: CaseChange) -> Case:
         """Write the case as it is to be, one version on, and tell who listens."""
         kept = replace(case, version=case.version + 1, updated_at=self.clock.now())
         store.put(tx, kept)
         self.note(tx, principal, kept, changed)
         return kept
 
-    def note(self, tx: Tx, principal: Principal, case: Case, changed: Changed) -> None:
+    def note(self, tx: Tx, principal: Principal, case: Case, changed: CaseChange) -> None:
         """Write down what happened to a case at its present version."""
         detail = dict(changed.detail or {})
         store.add_history(

@@ -22,6 +22,7 @@ from holdfast.features.cases.service import CaseService
 from holdfast.features.intelligence.base import IntelligenceBase
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database
 
@@ -61,7 +62,7 @@ def keys(parts: Parts) -> SigningKeys:
 
 @build
 def proofs(parts: Parts) -> ProofService:
-    return ProofService(parts[CaseService], parts[RunQueue], parts[SigningKeys])
+    return ProofService(parts[CaseService], parts[RunQueue], parts[SigningKeys], parts[Entities])
 
 
 @build

@@ -16,7 +16,7 @@ from holdfast.features.cases.model import (
 from holdfast.features.intelligence.base import checked_text
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9][\w.+-]{0,63}(?:@[\w.-]+\w)?)")
+_MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9](?:[\w.+-]{0,62}\w)?(?:@[\w.-]+\w)?)")
 _MAX_WORD = 200
 
 

@@ -15,5 +15,5 @@ FEATURE = Feature(
     jobs=("case.proof", "case.heads"),
     topics={"case": Topic(READ, lambda event: Changed((BRIEF,)))},
     migrations=("0038_cases", "0039_proofs"),
-    contract=("ZE-1", "ZE-2", "ZE-3", "ZE-4", "ZE-5"),
+    contract=("ZE-1", "ZE-2", "ZE-4", "ZE-5"),
 )

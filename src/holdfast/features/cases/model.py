@@ -38,7 +38,7 @@ class NothingReady(NotFound):
         self.args = (self.message,)
 
 
-class VersionConflict(Conflict):
+class CaseVersionConflict(Conflict):
     """Somebody changed the case in between."""
 
     code = "version_conflict"
@@ -68,7 +68,7 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CaseClaim:
     """Who works on a case, and until when nobody else does. Each claim has a higher fence than the one before."""
 
     holder: str
@@ -83,7 +83,7 @@ class Held(Conflict):
 
     code = "held"
 
-    def __init__(self, claim: Claim | None, given: int | None = None) -> None:
+    def __init__(self, claim: CaseClaim | None, given: int | None = None) -> None:
         stale = "" if given is None else f"The fence {given} is no longer good. "
         if claim is None:
             super().__init__(f"{stale}Nobody holds the case now: claim it again, then go on.")
@@ -123,7 +123,7 @@ class Case:
     parent: str | None
     source: str | None
     """The issue that it was made from, such as `acme/shop#12`."""
-    last_claim: Claim | None
+    last_claim: CaseClaim | None
     """The newest claim, be it over or not."""
     fence: int
     version: int
@@ -132,7 +132,7 @@ class Case:
     created_at: int
     updated_at: int
 
-    def claim(self, now: int) -> Claim | None:
+    def claim(self, now: int) -> CaseClaim | None:
         """Who holds it now."""
         held = self.last_claim
         return held if held is not None and held.expires_at > now else None
@@ -241,7 +241,7 @@ class CaseDetail:
     """A case with all that belongs to it."""
 
     case: Case
-    claim: Claim | None
+    claim: CaseClaim | None
     links: tuple[CaseLink, ...]
     blocked_by: tuple[str, ...]
     children: tuple[str, ...]

@@ -12,9 +12,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.search.model import Entry
 from holdfast.features.cases import checks, store
-from holdfast.features.cases.base import CaseBase, Changed
-from holdfast.features.cases.claims import Claims
-from holdfast.features.cases.links import CaseLinks
+from holdfast.features.cases.base import CaseBase, CaseChange
 from holdfast.features.cases.model import (
     MAX_BODY,
     MAX_COMMENT,
@@ -22,6 +20,7 @@ from holdfast.features.cases.model import (
     Case,
     CaseDetail,
     CaseFilter,
+    CaseNotFound,
     Comment,
     NewCase,
     Writing,
@@ -29,6 +28,8 @@ from holdfast.features.cases.model import (
 from holdfast.features.cases.proofs import store as proof_store
 from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.verdicts import missing
+from holdfast.features.cases.queue.claims import Claims
+from holdfast.features.cases.queue.links import CaseLinks
 from holdfast.features.cases.states import State, check_move
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.repositories.model import Repository
@@ -83,7 +84,7 @@ class CaseService:
             case = self._drafted(principal, workspace, replace(new, **commits))  # type: ignore[arg-type] # two fields by their names
             store.put(tx, case)
             self._index(tx, case)
-            self.base.note(tx, principal, case, Changed("add", to_state="OPEN", detail={"title": case.title}))
+            self.base.note(tx, principal, case, CaseChange("add", to_state="OPEN", detail={"title": case.title}))
             for link in new.links:
                 self.links.add(tx, principal, case, link)
             return case
@@ -134,6 +135,10 @@ class CaseService:
 
         def work(tx: Tx) -> Page[Case]:
             within = [self.base.enter(tx, principal, workspace_id)] if workspace_id is not None else places or []
+            if wanted.parent is not None and store.place(tx, wanted.parent) not in within:
+                raise CaseNotFound(wanted.parent)
+            if wanted.repository is not None:
+                self._repositories.find(tx, principal, wanted.repository)
             rows = store.page(tx, within, wanted, limit + 1, after)
             return page_of(rows, limit, lambda row: [row.created_at, row.id])
 
@@ -160,7 +165,7 @@ class CaseService:
             if not changed:
                 return old
             new = self.base.write(
-                tx, principal, replace(old, **changed), Changed("edit", detail={"fields": sorted(changed)})
+                tx, principal, replace(old, **changed), CaseChange("edit", detail={"fields": sorted(changed)})
             )
             if changed.keys() & {"title", "body", "criteria"}:
                 self._index(tx, new)
@@ -200,7 +205,7 @@ class CaseService:
             if not moved.is_active:
                 # Nobody works on it any more; what comes next is claimed anew.
                 moved = replace(moved, last_claim=None)
-            kept = self.base.write(tx, principal, moved, Changed("move", why, from_state=old.state, to_state=to))
+            kept = self.base.write(tx, principal, moved, CaseChange("move", why, from_state=old.state, to_state=to))
             self._index(tx, kept)
             if to == "VERIFYING":
                 self._queue.freshen(tx, kept, principal.actor)
@@ -222,7 +227,7 @@ class CaseService:
             store.add_comment(tx, comment)
             self._index(tx, case)
             detail = {"comment_id": comment.id, "mentions": list(named[:20])}
-            self.base.note(tx, principal, case, Changed("comment", detail=detail))
+            self.base.note(tx, principal, case, CaseChange("comment", detail=detail))
             return comment
 
         return await self.base.database.write(work)

@@ -7,9 +7,9 @@ from typing import Any
 from holdfast.core.ids import new_id
 from holdfast.features.cases.model import (
     Case,
+    CaseClaim,
     CaseFilter,
     CaseLink,
-    Claim,
     Comment,
     Criterion,
     HistoryEntry,
@@ -358,7 +358,7 @@ def _case(row: Row) -> Case:
     same = {name: row[name] for name in _COLUMNS if name in Case.__slots__}
     claim = None
     if row["lease_until"] is not None:
-        claim = Claim(row["holder"], row["holder_name"], row["session_id"], row["lease_until"], row["fence"])
+        claim = CaseClaim(row["holder"], row["holder_name"], row["session_id"], row["lease_until"], row["fence"])
     return Case(
         **{
             **same,

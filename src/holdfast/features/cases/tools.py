@@ -178,7 +178,7 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
         ),
         tool(
             "zero_claim_case",
-            "Claim a case",
+            "CaseClaim a case",
             "Take a work item so that nobody else works on it; keep the fence that comes back and send it with writes.",
             ClaimCaseInput,
             CaseAnswer,

@@ -5,11 +5,11 @@ from typing import Literal
 import orjson
 from pydantic import Field
 
-from holdfast.core.access import ADMINISTER, ANY, READ, WRITE
+from holdfast.core.access import ADMINISTER, READ, WRITE, Access
 from holdfast.core.model import Model
 from holdfast.core.operations import Download, Operations
 from holdfast.core.paging import Page
-from holdfast.core.principal import Principal
+from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.cases.answers import EnvironmentAnswer, ProofAnswer, ProofKeyAnswer, proof_answer
 from holdfast.features.cases.model import Writing
 from holdfast.features.cases.proofs.model import USUAL_SECONDS, NewProof, ProofKind
@@ -18,6 +18,8 @@ from holdfast.features.cases.proofs.service import ProofService
 _BASE = "/api/workspaces/{workspace_id}/cases"
 _ONE = _BASE + "/proofs/{proof_id}"
 _ENVIRONMENTS = "/api/workspaces/{workspace_id}/proof-environments"
+KNOWN = Access("self", SCOPES)
+"""Anybody with a credential: public keys are for everybody, and nobody's."""
 ENVELOPE = "application/vnd.dsse.envelope.v1+json"
 
 api = Operations("proofs")
@@ -76,7 +78,7 @@ async def statement(
     return Download(orjson.dumps(envelope.as_json()), ENVELOPE, f"{proof_id}.intoto.json")
 
 
-@api.get("/api/proof-keys", ANY, "The public keys that statements of this server are checked with")
+@api.get("/api/proof-keys", KNOWN, "The public keys that statements of this server are checked with")
 async def keys(proofs: ProofService, principal: Principal) -> Page[ProofKeyAnswer]:
     return Page([ProofKeyAnswer.of(each) for each in await proofs.public_keys()])
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
-from holdfast.features.cases.base import Changed
+from holdfast.features.cases.base import CaseChange
 from holdfast.features.cases.checks import checked_commit
 from holdfast.features.cases.model import Case, Writing
 from holdfast.features.cases.proofs import store
@@ -32,6 +32,7 @@ from holdfast.features.cases.proofs.statement import Envelope, statement_of
 from holdfast.features.cases.proofs.verdicts import judged
 from holdfast.features.cases.service import CaseService, require_person
 from holdfast.features.intelligence.base import checked_text
+from holdfast.registry.entities import Entities
 from holdfast.storage.database import Tx
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
@@ -40,8 +41,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 class ProofService:
     """What shows that cases are done. Agents propose commands; only our runner writes results."""
 
-    def __init__(self, cases: CaseService, queue: RunQueue, keys: SigningKeys) -> None:
+    def __init__(self, cases: CaseService, queue: RunQueue, keys: SigningKeys, entities: Entities) -> None:
         self._cases = cases
+        self._entities = entities
         self._base = cases.base
         self._queue = queue
         self._keys = keys
@@ -85,7 +87,7 @@ class ProofService:
             head = head_of(tx, case)
             runs = self._queue.queue(tx, case, proof, head, principal.actor) if proof.kind == "run" and head else ()
             detail = {"proof_id": proof.id, "kind": proof.kind, "criteria": list(proof.criteria)}
-            self._base.note(tx, principal, case, Changed("prove", proof.claim[:500], detail=detail))
+            self._base.note(tx, principal, case, CaseChange("prove", proof.claim[:500], detail=detail))
             return judged(case, head, proof, runs)
 
         return await self._base.database.write(work)
@@ -103,7 +105,7 @@ class ProofService:
                 problem = "name the case's repository or head_commit, and sync the repository"
                 raise Invalid("There is no commit to run at.", fields=[FieldError("head_commit", problem)])
             self._queue.queue(tx, case, proof, head, principal.actor)
-            self._base.note(tx, principal, case, Changed("run", detail={"proof_id": proof.id, "commit": head}))
+            self._base.note(tx, principal, case, CaseChange("run", detail={"proof_id": proof.id, "commit": head}))
             return judged(case, head, proof, store.runs(tx, [proof.id])[proof.id])
 
         return await self._base.database.write(work)
@@ -116,6 +118,8 @@ class ProofService:
         case = await self._cases.get(principal, workspace_id, found.proof.case_id)
         over = [each for each in found.runs if each.outcome in FINISHED]
         chosen = next((each for each in over if each.id == run_id or (run_id is None and each.side == "head")), None)
+        if chosen is None and run_id is not None:
+            raise NotFound("run", run_id)
         if chosen is None:
             raise Conflict("Nothing was run that a statement could be about; run the proof first.", code="not_run")
         return (await self._keys.current()).sign(statement_of(case, found.proof, chosen))
@@ -182,6 +186,10 @@ class ProofService:
             names = ", ".join(f"{each.id} ({each.text[:60]})" for each in case.criteria) or "the case has none"
             problem = f"name which of the case's criteria it shows: {names}"
             raise Invalid("Which criteria?", fields=[FieldError("criteria", problem)])
+        if new.artifact_id is not None:
+            title = self._entities.titles["artifact"](tx, case.workspace_id, new.artifact_id)
+            if title is None:
+                raise NotFound("artifact", new.artifact_id)
         if new.environment is not None and store.get_environment(tx, case.workspace_id, new.environment) is None:
             raise Invalid(
                 "The environment is not known.", fields=[FieldError("environment", "register it on the machine first")]
@@ -216,7 +224,7 @@ def _directory(path: str) -> Path:
         problem = "give the absolute path of a directory, such as /opt/envs/shop"
         raise Invalid("There is no such directory.", fields=[FieldError("path", problem)])
     kept = found.resolve()
-    if kept in (Path("/"), Path.home()) or kept.parts[1:2] in [("proc",), ("sys",), ("dev",)]:
+    if kept in (Path.home(), *map(Path, ("/", "/etc", "/dev", "/home", "/proc", "/root", "/sys", "/var"))):
         raise Invalid("This directory holds too much.", fields=[FieldError("path", "name one made for proofs")])
     return kept
 

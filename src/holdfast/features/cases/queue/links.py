@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.cases import store
-from holdfast.features.cases.base import CaseBase, Changed
+from holdfast.features.cases.base import CaseBase, CaseChange
 from holdfast.features.cases.model import Case, CaseLink, CaseNotFound, LinkCycle, LinkType, NewLink
 from holdfast.storage.database import Tx
 
@@ -51,7 +51,7 @@ class CaseLinks:
         if new.type == "related" and mirrored in store.links(tx, [case.id]):
             return case
         if store.add_link(tx, case.workspace_id, link, self._base.clock.now()):
-            self._base.note(tx, principal, case, Changed("link", detail={"type": new.type, "case_id": other.id}))
+            self._base.note(tx, principal, case, CaseChange("link", detail={"type": new.type, "case_id": other.id}))
         return case
 
     async def unlink(self, principal: Principal, workspace_id: str, id: str, old: NewLink) -> Case:
@@ -65,7 +65,9 @@ class CaseLinks:
                 ends.append(CaseLink(old.case_id, old.type, case.id))
             if not sum(store.remove_link(tx, each) for each in ends):
                 raise Conflict(f"{case.id} {_WORDS[old.type]} {old.case_id} is not on record.")
-            self._base.note(tx, principal, case, Changed("unlink", detail={"type": old.type, "case_id": old.case_id}))
+            self._base.note(
+                tx, principal, case, CaseChange("unlink", detail={"type": old.type, "case_id": old.case_id})
+            )
             return case
 
         return await self._base.database.write(work)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.cases import store
-from holdfast.features.cases.base import CaseBase, Changed
+from holdfast.features.cases.base import CaseBase, CaseChange
 from holdfast.features.cases.checks import checked_word
-from holdfast.features.cases.model import Case, Claim, Held, NothingReady, Taking
+from holdfast.features.cases.model import Case, CaseClaim, Held, NothingReady, Taking
 from holdfast.storage.database import Tx
 
 SESSION_SECONDS = 15 * 60
@@ -89,14 +89,14 @@ class Claims:
                 case, _ = self._own(tx, principal, workspace_id, id, fence)
             freed = replace(case, last_claim=None, version=case.version + 1, updated_at=self._base.clock.now())
             store.set_claim(tx, freed)
-            self._base.note(tx, principal, freed, Changed("release", detail={"fence": case.fence}))
+            self._base.note(tx, principal, freed, CaseChange("release", detail={"fence": case.fence}))
             return freed
 
         return await self._base.database.write(work)
 
     def _own(
         self, tx: Tx, principal: Principal, workspace_id: str | None, id: str, fence: int | None
-    ) -> tuple[Case, Claim]:
+    ) -> tuple[Case, CaseClaim]:
         case = self._base.kept(tx, principal, workspace_id, id, for_update=True)
         claim = case.claim(self._base.clock.now())
         good = claim is not None and claim.holder == principal.actor and fence in (None, claim.fence)
@@ -108,14 +108,14 @@ class Claims:
         now = self._base.clock.now()
         fence = case.fence + 1
         session = checked_word(taking.session_id, "session_id")
-        claim = Claim(principal.actor, principal.name, session, now + lease, fence)
+        claim = CaseClaim(principal.actor, principal.name, session, now + lease, fence)
         held = replace(case, last_claim=claim, fence=fence, version=case.version + 1, updated_at=now)
         store.set_claim(tx, held)
         detail = {"fence": fence, "session_id": session, "expires_at": claim.expires_at}
-        self._base.note(tx, principal, held, Changed("claim", detail=detail))
+        self._base.note(tx, principal, held, CaseChange("claim", detail=detail))
         return held
 
-    def _prolonged(self, tx: Tx, principal: Principal, case: Case, claim: Claim, lease: int) -> Case:
+    def _prolonged(self, tx: Tx, principal: Principal, case: Case, claim: CaseClaim, lease: int) -> Case:
         now = self._base.clock.now()
         # No new version: who reads the case to change it need not read it again because its holder goes on.
         kept = replace(case, last_claim=replace(claim, expires_at=now + lease), updated_at=now)
@@ -123,7 +123,7 @@ class Claims:
         return kept
 
 
-def _lease_millis(taking: Taking, claim: Claim | None = None) -> int:
+def _lease_millis(taking: Taking, claim: CaseClaim | None = None) -> int:
     session = taking.session_id or (claim.session_id if claim else None)
     seconds = taking.lease_seconds or (SESSION_SECONDS if session else USUAL_SECONDS)
     if not 1 <= seconds <= MOST_SECONDS:
