@@ -1,5 +1,6 @@
 """Owns the proof that the Zero document's examples work as they stand there."""
 
+import asyncio
 import json
 import shlex
 import subprocess
@@ -128,8 +129,6 @@ async def _ids(client: httpx.AsyncClient) -> set[str]:
 
 
 async def _run(command: str) -> bytes:
-    import asyncio
-
     process = await asyncio.create_subprocess_shell(command, stdout=subprocess.PIPE)
     out, _ = await process.communicate()
     assert process.returncode == 0, command

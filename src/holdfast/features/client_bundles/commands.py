@@ -35,7 +35,8 @@ class Setup(InWorkspace):
     url: str | None = Field(None, description="The server as the client reaches it (default: where it runs).")
     surface: SurfaceName = Field(
         "xerotier",
-        description="Which MCP endpoint to connect: a workspace's, or keystone for the organization's repositories.",
+        description="Which MCP endpoint to connect: a workspace's, keystone for the organization's repositories, "
+        "or zero for work items.",
     )
     label: str = Field("", description="Tells several people's or machines' keys for one client apart.")
     yes: bool = Field(False, description="Write without asking.")
