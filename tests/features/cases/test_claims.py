@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.errors import Conflict, Invalid
-from holdfast.features.cases.model import Held, NothingReady, Taking, Writing
+from holdfast.features.cases.model import Held, NewLink, NothingReady, Taking, Writing
 from holdfast.features.cases.queue.claims import SESSION_SECONDS, USUAL_SECONDS
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
@@ -163,3 +163,35 @@ async def test_a_thousand_cases_and_fifty_claimers_with_kills_and_clock_jumps(at
     assert len(finished) == 1_000
     assert max(fences.values()) == 1
     assert await at.ready() == []
+
+
+async def test_ready_is_always_what_the_ties_and_states_say(at: CaseStage) -> None:
+    """Ties and moves at random, several at once: the queue agrees with a look at every blocker."""
+    chance = random.Random(3)
+    ids = [(await at.add(f"case {number}")).id for number in range(14)]
+
+    async def change() -> None:
+        one, two = chance.sample(ids, 2)
+        what = chance.random()
+        try:
+            if what < 0.5:
+                await at.cases.links.link(at.ada, at.workspace, one, NewLink("blocks", two))
+            elif what < 0.65:
+                await at.cases.links.unlink(at.ada, at.workspace, one, NewLink("blocks", two))
+            elif what < 0.8:
+                await at.move(one, "PLANNING", "IMPLEMENTING", "VERIFYING")
+                await at.prove(one, by=at.ada, kind="word", claim="seen")
+                await at.move(one, "DONE")
+            else:
+                await at.move(one, "OPEN")
+        except (Conflict, Invalid):
+            pass  # A circle, a tie that is not there, a move that is not legal: nothing changes.
+
+    for _ in range(40):
+        await asyncio.gather(*(change() for _ in range(4)))
+        expected = []
+        for id in ids:
+            shown = await at.reading.read(at.ada, at.workspace, id)
+            if shown.state not in ("DONE", "CANCELLED", "BLOCKED") and not shown.blocked_by:
+                expected.append(id)
+        assert await at.ready() == expected

@@ -30,7 +30,7 @@ from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.verdicts import missing
 from holdfast.features.cases.queue.claims import Claims
 from holdfast.features.cases.queue.links import CaseLinks
-from holdfast.features.cases.states import State, check_move
+from holdfast.features.cases.states import OVER, State, check_move
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.repositories.model import Repository
 from holdfast.features.repositories.service import Repositories
@@ -110,7 +110,7 @@ class CaseService:
             claim=case.claim(self.base.clock.now()),
             links=tuple(store.links(tx, [case.id])),
             blocked_by=tuple(store.blockers(tx, [case.id]).get(case.id, ())),
-            children=tuple(store.children(tx, case.workspace_id, case.id)),
+            children=tuple(store.children(tx, case.id)),
             history=tuple(store.history(tx, case.id)),
             comments=tuple(store.comments(tx, case.id)),
         )
@@ -207,6 +207,8 @@ class CaseService:
                 moved = replace(moved, last_claim=None)
             kept = self.base.write(tx, principal, moved, CaseChange("move", why, from_state=old.state, to_state=to))
             self._index(tx, kept)
+            if (old.state in OVER) != (to in OVER):
+                store.count_blockers(tx, store.linked_from(tx, kept.id, "blocks"))
             if to == "VERIFYING":
                 self._queue.freshen(tx, kept, principal.actor)
             return kept

@@ -35,13 +35,13 @@ _PUT = (
     + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _FIXED)
 )
 _OVER = ", ".join(f"'{state}'" for state in OVER)
-_UNBLOCKED = (
-    "NOT EXISTS (SELECT 1 FROM case_link l JOIN work_case b ON b.id = l.from_id WHERE l.to_id = c.id "
-    f"AND l.type = 'blocks' AND b.state NOT IN ({_OVER}))"
+_OPEN_BLOCKERS = (
+    "SELECT COUNT(*) FROM case_link l JOIN work_case b ON b.id = l.from_id WHERE l.to_id = work_case.id "
+    f"AND l.type = 'blocks' AND b.state NOT IN ({_OVER})"
 )
 _READY = (
-    "c.workspace_id = :workspace_id AND c.is_active = 1 AND (c.lease_until IS NULL OR c.lease_until <= :now) "
-    f"AND {_UNBLOCKED}"
+    "c.workspace_id = :workspace_id AND c.is_active = 1 AND c.open_blockers = 0 "
+    "AND (c.lease_until IS NULL OR c.lease_until <= :now)"
 )
 _IN_TURN = "ORDER BY c.priority, c.created_at, c.id"
 
@@ -142,12 +142,11 @@ def set_claim(tx: Tx, case: Case) -> None:
     )
 
 
-def children(tx: Tx, workspace_id: str, id: str, limit: int = 500) -> list[str]:
-    """The cases that are parts of one."""
+def children(tx: Tx, id: str, limit: int = 500) -> list[str]:
+    """The cases that are parts of one, which are all in its workspace."""
+    # Naming the workspace, too, would have the store read all of it in order of time.
     rows = tx.all(
-        "SELECT id FROM work_case WHERE parent = :id AND workspace_id = :workspace_id ORDER BY created_at, id "
-        "LIMIT :limit",
-        {"id": id, "workspace_id": workspace_id, "limit": limit},
+        "SELECT id FROM work_case WHERE parent = :id ORDER BY created_at, id LIMIT :limit", {"id": id, "limit": limit}
     )
     return [str(row["id"]) for row in rows]
 
@@ -198,6 +197,15 @@ def linked_from(tx: Tx, id: str, type: LinkType) -> list[str]:
     """Where a case's own ties of a type lead."""
     rows = tx.all("SELECT to_id FROM case_link WHERE from_id = :id AND type = :type", {"id": id, "type": type})
     return [str(row["to_id"]) for row in rows]
+
+
+def count_blockers(tx: Tx, ids: Sequence[str]) -> None:
+    """Count anew what these cases wait for, because a tie to them or the state of what blocks them has changed."""
+    names, values = in_list(ids)
+    if tx.dialect == "postgresql":
+        # Held first, counted in a statement of its own: so that it sees what whoever held them before has changed.
+        tx.all(f"SELECT id FROM work_case WHERE id IN ({names}) ORDER BY id FOR UPDATE", values)
+    tx.execute(f"UPDATE work_case SET open_blockers = ({_OPEN_BLOCKERS}) WHERE id IN ({names})", values)
 
 
 def blockers(tx: Tx, ids: Sequence[str]) -> dict[str, list[str]]:

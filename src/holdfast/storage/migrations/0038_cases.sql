@@ -1,4 +1,5 @@
--- Work items: a queue that people and agents share. Whether a case is ready is asked of these rows, never kept.
+-- Work items: a queue that people and agents share. `open_blockers` is counted anew in every transaction that ties cases
+-- or ends one, so that many that wait need not be looked at to find one that is ready.
 CREATE TABLE work_case (
     id TEXT PRIMARY KEY,
     workspace_id TEXT NOT NULL REFERENCES workspace(id) ON DELETE CASCADE,
@@ -7,6 +8,7 @@ CREATE TABLE work_case (
     kind TEXT NOT NULL,
     state TEXT NOT NULL,
     is_active INTEGER NOT NULL,
+    open_blockers INTEGER NOT NULL DEFAULT 0,
     blocked_from TEXT,
     reason TEXT NOT NULL,
     priority INTEGER NOT NULL,
@@ -32,7 +34,7 @@ CREATE TABLE work_case (
     updated_at INTEGER NOT NULL
 );
 
-CREATE INDEX work_case_queue ON work_case (workspace_id, is_active, priority, created_at, id);
+CREATE INDEX work_case_queue ON work_case (workspace_id, is_active, open_blockers, priority, created_at, id);
 
 CREATE INDEX work_case_newest ON work_case (workspace_id, created_at, id);
 

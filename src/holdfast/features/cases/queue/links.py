@@ -28,7 +28,8 @@ class CaseLinks:
         principal.require("inference")
 
         def work(tx: Tx) -> Case:
-            case = self._base.kept(tx, principal, workspace_id, id)
+            # Held: were it done in the meantime, what it blocks would be counted without it.
+            case = self._base.kept(tx, principal, workspace_id, id, for_update=True)
             return self.add(tx, principal, case, new)
 
         return await self._base.database.write(work)
@@ -51,6 +52,8 @@ class CaseLinks:
         if new.type == "related" and mirrored in store.links(tx, [case.id]):
             return case
         if store.add_link(tx, case.workspace_id, link, self._base.clock.now()):
+            if new.type == "blocks":
+                store.count_blockers(tx, [other.id])
             self._base.note(tx, principal, case, CaseChange("link", detail={"type": new.type, "case_id": other.id}))
         return case
 
@@ -65,6 +68,8 @@ class CaseLinks:
                 ends.append(CaseLink(old.case_id, old.type, case.id))
             if not sum(store.remove_link(tx, each) for each in ends):
                 raise Conflict(f"{case.id} {_WORDS[old.type]} {old.case_id} is not on record.")
+            if old.type == "blocks":
+                store.count_blockers(tx, [old.case_id])
             self._base.note(
                 tx, principal, case, CaseChange("unlink", detail={"type": old.type, "case_id": old.case_id})
             )
