@@ -10,19 +10,20 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 
 from bench.report import Figure, finish, options
+from bench.rest import UNLIMITED
+from bench.server import holdfast
 from holdfast.core.ids import new_id
 from holdfast.features.cases import store
 from holdfast.features.cases.model import Case, CaseClaim, CaseLink
 from holdfast.storage.database import Database, Tx
-from holdfast.storage.schema import migrate
+from holdfast.storage.files import STORE
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.support.server import TestServer, serving
 
 BATCH = 2_000
 LIMIT_MS = 5.0
@@ -82,40 +83,44 @@ def _case(workspace_id: str, number: int, at: int, now: int) -> Case:
     )
 
 
-async def timed(times: int, call: Callable[[], Awaitable[httpx.Response]]) -> list[float]:
+def timed(times: int, call: Callable[[], httpx.Response]) -> list[float]:
     """How long each call took, in milliseconds."""
     took = []
     for _ in range(times):
         began = time.perf_counter()
-        answer = await call()
+        answer = call()
         took.append(1000 * (time.perf_counter() - began))
         assert answer.is_success, answer.text
     return took
 
 
-async def ours(cases: int, times: int) -> tuple[list[float], list[float], list[float]]:
+def ours(cases: int, times: int) -> tuple[list[float], list[float], list[float]]:
     """Milliseconds of `ready`, `claim-next` and adding, over HTTP."""
     with tempfile.TemporaryDirectory() as place:
-        database = SqliteDatabase(Path(place) / "holdfast.db")
-        await migrate(database)
-        try:
-            limits = {"requests_per_minute": 10_000_000}
-            async with serving(database, data_dir=Path(place), **limits) as server, server.client() as client:
-                return await _asked(server, client, cases, times)
-        finally:
-            await database.close()
+        with holdfast(Path(place), UNLIMITED) as server:
+            told = server.told
+        asyncio.run(_filled(Path(place), told["workspace_id"], cases))
+        with holdfast(Path(place), UNLIMITED) as server, _client(server.port, told["api_key"]) as client:
+            space = f"/api/workspaces/{told['workspace_id']}/cases"
+            timed(20, lambda: client.get(f"{space}/ready", params={"limit": 1}))
+            ready = timed(times, lambda: client.get(f"{space}/ready", params={"limit": 1}))
+            claims = timed(times, lambda: client.post(f"{space}/claim-next", json={}))
+            adds = timed(times, lambda: client.post(space, json={"title": "One more"}))
+            return ready, claims, adds
 
 
-async def _asked(
-    server: TestServer, client: httpx.AsyncClient, cases: int, times: int
-) -> tuple[list[float], list[float], list[float]]:
-    space = f"/api/workspaces/{server.start.workspace_id}/cases"
-    await fill(server.services.database, server.start.workspace_id, cases)
-    await timed(20, lambda: client.get(f"{space}/ready", params={"limit": 1}))
-    ready = await timed(times, lambda: client.get(f"{space}/ready", params={"limit": 1}))
-    claims = await timed(times, lambda: client.post(f"{space}/claim-next", json={}))
-    adds = await timed(times, lambda: client.post(space, json={"title": "One more"}))
-    return ready, claims, adds
+async def _filled(place: Path, workspace_id: str, cases: int) -> None:
+    database = SqliteDatabase(place / STORE)
+    try:
+        await fill(database, workspace_id, cases)
+    finally:
+        await database.close()
+
+
+def _client(port: int, key: str) -> httpx.Client:
+    return httpx.Client(
+        base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+    )
 
 
 def taskwarrior(items: int, times: int) -> tuple[float, float, float]:
@@ -149,14 +154,14 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=10_000, help="items beside Taskwarrior")
     parser.add_argument("--times", type=int, default=200)
     given = parser.parse_args()
-    ready, claims, _ = asyncio.run(ours(given.cases, given.times))
+    ready, claims, _ = ours(given.cases, given.times)
     figures = [
         Figure(f"ready at {given.cases:,} cases, p50", statistics.median(ready), "ms", LIMIT_MS, "lower"),
         Figure(f"claim-next at {given.cases:,} cases, p50", statistics.median(claims), "ms", LIMIT_MS, "lower"),
     ]
     if shutil.which("task") is not None:
         few = max(10, given.times // 10)
-        measured = asyncio.run(ours(given.items, given.times))
+        measured = ours(given.items, given.times)
         peers = taskwarrior(given.items, few)
         for name, took, peer in zip(("next", "take", "add"), measured, peers, strict=True):
             rate = 1000 * len(took) / sum(took)
