@@ -94,7 +94,7 @@ async def proving(database: Database, clock: MovableClock, place: Path) -> Async
         try:
             yield ProofStage(stage, repo)
         finally:
-            await stage.services[Runtime].close()  # type: ignore[type-abstract]
+            await stage.services[Runtime].close()
             await stage.services.git.close()
 
 

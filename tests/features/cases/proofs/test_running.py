@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ async def test_a_bugs_reproduction_has_to_fail_at_the_base_and_pass_at_the_head(
     await at.known()
     case = await at.case(kind="bug", base_commit=base, head_commit=head)
     await at.stage.move(case.id, "REPRODUCING", "PLANNING", "IMPLEMENTING", "VERIFYING")
-    named = {"tests": ("tests.test_calc::test_sum",), "report": "report.xml", "is_reproduction": True}
+    named: dict[str, Any] = {"tests": ("tests.test_calc::test_sum",), "report": "report.xml", "is_reproduction": True}
     proof = await at.proven(await at.stage.prove(case.id, command="python3 check.py", **named))
     assert {(run.side, run.outcome) for run in proof.runs} == {("head", "passed"), ("base", "failed")}
     assert proof.verdict == "passed"
@@ -79,7 +80,7 @@ async def test_what_passes_at_the_base_too_reproduces_nothing(at: ProofStage) ->
     proof = await at.proven(await at.stage.prove(case.id, command="true", is_reproduction=True))
     assert proof.verdict == "not_reproduced"
     # A test that does not exist at the base fails there for another reason than the bug.
-    named = {"tests": ("test_sum",), "report": "report.xml", "is_reproduction": True}
+    named: dict[str, Any] = {"tests": ("test_sum",), "report": "report.xml", "is_reproduction": True}
     command = "test -f new.py || exit 3; python3 new.py"
     at.commit(new_py=REPORT)
     await at.known()
@@ -198,7 +199,7 @@ async def test_proofs_that_could_not_be_run_are_refused_when_they_are_added(at: 
         (case.id, {"command": "true", "criteria": ("c1",), "environment": "none"}, "environment"),
     ):
         with pytest.raises(Invalid) as refused:
-            await at.stage.prove(id, **fields)  # type: ignore[arg-type]
+            await at.stage.prove(id, **fields)
         assert refused.value.fields[0].field == field
     with pytest.raises(Forbidden, match="on the server's machine"):
         await at.stage.proofs.register(at.stage.agent, at.stage.workspace, "x", "/opt")

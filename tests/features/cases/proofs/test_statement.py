@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from securesystemslib.dsse import Envelope as Oracle
-from securesystemslib.signer import SSlibKey
+from securesystemslib.signer._key import SSlibKey
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.master_key import KeyRing

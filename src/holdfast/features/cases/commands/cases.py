@@ -9,7 +9,7 @@ from holdfast.core.commands import FAILED, Argument, Commands, Deadline, Given, 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.cases.answers import CaseAnswer, EnvironmentAnswer, ProofKeyAnswer, case_answer, proof_answer
 from holdfast.features.cases.exchange import CaseExchange
-from holdfast.features.cases.model import USUAL, CaseFilter, LinkType, NewCase, NewLink, Taking, Writing
+from holdfast.features.cases.model import CaseFilter, LinkType, NewCase, NewLink, Taking, Writing
 from holdfast.features.cases.proofs.keys import read_public_key, verified
 from holdfast.features.cases.proofs.model import USUAL_SECONDS, NewProof, ProofKind
 from holdfast.features.cases.proofs.service import ProofService
@@ -34,8 +34,8 @@ class Add(InWorkspace):
 
     title: Annotated[str | None, Argument("TITLE")] = None
     body: Annotated[str, Option(reads="dash")] = Field("", description="What it is about; - reads standard input.")
-    kind: Kind = "task"
-    priority: int = Field(USUAL, ge=0, le=4, description="0 comes first, 4 last.")
+    kind: Kind | None = Field(None, description="A task, unless an issue says that it is a bug.")
+    priority: int | None = Field(None, ge=0, le=4, description="0 comes first, 4 last (default: 2).")
     criteria: Annotated[list[str], Option("--criterion")] = Field([], description="What has to be shown; repeat it.")
     labels: Annotated[list[str], Option("--label")] = []
     assignee: str | None = None
@@ -61,9 +61,13 @@ async def add(session: Session, service: CaseService, exchange: CaseExchange, gi
         made = await exchange.from_checklist(session.principal, workspace, text)
         session.out.table([case_answer(case, None) for case in made], _COLUMNS, empty="It has no open item.")
         return
-    names = set(NewCase.__slots__) & given.model_fields_set - {"source", "links"}
-    fields = {name: getattr(given, name) for name in names}
-    fields |= {name: tuple(fields[name]) for name in ("criteria", "labels") if name in fields}
+    said = given.model_dump(include=set(NewCase.__slots__) - {"source"})
+    # What was not said is left to the case, or to the issue that it is made from.
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in said.items()
+        if value not in (None, [], "")
+    }
     if given.source is not None:
         case = await exchange.from_issue(session.principal, workspace, given.source, fields)
     elif given.title is not None:

@@ -3,12 +3,13 @@
 from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
+from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.model import Deadline, Model, PageQuery
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.cases.answers import CaseAnswer, CommentAnswer, case_answer
-from holdfast.features.cases.model import USUAL, CaseFilter, LinkType, NewCase, NewLink, Writing
+from holdfast.features.cases.model import LINK_TYPES, USUAL, CaseFilter, LinkType, NewCase, NewLink, Writing
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
 from holdfast.features.cases.states import Kind, State
@@ -138,7 +139,11 @@ async def link(
 async def unlink(
     cases: CaseService, principal: Principal, workspace_id: str, case_id: str, type: str, other_id: str
 ) -> None:
-    await cases.links.unlink(principal, workspace_id, case_id, CaseLinkBody(type=type, case_id=other_id).into(NewLink))  # type: ignore[arg-type] # the model checks the word
+    found = next((each for each in LINK_TYPES if each == type), None)
+    if found is None:
+        problem = f"one of {', '.join(LINK_TYPES)}"
+        raise Invalid("There is no such type of link.", fields=[FieldError("type", problem)])
+    await cases.links.unlink(principal, workspace_id, case_id, NewLink(found, other_id))
 
 
 @api.post(_ONE + "/comments", WRITE, "Remark on a case; names after an @ are mentions", status=201)
