@@ -36,7 +36,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedLine:
     """A line that was not let through, and why; `is_message` unless it is mere chatter that nobody would parse."""
 
     why: str
@@ -58,7 +58,7 @@ class FrameGate:
         self._held = 0
         self._is_skipping = False
 
-    def feed(self, data: bytes) -> Iterator[Frame | Refusal]:
+    def feed(self, data: bytes) -> Iterator[Frame | RefusedLine]:
         """What the next bytes complete."""
         *lines, rest = data.split(b"\n")
         for line in lines:
@@ -82,21 +82,21 @@ class FrameGate:
         self._pieces.append(rest)
         self._held += len(rest)
 
-    def finish(self) -> Refusal | None:
+    def finish(self) -> RefusedLine | None:
         """What is left when the stream ends: half a message is none."""
         left = b"".join(self._pieces)
         self._pieces.clear()
         self._held = 0
-        return Refusal("it ended in the middle of a message", left[:200]) if left.strip(_BLANK) else None
+        return RefusedLine("it ended in the middle of a message", left[:200]) if left.strip(_BLANK) else None
 
-    def _too_long(self, line: bytes) -> Refusal:
+    def _too_long(self, line: bytes) -> RefusedLine:
         beginning = b"".join((*self._pieces, line[:200]))[:200]
         self._pieces.clear()
         self._held = 0
-        return Refusal(f"a message is longer than {self._max_bytes:,} bytes", beginning)
+        return RefusedLine(f"a message is longer than {self._max_bytes:,} bytes", beginning)
 
 
-def examine(line: bytes) -> Frame | Refusal:
+def examine(line: bytes) -> Frame | RefusedLine:
     """One line without its end: the message that it is to every reader, or why it is none."""
     # CRLF ends a line as LF does; any other carriage return ends one only for some.
     body = line.removesuffix(b"\r")
@@ -106,7 +106,7 @@ def examine(line: bytes) -> Frame | Refusal:
         message = _parse(body)
         kind = _kind(message)
     except _Unclear as problem:
-        return Refusal(str(problem), line[:200], is_message=body.lstrip(b" \t\xef\xbb\xbf")[:1] in (b"{", b"["))
+        return RefusedLine(str(problem), line[:200], is_message=body.lstrip(b" \t\xef\xbb\xbf")[:1] in (b"{", b"["))
     return Frame(clear(body), message, kind)
 
 

@@ -26,6 +26,8 @@ class _Slot:
         self.failures = 0
         self.retry_at = 0.0
         self.problem: ServerFailed | None = None
+        self.is_over = False
+        """Taken out of the pool; whoever still waits must not open it again."""
 
     @property
     def connection(self) -> Connection | None:
@@ -94,6 +96,8 @@ class ConnectionPool:
         while True:
             if self._is_closed:
                 raise ServerFailed("Holdfast is shutting down.")
+            if slot.is_over:
+                raise ServerFailed("The server was changed or removed while it started; call again.")
             connection = slot.connection
             if connection is not None and not connection.closed:
                 return connection
@@ -103,11 +107,11 @@ class ConnectionPool:
                 self._make_room(key)
                 slot.opening = asyncio.create_task(self._open(slot, open))
                 self._sweep()
-            # Shielded: the first user may give up while others wait for the same start.
-            await asyncio.wait({slot.opening})
-            if slot.opening.cancelled():
-                continue
-            return slot.opening.result()
+            opening = slot.opening
+            # Waited for, not awaited: the first user may give up while others wait for the same start.
+            await asyncio.wait({opening})
+            if not opening.cancelled():
+                return opening.result()
 
     async def _open(self, slot: _Slot, open: Open) -> Connection:
         try:
@@ -163,6 +167,7 @@ class ConnectionPool:
             del self._slots[key]
 
     async def _end(self, slot: _Slot) -> None:
+        slot.is_over = True
         opening, slot.opening = slot.opening, None
         if opening is None:
             return

@@ -18,7 +18,7 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
-from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, Refusal, clear
+from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, RefusedLine, clear
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.runtime.base import Running, RunSpec, Runtime
 
@@ -33,6 +33,7 @@ _MOST_UNASKED = 10_000
 _MOST_CHATTER = 1_000
 _LAST_WORDS = 600
 _REMEMBERED_IDS = 256
+_END_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ class StdioConnection:
             "clientInfo": {"name": "holdfast", "version": __version__},
         }
         try:
-            answer = await self._request("initialize", hello)
+            answer = await self._request("initialize", hello, seconds=None)
         except CallRefused as refused:
             if refused.rpc_code != _METHOD_UNKNOWN:
                 raise ServerFailed(f"{self._name} refused to begin: {refused.message}{self.last_words()}") from None
@@ -133,13 +134,16 @@ class StdioConnection:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def describe(self) -> ServerDescription:
-        tools = await list_tools(self._name, lambda params: self._request("tools/list", params))
+        tools = await list_tools(
+            self._name, lambda params: self._request("tools/list", params, seconds=self._answer_seconds)
+        )
         return ServerDescription(self._server_info, self._protocol, tools)
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
     ) -> CallResult:
-        answer = await self._request("tools/call", {"name": tool, "arguments": dict(arguments)}, progress)
+        params = {"name": tool, "arguments": dict(arguments)}
+        answer = await self._request("tools/call", params, progress, seconds=self._answer_seconds)
         return call_result(self._name, answer)
 
     async def close(self) -> None:
@@ -152,13 +156,18 @@ class StdioConnection:
     async def _discover(self) -> None:
         """The newer revision has no greeting: a server is asked what it is, and every request says who asks."""
         self._protocol = STATELESS_PROTOCOL
-        answer = await self._request("server/discover", {})
+        answer = await self._request("server/discover", {}, seconds=None)
         if STATELESS_PROTOCOL not in (answer.get("supportedVersions") or ()):
             raise ServerFailed(f"{self._name} speaks no revision of MCP that is known here.")
         self._server_info = _object(answer.get("serverInfo"))
 
     async def _request(
-        self, method: str, params: dict[str, Any], progress: TellProgress | None = None
+        self,
+        method: str,
+        params: dict[str, Any],
+        progress: TellProgress | None = None,
+        *,
+        seconds: float | None,
     ) -> dict[str, Any]:
         if self._problem is not None:
             raise self._problem
@@ -180,13 +189,11 @@ class StdioConnection:
         self._waiting[id] = answered
         try:
             self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(seconds):
                 return await self._outcome(method, answered)
         except TimeoutError:
             self._give_up(id, "it took too long")
-            raise ServerFailed(
-                f"{self._name} did not answer {method} within {self._answer_seconds:g} seconds."
-            ) from None
+            raise ServerFailed(f"{self._name} did not answer {method} within {seconds:g} seconds.") from None
         except asyncio.CancelledError:
             self._give_up(id, "the caller gave up")
             raise
@@ -238,6 +245,10 @@ class StdioConnection:
                     break
             else:
                 half = self._gate.finish()
+                # Whoever closes its output ends in the same moment, and then by itself.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await self._running.wait()
                 if half is not None:
                     self._refuse(half)
         except ServerFailed as problem:
@@ -245,7 +256,7 @@ class StdioConnection:
         except OSError as problem:
             self._fail(ServerFailed(f"{self._name} can't be read any more: {problem}."))
         # A server that is silent for good, or breaks the protocol, serves nobody; what is left of it goes.
-        ending = await self._running.stop()
+        ending = await self._running.stop(0)
         self._fail(ServerFailed(f"{self._name} ended. {ending.said}{self.last_words()}"))
 
     def _take(self, frame: Frame) -> None:
@@ -304,7 +315,7 @@ class StdioConnection:
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.error("telling what %s reported failed", self._name, exc_info=problem)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RefusedLine) -> None:
         shown = refusal.line.decode("utf-8", "replace")
         if refusal.is_message:
             raise ServerFailed(f"{self._name} broke the protocol: {refusal.why}. It was stopped.{self.last_words()}")

@@ -14,6 +14,7 @@ from holdfast.engines.runtime.seccomp import syscall_filter
 PROXY_URL = "http://127.0.0.1:3128"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/ssl", "/etc/pki", "/etc/ca-certificates")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _WORK = "/work"
 _SHARED_MEMORY = 64 << 20
@@ -55,7 +56,9 @@ def environment(spec: RunSpec) -> dict[str, str]:
     if spec.egress:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             given[name] = given[name.lower()] = PROXY_URL
-        given["NO_PROXY"] = given["no_proxy"] = "localhost,127.0.0.1,::1"
+        # Its own loopback is reached directly, unless the list means ours by that name.
+        listed = {place.rpartition(":")[0].strip("[]") for place in spec.egress}
+        given["NO_PROXY"] = given["no_proxy"] = ",".join(name for name in _LOOPBACK if name not in listed)
         # Node from 24 on then reads the variables above.
         given["NODE_USE_ENV_PROXY"] = "1"
     return given | dict(spec.env)

@@ -1,18 +1,20 @@
 """Owns the only way out of a sandbox: a proxy that leads to the listed places, at addresses that it resolved itself."""
 
 import asyncio
+import ipaddress
 import logging
 import re
 import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import httpcore
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.addresses import Exceptions
-from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver
+from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver, SystemResolver
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
 
 _HEAD_BYTES = 32_768
@@ -27,6 +29,14 @@ _PROXY_LINE = re.compile(
 )
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EgressRules:
+    """What holds for every sandbox: the operator's own list of private places, and how names are resolved."""
+
+    allow_private: tuple[str, ...] = ()
+    resolver: Resolver = field(default_factory=lambda: SystemResolver(4))
 
 
 class _Refused(Exception):
@@ -57,12 +67,14 @@ def parse_places(places: Sequence[str], field: str = "egress") -> list[Url]:
 class EgressProxy:
     """Takes the connections of one sandbox."""
 
-    def __init__(self, name: str, places: Sequence[str], resolver: Resolver) -> None:
+    def __init__(self, name: str, places: Sequence[str], rules: EgressRules) -> None:
         allowed = parse_places(places)
         self._name = name
         self._allowed = {(url.host, url.port) for url in allowed}
-        # Whoever lists a private place means it: each entry opens exactly itself.
-        self._backend = PinnedBackend(resolver, Exceptions(_entry(url) for url in allowed))
+        # Whoever lists a private address or a local name means it, and it opens exactly itself. A name of the public
+        # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
+        private = [_entry(url) for url in allowed if url.is_local_name or _is_address(url.host)]
+        self._backend = PinnedBackend(rules.resolver, Exceptions((*rules.allow_private, *private)))
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self.refused: deque[str] = deque(maxlen=_KEPT_REFUSALS)
@@ -174,6 +186,14 @@ def _absolute(target: str) -> Url:
 
 def _entry(url: Url) -> str:
     return f"[{url.host}]:{url.port}" if ":" in url.host else f"{url.host}:{url.port}"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _pump(

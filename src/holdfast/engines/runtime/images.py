@@ -95,10 +95,8 @@ class Images:
         bundle = making / "bundle"
         rootless = ("--rootless",) if os.geteuid() != 0 else ()
         await _run((umoci, "unpack", *rootless, "--image", f"{layout}:{tag}", str(bundle)), making)
-        config = json.loads((bundle / "config.json").read_text())["process"]
-        env = dict(entry.partition("=")[::2] for entry in config.get("env", []))
-        env.pop("HOME", None)
-        return _read(digest, bundle / "rootfs", config.get("args", []), env, config.get("cwd", "/"))
+        config = await asyncio.to_thread(_configuration, layout, digest)
+        return _read(digest, bundle / "rootfs", config)
 
     async def _from_podman(self, image: str, making: Path) -> UnpackedImage:
         podman = shutil.which("podman")
@@ -123,11 +121,8 @@ class Images:
             await _run((podman, "rm", "--force", container), making, may_fail=True)
         root = making / "rootfs"
         await asyncio.to_thread(_extract, archive, root)
-        config = described.get("Config") or {}
-        env = dict(entry.partition("=")[::2] for entry in config.get("Env") or [])
-        args = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
         digest = f"sha256:{described['Id'].removeprefix('sha256:')}"
-        return _read(digest, root, args, env, config.get("WorkingDir") or "/")
+        return _read(digest, root, described.get("Config") or {})
 
     def _keep(self, made: UnpackedImage, making: Path) -> UnpackedImage:
         place = self._directory / made.digest.replace(":", "-")
@@ -156,7 +151,9 @@ def _load(place: Path) -> UnpackedImage | None:
     return UnpackedImage(**(record | {"command": tuple(record["command"])}), root=place / "rootfs")
 
 
-def _read(digest: str, root: Path, args: Sequence[str], env: dict[str, str], directory: str) -> UnpackedImage:
+def _read(digest: str, root: Path, config: dict[str, Any]) -> UnpackedImage:
+    args = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    env = dict(entry.partition("=")[::2] for entry in config.get("Env") or [])
     if not args:
         raise _wrong("it says neither an entrypoint nor a command to run")
     manifest = root / _MANIFEST
@@ -169,7 +166,7 @@ def _read(digest: str, root: Path, args: Sequence[str], env: dict[str, str], dir
             raise _wrong(f"its /{_MANIFEST} is not JSON") from None
         if not isinstance(found, dict):
             raise _wrong(f"its /{_MANIFEST} is not an object")
-    return UnpackedImage(digest, root, tuple(args), env, directory or "/", found)
+    return UnpackedImage(digest, root, tuple(args), env, config.get("WorkingDir") or "/", found)
 
 
 def _described(layout: Path, tag: str) -> tuple[str, str]:
@@ -186,6 +183,25 @@ def _described(layout: Path, tag: str) -> tuple[str, str]:
     if tag not in named:
         raise _wrong(f"it has no tag {tag!r}; it has: {', '.join(sorted(named)) or 'none'}")
     return str(named[tag]["digest"]), tag
+
+
+def _configuration(layout: Path, digest: str) -> dict[str, Any]:
+    """What the image says of itself: what to run, with which environment, and where."""
+
+    def blob(digest: str) -> dict[str, Any]:
+        kind, _, name = digest.partition(":")
+        if not name.isalnum() or not kind.isalnum():
+            raise _wrong(f"{digest[:100]!r} is not a digest")
+        read: dict[str, Any] = json.loads((layout / "blobs" / kind / name).read_bytes())
+        return read
+
+    try:
+        manifest = blob(digest)
+        if "config" not in manifest:
+            raise _wrong("it is for several platforms; save the one of this machine alone")
+        return dict(blob(manifest["config"]["digest"]).get("config") or {})
+    except (OSError, ValueError, KeyError) as problem:
+        raise _wrong(f"its description can't be read: {problem}") from None
 
 
 def _path_and_tag(rest: str) -> tuple[Path, str]:

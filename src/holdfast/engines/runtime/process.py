@@ -15,20 +15,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.fetch.network.connect import Resolver, SystemResolver
 from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing
 from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
-from holdfast.engines.runtime.egress import EgressProxy
+from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_FIRST_UID = 1_900_000_000
-"""Outside of every range that distributions, containers and directories hand out."""
+_FIRST_UIDS = (1_900_000_000, 61_184)
+"""Outside of every range that is handed out; and where a container has few users, those that systemd keeps for this."""
 _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
 _START_SECONDS = 30.0
-_END_SECONDS = 10.0
+_QUIET_END_SECONDS = 0.5
 _NAMESPACES = (
     "Let ordinary users make user namespaces: `sysctl kernel.unprivileged_userns_clone=1` on older Debian, "
     "`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu 24.04 and newer, `--privileged` or a node "
@@ -41,8 +40,8 @@ _log = logging.getLogger(__name__)
 class ProcessRuntime:
     """Runs programs with bubblewrap, a filter of system calls, and a user of their own where we are root."""
 
-    def __init__(self, *, resolver: Resolver | None = None) -> None:
-        self._resolver = resolver or SystemResolver(4)
+    def __init__(self, rules: EgressRules = EgressRules()) -> None:  # noqa: B008 - frozen
+        self._rules = rules
         self._running: set[SandboxedProcess] = set()
         self._checking = asyncio.Lock()
         self._is_checked = False
@@ -89,7 +88,7 @@ class ProcessRuntime:
                 "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
             )
         check_spec(spec)
-        proxy = EgressProxy(spec.name, spec.egress, self._resolver) if spec.egress else None
+        proxy = EgressProxy(spec.name, spec.egress, self._rules) if spec.egress else None
         order = await asyncio.to_thread(self._order, spec, bwrap)
         process = SandboxedProcess(spec, proxy, self._running.discard)
         self._running.add(process)
@@ -132,10 +131,11 @@ class ProcessRuntime:
 
     def _uid(self) -> int | None:
         """As root, a user whom nobody else is, for each program another; else nobody but us."""
-        if os.geteuid() != 0:
+        first = _first_uid()
+        if first is None:
             return None
         self._next_uid = (self._next_uid + 1) % _UIDS
-        return _FIRST_UID + self._next_uid
+        return first + self._next_uid
 
     def _stage(self) -> str:
         if self._staging is None:
@@ -152,7 +152,9 @@ if ! grep -q '^Seccomp:[[:space:]]*2' /proc/self/status; then echo "no filter of
 if ! grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then echo "it keeps capabilities"; exit; fi
 if unshare -U true 2>/dev/null; then echo "it can make user namespaces"; exit; fi
 if [ "$(grep -c : /proc/net/dev)" -gt 1 ]; then echo "it sees the machine's network"; exit; fi
-if touch /probe /usr/probe /dev/probe 2>/dev/null; then echo "its system is writable"; exit; fi
+for place in / /usr /etc /dev; do
+  if touch "$place/probe" 2>/dev/null; then echo "$place is writable"; exit; fi
+done
 if ! touch /work/probe; then echo "its own directory is not writable"; exit; fi
 echo confined
 """
@@ -162,7 +164,8 @@ class SandboxedProcess:
     """One program and everything that it started."""
 
     def __init__(self, spec: RunSpec, proxy: EgressProxy | None, forget: Callable[["SandboxedProcess"], None]) -> None:
-        self._spec = spec
+        self._name = spec.name
+        self._limits = spec.limits
         self._proxy = proxy
         self._forget = forget
         self._tail = bytearray()
@@ -170,7 +173,9 @@ class SandboxedProcess:
         self._asked: Ended | None = None
         self._began = time.monotonic()
         self._control: socket.socket | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._gone = asyncio.Event()
         self._watching: asyncio.Task[RunEnding] | None = None
         self._draining: asyncio.Task[None] | None = None
 
@@ -203,14 +208,22 @@ class SandboxedProcess:
             self._asked = self._asked or "stopped"
             with suppress(OSError):
                 self.stdin.close()
-            for ask in (b"", b"T"):
+            # Most servers end with their input; the others are asked.
+            first = min(_QUIET_END_SECONDS, grace_seconds / 2)
+            for ask, patience in ((b"", first), (b"T", grace_seconds - first)):
+                if self._watching.done():
+                    break
                 self._send(ask)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(grace_seconds / 2):
-                        return await self.wait()
+                    async with asyncio.timeout(patience):
+                        await self.wait()
         self._asked = self._asked or "stopped"
         self._send(b"K")
-        return await self.wait()
+        ending = await self.wait()
+        if self._transport is not None:
+            # What it printed and nobody has read would keep its pipe open for good.
+            self._transport.close()
+        return ending
 
     async def launch(self, order: dict[str, Any]) -> None:
         """Hand the order to a launcher, and return when the program runs; SandboxMissing where that can't be."""
@@ -221,7 +234,7 @@ class SandboxedProcess:
         with theirs:
             command = (sys.executable, "-I", "-S", _LAUNCHER, str(theirs.fileno()))
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Counted(loop, self._count),
+                lambda: _Counted(loop, self._count, self._gone.set),
                 *command,
                 stdin=PIPE,
                 stdout=PIPE,
@@ -231,6 +244,7 @@ class SandboxedProcess:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
+        self._transport = transport
         self._process = asyncio.subprocess.Process(transport, protocol, loop)
         assert self._process.stderr is not None
         self._draining = asyncio.create_task(self._drain(self._process.stderr))
@@ -245,7 +259,7 @@ class SandboxedProcess:
             if listener is not None and self._proxy is not None:
                 await self._proxy.open(listener)
             elif told is None:
-                raise SandboxMissing(f"The sandbox of {self._spec.name} could not be started: {self.stderr_tail()}")
+                raise SandboxMissing(f"The sandbox of {self._name} could not be started: {self.stderr_tail()}")
             elif "cannot" in told:
                 raise SandboxMissing(f"Programs can't be confined on this machine: {told['cannot']}. {_NAMESPACES}.")
             elif "started" in told:
@@ -269,10 +283,9 @@ class SandboxedProcess:
     async def _watch(self) -> RunEnding:
         assert self._process is not None
         told, _ = await self._told()
-        await self._process.wait()
+        await self._abandon()
         if self._draining is not None:
             await self._draining
-        await self._abandon()
         return self._ending(told)
 
     def _ending(self, told: dict[str, Any] | None) -> RunEnding:
@@ -280,7 +293,7 @@ class SandboxedProcess:
         if told is None:
             return RunEnding("lost", None, seconds, "It ended with the process that watched it.")
         how: Ended = self._asked or told["how"]
-        limits = self._spec.limits
+        limits = self._limits
         said = {
             "exited": f"It ended by itself with status {told['code']}.",
             "stopped": "It was stopped.",
@@ -289,7 +302,7 @@ class SandboxedProcess:
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "processes": f"It was stopped because it had more than {limits.processes} processes.",
         }[how]
-        return RunEnding(how, told["code"], seconds, said)
+        return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
 
     async def _abandon(self) -> None:
         if self._control is not None:
@@ -299,8 +312,9 @@ class SandboxedProcess:
         if self._process is not None:
             with suppress(OSError):
                 self.stdin.close()
-            # Closed sockets end the launcher, and the launcher ends only when nothing is left.
-            await self._process.wait()
+            # Closed sockets end the launcher, and the launcher ends only when nothing is left. The process's own
+            # `wait` also waits for somebody to read all that it printed.
+            await self._gone.wait()
         if self._draining is not None and self._watching is None:
             self._draining.cancel()
         self._forget(self)
@@ -313,7 +327,7 @@ class SandboxedProcess:
 
     def _count(self, size: int) -> None:
         self._printed += size
-        most = self._spec.limits.output_bytes
+        most = self._limits.output_bytes
         if most is not None and self._printed > most and self._asked is None:
             self._asked = "output"
             self._send(b"K")
@@ -327,14 +341,34 @@ class SandboxedProcess:
 class _Counted(SubprocessStreamProtocol):
     """Counts what comes out before anybody reads it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None], exited: Callable[[], None]
+    ) -> None:
         super().__init__(limit=_READ_BYTES, loop=loop)
         self._count = count
+        self._exited = exited
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if fd == 1:
             self._count(len(data))
         super().pipe_data_received(fd, data)
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self._exited()
+
+
+def _first_uid() -> int | None:
+    """The first of the users whom programs get; None where we can't become anybody else."""
+    if os.geteuid() != 0:
+        return None
+    for first in _FIRST_UIDS:
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, _, count = map(int, line.split())
+            if inside <= first and first + _UIDS <= inside + count:
+                return first
+    # Root of a namespace in which there is nobody else is an ordinary user outside of it.
+    return None
 
 
 async def _readable(source: socket.socket) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import httpcore
@@ -75,6 +75,27 @@ class FetchReply:
         """The charset that the content type names, or nothing."""
         _, _, rest = self.headers.get("content-type", "").lower().partition("charset=")
         return rest.partition(";")[0].strip(" \"'")
+
+
+class OpenReply:
+    """An answer that is still coming: its status and headers, and its bytes as they arrive. To be closed."""
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers = [(name.lower(), value) for name, value in response.headers]
+
+    def header(self, name: str) -> str:
+        """One header, or nothing."""
+        return _headers(self.headers).get(name, "")
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """What comes, as sent: nothing is inflated, and nothing is counted."""
+        return aiter(self._response.aiter_stream())
+
+    async def aclose(self) -> None:
+        """Hang up, or give the connection back where everything was read."""
+        await self._response.aclose()
 
 
 @functools.cache
@@ -151,6 +172,20 @@ class Guard:
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise FetchFailed(f"{host} broke off the exchange: {_plain(error)}.") from None
 
+    async def open(self, request: Request, *, connect_seconds: float, read_seconds: float) -> OpenReply:
+        """Send a request to one hop, for whoever reads the answer as it comes; redirects are the caller's affair."""
+        self._admit(request.url)
+        timeout = {"connect": connect_seconds, "read": read_seconds, "write": read_seconds, "pool": connect_seconds}
+        headers = {name.lower(): value for name, value in request.headers.items()} | {"host": request.url.authority}
+        sent = httpcore.Request(
+            request.method,
+            _target(request.url),
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+            content=request.body or None,
+            extensions={"timeout": timeout},
+        )
+        return OpenReply(await self._pool.handle_async_request(sent))
+
     async def _follow(self, request: Request, limits: FetchLimits, before_hop: Hop | None) -> FetchReply:
         for _ in range(limits.redirects + 1):
             self._admit(request.url)
@@ -185,7 +220,7 @@ class Guard:
         }
         sent = self._pool.stream(
             request.method,
-            httpcore.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()),
+            _target(url),
             headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
             content=request.body or None,
             extensions={"timeout": timeout},
@@ -200,6 +235,10 @@ class Guard:
             limit = limits.bytes_of_type.get(reply.content_type, limits.bytes)
             body, truncated = await _body(response, Inflater(received.get("content-encoding", ""), limit))
             return replace(reply, body=body, truncated=truncated)
+
+
+def _target(url: Url) -> httpcore.URL:
+    return httpcore.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode())
 
 
 async def _body(response: httpcore.Response, inflater: Inflater) -> tuple[bytes, bool]:

@@ -1,0 +1,141 @@
+"""Servers that come as container images: unpacked without a daemon, described from disk, run in the sandbox."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.core.errors import Invalid
+from holdfast.engines.mcp_client.stdio import open_stdio
+from holdfast.engines.runtime.base import RunSpec
+from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing
+from holdfast.engines.runtime.process import ProcessRuntime
+from tests.support.sandbox.images import layer, write_archive, write_layout
+from tests.support.sandbox.programs import HERE, printed
+
+pytestmark = pytest.mark.slow
+
+MANIFEST = {"env": {"TOKEN": {"kind": "secret"}}, "tool_scopes": {"echo": "read"}}
+CONFIG = {
+    "Env": ["PATH=/bin:/usr/bin", "GREETING=hello"],
+    "Cmd": ["/bin/sh", "-c", "echo $GREETING; cat /mcp-manifest.json"],
+}
+
+
+@pytest.fixture(autouse=True)
+def needs_umoci() -> None:
+    if shutil.which("umoci") is None:
+        pytest.skip("umoci is not installed; on Debian: apt-get install umoci")
+
+
+def with_libraries(*programs: str) -> dict[str, bytes | str]:
+    """Programs of this machine and the libraries that they load, as an image would hold them."""
+    files: dict[str, bytes | str] = {"mcp-manifest.json": json.dumps(MANIFEST).encode()}
+    for program in programs:
+        files[f"bin/{Path(program).name}"] = Path(program).resolve().read_bytes()
+        loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        for word in loaded.split():
+            if word.startswith("/"):
+                files[word.removeprefix("/")] = Path(word).resolve().read_bytes()
+    return files
+
+
+def spec(image: UnpackedImage, **fields: Any) -> RunSpec:
+    return RunSpec("image", image.command, env=image.env, root=image.root, directory=image.directory, **fields)
+
+
+async def test_a_layout_is_unpacked_once_described_and_run_in_a_root_of_its_own(tmp_path: Path) -> None:
+    digest = write_layout(tmp_path / "layout", [layer(with_libraries("/bin/sh", "/bin/cat", "/bin/ls"))], CONFIG)
+    images = Images(tmp_path / "images")
+    image = await images.unpack(f"oci:{tmp_path}/layout")
+    assert image.digest == digest and image.manifest == MANIFEST
+    assert image.env["GREETING"] == "hello" and image.command[0] == "/bin/sh"
+    assert await images.unpack(f"oci:{tmp_path}/layout:latest") == image == images.find(digest)
+    runtime = ProcessRuntime()
+    assert await printed(runtime, spec(image)) == "hello\n" + json.dumps(MANIFEST)
+    seen = await printed(
+        runtime, RunSpec("image", ("/bin/sh", "-c", "ls /; echo x > /bin/x || echo no"), env=image.env, root=image.root)
+    )
+    assert "mcp-manifest.json" in seen and "etc" not in seen.split() and "no" in seen.split()
+    await runtime.close()
+
+
+async def test_an_mcp_server_in_an_image_is_called(tmp_path: Path) -> None:
+    """The hostile server, on its good behaviour, with this machine's Python as the image's."""
+    python = "/usr/bin/python3"
+    if not Path(python).exists():
+        pytest.skip("no Python of the system to put into an image")
+    files = with_libraries(python)
+    library = next(iter(sorted(Path("/usr/lib").glob("python3.*"))))
+    for path in library.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts and "test" not in path.parts:
+            files[str(path).removeprefix("/")] = path.resolve().read_bytes()
+    files["server.py"] = (HERE / "hostile_server.py").read_bytes()
+    config = {"Env": ["PATH=/bin"], "Entrypoint": ["/bin/python3", "-I", "/server.py"], "Cmd": ["plain"]}
+    write_layout(tmp_path / "layout", [layer(files)], config, tag="v1")
+    image = await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout:v1")
+    runtime = ProcessRuntime()
+    connection = await open_stdio(runtime, spec(image))
+    assert (await connection.call("echo", {"text": "from an image"})).content[0]["text"] == "from an image"
+    await connection.close()
+    await runtime.close()
+
+
+async def test_what_docker_saves_is_read_as_well_and_later_layers_win(tmp_path: Path) -> None:
+    layers = [layer(with_libraries("/bin/sh", "/bin/cat")), layer({"mcp-manifest.json": b'{"env": {}}'})]
+    write_archive(tmp_path / "saved.tar", layers, CONFIG)
+    image = await Images(tmp_path / "images").unpack(f"docker-archive:{tmp_path}/saved.tar")
+    assert image.manifest == {"env": {}}
+
+
+async def test_links_of_an_image_lead_nowhere_on_this_machine(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("{}")
+    files = with_libraries("/bin/sh", "/bin/cat") | {"mcp-manifest.json": str(secret), "out": "/etc"}
+    write_layout(tmp_path / "layout", [layer(files)], CONFIG)
+    image = await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout")
+    assert image.manifest is None
+    runtime = ProcessRuntime()
+    command = ("/bin/sh", "-c", "cat /out/passwd || echo nothing")
+    assert "nothing" in await printed(runtime, RunSpec("image", command, env=image.env, root=image.root))
+    await runtime.close()
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "told"),
+    [
+        ({"mcp-manifest.json": b"no json"}, CONFIG, "is not JSON"),
+        ({"mcp-manifest.json": b"[]"}, CONFIG, "is not an object"),
+        ({"x": b""}, {}, "neither an entrypoint nor a command"),
+    ],
+)
+async def test_an_image_that_can_not_be_used_says_why(
+    tmp_path: Path, files: dict[str, bytes | str], config: dict[str, Any], told: str
+) -> None:
+    write_layout(tmp_path / "layout", [layer(files)], config)
+    with pytest.raises(Invalid, match=told):
+        await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout")
+
+
+async def test_what_is_no_image_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = Images(tmp_path / "images")
+    (tmp_path / "file").write_text("x")
+    for name, told in (
+        (f"oci:{tmp_path}/nothing", "there is nothing at"),
+        (f"oci:{tmp_path}", "not an OCI layout"),
+        (f"oci-archive:{tmp_path}/file", "can't be read"),
+        (f"docker-archive:{tmp_path}/file", "can't be read"),
+    ):
+        with pytest.raises(Invalid, match=told):
+            await images.unpack(name)
+    write_layout(tmp_path / "layout", [layer({"x": b""})], CONFIG)
+    with pytest.raises(Invalid, match="no tag 'v2'; it has: latest"):
+        await images.unpack(f"oci:{tmp_path}/layout:v2")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnpackerMissing, match="apt-get install umoci"):
+        await images.unpack(f"oci:{tmp_path}/layout")
+    with pytest.raises(UnpackerMissing, match="apt-get install podman"):
+        await images.unpack("registry.example/server:1")

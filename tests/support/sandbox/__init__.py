@@ -1,0 +1,1 @@
+"""Programs that tests run in the sandbox, and what they need there."""
