@@ -102,6 +102,8 @@ async def test_done_says_what_is_missing_and_an_agents_report_does_not_help(at: 
         await at.move(case.id, "DONE")
     await at.prove(case.id, by=at.ada, kind="word", claim="And shut it", criteria=("c2",))
     await at.move(case.id, "DONE", by=at.agent)
+    reached = (await at.services.intelligence.milestones.timeline(at.ada, at.workspace)).items
+    assert [(each.title, each.type) for each in reached] == [(case.title, "case")]
     shown = await at.reading.read(at.ada, at.workspace, case.id)
     assert [each.verdict for each in shown.criteria] == ["word", "word"]
 

@@ -20,6 +20,7 @@ from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
 from holdfast.features.intelligence.base import IntelligenceBase
+from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
@@ -42,7 +43,7 @@ def cases(parts: Parts) -> CaseService:
     foundation = IntelligenceBase(
         parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[EventBus], parts[Clock]
     )
-    return CaseService(foundation, parts[Repositories], parts[GitEngine], parts[RunQueue])
+    return CaseService(foundation, parts[IntelligenceService], parts[Repositories], parts[GitEngine], parts[RunQueue])
 
 
 @build

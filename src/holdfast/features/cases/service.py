@@ -32,6 +32,8 @@ from holdfast.features.cases.queue.claims import Claims
 from holdfast.features.cases.queue.links import CaseLinks
 from holdfast.features.cases.states import OVER, State, check_move
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
+from holdfast.features.intelligence.model import NewMilestone, NewRelation, Ref
+from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.repositories.model import Repository
 from holdfast.features.repositories.service import Repositories
 from holdfast.storage.database import Tx
@@ -59,11 +61,17 @@ class CaseService:
     """A queue that people and agents share. `claims` and `links` are its other halves."""
 
     def __init__(
-        self, foundation: IntelligenceBase, repositories: Repositories, git: GitEngine, queue: RunQueue
+        self,
+        foundation: IntelligenceBase,
+        intelligence: IntelligenceService,
+        repositories: Repositories,
+        git: GitEngine,
+        queue: RunQueue,
     ) -> None:
         self.base = CaseBase(foundation)
         self.claims = Claims(self.base)
         self.links = CaseLinks(self.base)
+        self._intelligence = intelligence
         self._repositories = repositories
         self._git = git
         self._queue = queue
@@ -207,6 +215,8 @@ class CaseService:
                 moved = replace(moved, last_claim=None)
             kept = self.base.write(tx, principal, moved, CaseChange("move", why, from_state=old.state, to_state=to))
             self._index(tx, kept)
+            if to == "DONE":
+                self._reached(tx, principal, kept)
             if (old.state in OVER) != (to in OVER):
                 store.count_blockers(tx, store.linked_from(tx, kept.id, "blocks"))
             if to == "VERIFYING":
@@ -235,6 +245,13 @@ class CaseService:
         return await self.base.database.write(work)
 
     # Within.
+
+    def _reached(self, tx: Tx, principal: Principal, case: Case) -> None:
+        """Put what is done onto the timeline, tied to the case."""
+        new = NewMilestone(title=case.title, type="case", description=f"{case.id} is done.")
+        reached = self._intelligence.milestones.add(tx, principal, case.workspace_id, new)
+        tie = NewRelation(Ref("milestone", reached.id), Ref("case", case.id), "completes")
+        self._intelligence.relations.add(tx, principal, case.workspace_id, tie)
 
     def _drafted(self, principal: Principal, workspace: str, new: NewCase) -> Case:
         now = self.base.clock.now()
