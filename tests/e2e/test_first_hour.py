@@ -56,6 +56,7 @@ _ARTIFACTS, _CHATS, _DOCS = "docs/artifacts.md", "docs/chats.md", "docs/document
 _INTELLIGENCE, _MEMORY, _REPOS, _ENDPOINTS = (
     f"docs/{name}.md" for name in ("intelligence", "memory", "repositories", "endpoints")
 )
+_CASES, _CASE = "docs/cases.md", (("case_…", "{id}"),)
 # No network here: a repository on this disk stands for the one at GitHub, which needs no token either.
 _CLICK = (("https://github.com/pallets/click", "{home}/src/click"), (" --key-from GITHUB_TOKEN", ""))
 _ROCKET = (("https://github.com/acme/rocket.git", "{home}/src/rocket"),)
@@ -113,6 +114,18 @@ CHECKS: tuple[Check | NotRun, ...] = (
         proof="(?s)A weekend by the sea.*Plan a weekend",
     ),
     Check(_CHATS, "holdfast chats delete trip", says="trip", then="holdfast chats list", proof="^(?!.*trip)"),
+    Check(
+        _CASES,
+        'holdfast cases add "Totals are off by one" --kind bug --criterion "1 and 2 make 3"',
+        says="Added case_",
+        keeps=r"(case_\w+)",
+    ),
+    Check(_CASES, "holdfast cases ready", says="Totals are off by one"),
+    Check(_CASES, "holdfast cases claim case_…", says="fence 1", fill=_CASE),
+    Check(_CASES, 'holdfast cases move case_… REPRODUCING --reason "seen on staging"', says="REPRODUCING", fill=_CASE),
+    Check(_CASES, "holdfast cases show case_…", says=r"(?s)c1 1 and 2 make 3.*Held by.*seen on staging", fill=_CASE),
+    Check(_CASES, "holdfast cases list --state REPRODUCING", says="Totals are off by one"),
+    Check(_CASES, "holdfast cases export --format markdown", says=r"(?s)## Totals.*- \[ \] 1 and 2 make 3"),
     Check("docs/clients.md", "holdfast mcp setup claude-code --write .", says=r"Wrote \.mcp\.json"),
     NotRun(
         "docs/deep-think.md",

@@ -10,6 +10,7 @@ from holdfast.storage.database import Tx
 # What a field refers to, as the value that a request would have there.
 REFERENCES: dict[str, Any] = {
     "artifact_id": "{artifact_id}",
+    "case_id": "{case_id}",
     "centre": "{decision_id}",
     "chat_id": "{chat_id}",
     "decision_id": "{decision_id}",
@@ -20,6 +21,9 @@ REFERENCES: dict[str, Any] = {
     "from": {"type": "decision", "id": "{decision_id}"},
     "invocation_id": "{invocation_id}",
     "key_from": "{secret_name}",
+    "parent": "{case_id}",
+    "proof_id": "{proof_id}",
+    "run_id": "{run_id}",
     "organization_id": "{organization_id}",
     "project_id": "{project_id}",
     "secret": "{secret_name}",
@@ -42,6 +46,10 @@ COUNTED = (
     "relation",
     "repository",
     "vector_store",
+    "work_case",
+    "case_comment",
+    "case_link",
+    "case_proof",
     "workspace",
 )
 

@@ -13,6 +13,8 @@ from holdfast.core.principal import Principal
 from holdfast.registry.content import MARKDOWN, Content
 from holdfast.registry.prompts import Complete
 
+EVERYWHERE = ""
+"""In the place of a workspace's id: all that the principal sees."""
 Arguments = Mapping[str, str]
 """What an address says in the places that its template leaves open."""
 Read = Callable[[Principal, str, Arguments], Awaitable[Content]]
@@ -116,8 +118,12 @@ class ResourceRefused(Forbidden):
 class Resources:
     """Every resource that the features bring. Made when first used: most commands need none."""
 
-    def __init__(self, resources: Callable[[], Iterable[Resource | ResourceTemplate]]) -> None:
+    def __init__(
+        self, resources: Callable[[], Iterable[Resource | ResourceTemplate]], *, everywhere: bool = False
+    ) -> None:
+        """`everywhere`: without a workspace they show all that the reader sees, and are told EVERYWHERE."""
         self._declared = resources
+        self.everywhere = everywhere
 
     @cached_property
     def all(self) -> tuple[Resource | ResourceTemplate, ...]:
@@ -171,13 +177,14 @@ class Resources:
         kind, inner = ("", None) if cursor is None else _position(cursor, kinds)
         if cursor is None:
             found = [_listed(each) for each in self.fixed(principal)]
-        if workspace_id is None:
+        if workspace_id is None and not self.everywhere:
             return Page(found)
+        place = workspace_id or EVERYWHERE
         names = list(kinds)
         for name in names[names.index(kind) if kind else 0 :]:
             # A kind that would begin on the next page is asked for one: a cursor never leads to nothing.
             room = max(limit - len(found), 0)
-            page = await kinds[name](principal, workspace_id, room or 1, inner)
+            page = await kinds[name](principal, place, room or 1, inner)
             if not room:
                 if page.items:
                     return Page(found, encode_cursor(name, ""))

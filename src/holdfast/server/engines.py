@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.engines.web import WebAccess
 
 Step = Callable[[], Awaitable[None]]
-CLOSES = ("WebAccess", "GitEngine")
+CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime")
 """Those that hold connections or processes."""
 
 
@@ -127,6 +127,12 @@ def _git(parts: Parts) -> "GitEngine":
     return GitEngine(settings.data_dir.expanduser() / "repositories", Rules(settings.fetch_allow))
 
 
+def _runtime(parts: Parts) -> "Runtime":
+    from holdfast.engines.runtime.process import ProcessRuntime
+
+    return ProcessRuntime()
+
+
 def _loop(parts: Parts) -> "Loop":
     from holdfast.engines.llm.loop import Loop
 
@@ -147,6 +153,7 @@ _BUILDERS: dict[str, Build] = {
     "KeyRing": _key_ring,
     "WebAccess": _web,
     "GitEngine": _git,
+    "Runtime": _runtime,
     "Loop": _loop,
     "Runtime": _runtime,
 }

@@ -26,6 +26,7 @@ NAMES = (
     "interchange",
     "clients",
     "client_bundles",
+    "cases",
     "catalog",
     "execution",
     "server_tools",

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from holdfast.surfaces.http.telemetry.tracing import Traced
     from holdfast.surfaces.mcp.keystone import KeystoneSurface
     from holdfast.surfaces.mcp.surface import McpSurface
+    from holdfast.surfaces.mcp.zero import ZeroSurface
     from holdfast.surfaces.openai.surface import OpenAiSurface
 
 
@@ -119,6 +120,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     # The MCP SDK takes a second to import: the server says that it is ready before.
     mcp = Deferred("holdfast.server.mcp", lambda: _mcp(settings, parts, authenticator))
     keystone = Deferred("holdfast.server.keystone", lambda: _keystone(settings, parts, authenticator))
+    zero = Deferred("holdfast.server.zero", lambda: _zero(settings, parts, authenticator))
     openai = Deferred("holdfast.server.openai", lambda: _openai(settings, parts, authenticator))
     pages = Deferred("holdfast.server.dashboard", lambda: _dashboard(parts, authenticator, public_url))
     anthropic = Deferred("holdfast.server.anthropic", lambda: _anthropic(settings, parts, authenticator))
@@ -135,6 +137,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             "/api/openapi.json": _fixed(lambda: orjson.dumps(document(operations)), b"application/json"),
             "/favicon.ico": _fixed(lambda: ICON, b"image/svg+xml"),
             "/api/mcp": keystone,
+            "/mcp": zero,
             "/api/docs": docs_page,
             **dict.fromkeys(("/api/docs.js", "/api/docs.css"), docs_asset),
         },
@@ -142,6 +145,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             (WEBHOOKS, WebhookEndpoint(parts[Webhooks])),
             ("/api/", api),
             ("/approve/", pages),
+            ("/mcp/", zero),
             *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/")),
         ],
         projects=[("/v1/mcp", mcp)],
@@ -156,11 +160,11 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         request_timeout_seconds=settings.request_timeout_seconds,
         proxies=Proxies(settings.trusted_proxies),
     )
-    gate.on_ready += [openai.load, anthropic.load, mcp.load, keystone.load, pages.load]
+    gate.on_ready += [openai.load, anthropic.load, mcp.load, keystone.load, zero.load, pages.load]
     if settings.embedder == "embedded":
         parts[SearchEngine].is_loading = True
         gate.on_ready.append(parts[SearchEngine].load)
-    gate.on_stop += [streams.stop, mcp.stop]
+    gate.on_stop += [streams.stop, mcp.stop, zero.stop]
     if traced is not None:
         gate.on_stop.append(traced.stop)
     return gate
@@ -200,6 +204,12 @@ def _keystone(settings: Settings, parts: Parts, authenticator: Authenticator) ->
     from holdfast.server.keystone import build_keystone
 
     return build_keystone(settings, parts, authenticator)
+
+
+def _zero(settings: Settings, parts: Parts, authenticator: Authenticator) -> "ZeroSurface":
+    from holdfast.server.zero import build_zero
+
+    return build_zero(settings, parts, authenticator)
 
 
 def _openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> "OpenAiSurface":

@@ -9,6 +9,7 @@ import httpx
 
 from holdfast.core.ids import new_id
 from holdfast.core.operations import Operation
+from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import ChatQuestion
 from holdfast.features.execution.model import InvocationRequest, NewGrant
@@ -76,6 +77,15 @@ BODIES: dict[str, dict[str, Any]] = {
         "grant_type": "tool_scope",
         "details": {"scope": "demo.write"},
     },
+    "CaseBody": {"title": "Planted"},
+    "CaseChangeBody": {"title": "Changed"},
+    "CaseLinkBody": {"type": "related", "case_id": "{other_case_id}"},
+    "MoveBody": {"state": "CANCELLED", "reason": "Planted"},
+    "CommentBody": {"text": "Planted"},
+    "ClaimBody": {},
+    "RenewBody": {"fence": 1},
+    "ReleaseBody": {},
+    "ProofBody": {"kind": "reported", "outcome": "passed"},
     "AskBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
@@ -118,9 +128,15 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         "milestone_id": await make(f"{space}/milestones", {"title": "Secret kept"}, "milestone_id"),
         "vector_store_id": await make(f"{space}/vector_stores", {"name": "secrets"}),
         "chat_id": await make(f"{space}/chats", {"id": "secret-chat", "title": "Secret"}),
+        "case_id": await make(f"{space}/cases", {"title": "Hide the secret"}),
+        "other_case_id": await make(f"{space}/cases", {"title": "Keep it hidden"}),
         "correlation_id": new_id("ask"),
         "client": "cursor",
     }
+    proof = {"kind": "reported", "outcome": "passed"}
+    ids["proof_id"] = await make(f"{space}/cases/{ids['case_id']}/proofs", proof)
+    await server.services[ProofService].register(server.owner, server.start.workspace_id, "victim", "/usr/share")
+    ids |= {"run_id": new_id("prun"), "other_id": ids["other_case_id"], "type": "related", "name": "victim"}
     kept = await client.put(f"{space}/secrets/VICTIM", json={"value": "a secret value"})
     assert kept.is_success, kept.text
     ids["secret_name"] = "VICTIM"

@@ -20,8 +20,8 @@ WORKSPACE = "workspace"
 # Said once, in the server's instructions: an id or slug, where it is not the bound one.
 _WORKSPACE_SCHEMA = {"type": "string"}
 
-Consumer = Literal["mcp", "catalog", "keystone", "chat", "ask"]
-"""Who lists and calls tools: MCP on its two mounts and for keys that search its catalog, chats, and `ask`."""
+Consumer = Literal["mcp", "catalog", "keystone", "zero", "chat", "ask"]
+"""Who lists and calls tools: MCP on its three mounts and for keys that search its catalog, chats, and `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ToolCall:
     @property
     def source(self) -> str:
         """The way it came, as usage is counted."""
-        return "mcp" if self.consumer in ("catalog", "keystone") else self.consumer
+        return "mcp" if self.consumer in ("catalog", "keystone", "zero") else self.consumer
 
     def during(self, kind: type[_Turn]) -> _Turn:
         """What the turn has; a tool that needs it is listed only where it is brought."""

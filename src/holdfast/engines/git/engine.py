@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from holdfast.engines.sandbox.bounds import Bounds
 Tell = Callable[[Progress], Awaitable[None]]
 _NOT_FOUND = {"no_such_path": "path", "no_such_commit": "commit"}
 _LOOK_CPU_SECONDS = 900
+_CHECKOUT_SECONDS = 300.0
+_CHECKOUT_FILE_BYTES = 2 * 1024**3
 
 
 class GitEngine:
@@ -160,6 +162,26 @@ class GitEngine:
         """A commit with its patch; NotFound unless the hash begins exactly one commit's."""
         found = await self._look(repository_id, location, "show", sha_prefix=sha_prefix)
         return rows.understood(rows.shown, found)
+
+    async def commit_id(self, repository_id: str, location: Location, commit: str) -> str:
+        """The whole hash of a commit; NotFound unless what is given begins exactly one commit's."""
+        return str(await self._look(repository_id, location, "commit_id", commit=commit))
+
+    async def checkout(self, repository_id: str, location: Location, commit: str, directory: Path) -> None:
+        """Write a commit's files into an empty directory, and nothing else of the repository: no `.git`."""
+        bounds = replace(self._bounds, written_bytes=_CHECKOUT_FILE_BYTES, writable=str(directory))
+        asked = {"job": "checkout", "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+        child = await Child.start(MODULE, bounds)
+        try:
+            async with asyncio.timeout(_CHECKOUT_SECONDS):
+                async for _ in child.answers({**asked, "commit": commit, "directory": str(directory)}):
+                    pass
+        except TimeoutError:
+            raise GitFailed("Checking out the commit takes longer than allowed.", code="too_slow") from None
+        except GitFailed as problem:
+            raise _as_not_found(problem) from None
+        finally:
+            await child.end()
 
     async def mirrored(self) -> set[str]:
         """The repositories that have a mirror here."""

@@ -35,7 +35,8 @@ class Setup(InWorkspace):
     url: str | None = Field(None, description="The server as the client reaches it (default: where it runs).")
     surface: SurfaceName = Field(
         "xerotier",
-        description="Which MCP endpoint to connect: a workspace's, or keystone for the organization's repositories.",
+        description="Which MCP endpoint to connect: a workspace's, keystone for the organization's repositories, "
+        "or zero for work items.",
     )
     router: bool = Field(False, description="Also make an endpoint the client's model (claude-code).")
     endpoint: Annotated[str, Option(metavar="NAME")] = Field("default", description="Which endpoint that is.")

@@ -8,7 +8,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.principal import Tier
 
 Format = Literal["json", "toml", "yaml"]
-SurfaceName = Literal["xerotier", "keystone"]
+SurfaceName = Literal["xerotier", "keystone", "zero"]
 
 
 class Unmergeable(Invalid):
@@ -60,7 +60,17 @@ KEYSTONE = McpEndpoint(
     rules_about="Ask Holdfast (the MCP server keystone) about the repositories' history",
     has_prompts=False,
 )
-SURFACES: Mapping[SurfaceName, McpEndpoint] = {surface.name: surface for surface in (XEROTIER, KEYSTONE)}
+ZERO = McpEndpoint(
+    name="zero",
+    title="Zero",
+    about="Holdfast: this project's work items, closed by proof",
+    variable="ZERO_API_KEY",
+    hidden_key="xero_…",
+    slow_seconds=None,
+    rules_about="Take work from Holdfast (the MCP server zero), and close it by proof",
+    has_prompts=False,
+)
+SURFACES: Mapping[SurfaceName, McpEndpoint] = {surface.name: surface for surface in (XEROTIER, KEYSTONE, ZERO)}
 
 
 @dataclass(frozen=True, slots=True)

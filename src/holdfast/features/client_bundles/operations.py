@@ -18,7 +18,8 @@ class BundleBody(Model):
     )
     surface: SurfaceName = Field(
         default="xerotier",
-        description="Which MCP endpoint to connect: the workspace's, or keystone for the organization's repositories",
+        description="Which MCP endpoint to connect: the workspace's, keystone for the organization's repositories, "
+        "or zero for work items",
     )
     env: bool = Field(default=False, description="Leave the key out of the file; the client reads a variable instead")
     label: str = Field(default="", max_length=40, description="Tells several people's keys for one client apart")

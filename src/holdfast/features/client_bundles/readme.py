@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.features.client_bundles.model import KEYSTONE, BundleFile, Client, McpEndpoint
+from holdfast.features.client_bundles.model import KEYSTONE, XEROTIER, ZERO, BundleFile, Client, McpEndpoint
 
 
 def readme(
@@ -16,7 +16,7 @@ def readme(
 ) -> str:
     """What a person has to know to use the bundle."""
     what = surface.title if surface is KEYSTONE else f"the workspace {workspace_name}"
-    option = f" --surface {surface.name}" if surface is KEYSTONE else ""
+    option = "" if surface is XEROTIER else f" --surface {surface.name}"
     lines = [f"# {client.title} and {what}", "", f"Put these files into {client.place}:", ""]
     for number, file in enumerate(files):
         note = _note(client, number, file)
@@ -40,6 +40,8 @@ def readme(
             "`ask`, `search_memory` and `get_project_status`.",
             "",
         ]
+    if surface is ZERO:
+        lines += ["Then ask the agent what there is to do: it should call `zero_list_cases`.", ""]
     lines += [_about_key(surface, key_name), ""]
     return "\n".join(lines)
 

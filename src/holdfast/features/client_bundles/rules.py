@@ -1,7 +1,7 @@
 """Owns the standing instructions that make an agent use what the server knows instead of asking about it."""
 
 from holdfast.core.principal import Tier
-from holdfast.features.client_bundles.model import KEYSTONE, McpEndpoint
+from holdfast.features.client_bundles.model import KEYSTONE, ZERO, McpEndpoint
 
 _ALWAYS = """\
 # Xerotier (Holdfast): this project's memory
@@ -48,8 +48,25 @@ Use its tools on your own initiative; do not ask a person for something that the
 - When answers seem thin or old, `get_project_status` tells how far the project's memory is."""
 
 
+_ZERO = """\
+# Zero (Holdfast): work that closes only on proof
+
+The MCP server `zero` is Holdfast, the team's own server; here it keeps the queue of work that people and agents share.
+
+- Before you begin something, call `zero_list_cases`: somebody may have written it down, or be at it already.
+- Take a case with `zero_claim_case` before you work on it. Keep the `fence` that comes back, and send it with every
+  write; where a write is refused because another holds the case, stop and take another.
+- Move it one step at a time with `zero_move_case`: a bug is reproduced before it is planned.
+- Show each criterion with `zero_add_proof`: a command that the server runs itself in a clean checkout at the head
+  commit, so commit and push first. Name the tests that have to pass. Mark a bug's failing test as the reproduction.
+- Read `zero://proofs/{case_id}` for the verdicts. Never call work done that is not proven; `zero_move_case` to DONE
+  says what is missing."""
+
+
 def rules(surface: McpEndpoint, tier: Tier) -> str:
     """The instructions, naming only tools that the surface and the tier have."""
     if surface is KEYSTONE:
         return _KEYSTONE + "\n"
+    if surface is ZERO:
+        return _ZERO + "\n"
     return _ALWAYS + (_INTELLIGENCE if tier in ("intel", "all") else "") + "\n"

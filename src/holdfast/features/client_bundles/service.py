@@ -17,6 +17,7 @@ from holdfast.features.client_bundles.further import further
 from holdfast.features.client_bundles.model import (
     KEYSTONE,
     SURFACES,
+    ZERO,
     Bundle,
     BundleFile,
     Client,
@@ -88,7 +89,8 @@ class ClientBundles:
         elif workspace is None:
             raise _refused("workspace_id", "name the workspace that the client is to work in")
         else:
-            url = _endpoint(base, f"/{workspace.project_id}{_MCP}", _MCP)
+            path = "/mcp" if surface is ZERO else f"/{workspace.project_id}{_MCP}"
+            url = _endpoint(base, path, "/mcp" if surface is ZERO else _MCP)
             target = _Target(surface, client, workspace, url, tier, ends)
         if len(target.key_name(wanted.label)) > MAX_NAME:
             raise _refused("label", "write a shorter one")
@@ -109,7 +111,8 @@ class _Target:
     def key_name(self, label: str) -> str:
         name = f"keystone:{self.client.id}"
         if self.workspace is not None:
-            name = f"mcp:{self.client.id}:{self.workspace.slug}"
+            kind = "zero" if self.surface is ZERO else "mcp"
+            name = f"{kind}:{self.client.id}:{self.workspace.slug}"
         return f"{name}:{label.strip()}" if label.strip() else name
 
 

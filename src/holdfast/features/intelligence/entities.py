@@ -7,6 +7,4 @@ from holdfast.registry.entities import EntityType
 ENTITIES = (
     EntityType(name="decision", title=store.decision_title, access=READ_INTEL),
     EntityType(name="milestone", title=store.milestone_title, access=READ_INTEL),
-    # Work items are still to come; a search may be narrowed to them already, as the contract says, and finds none.
-    EntityType(name="case"),
 )

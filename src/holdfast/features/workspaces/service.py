@@ -94,8 +94,8 @@ class Workspaces:
         """One workspace that the principal may see, by its id, UUID or slug."""
         return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id, project_id=project_id))
 
-    async def seen(self, principal: Principal, project_id: str, limit: int = 10) -> Sequence[Workspace]:
-        """The first workspaces that the principal sees in a project, for who has not said which one they mean."""
+    async def seen(self, principal: Principal, project_id: str | None, limit: int = 10) -> Sequence[Workspace]:
+        """The first workspaces that the principal sees, in a project or in all of them, where none is named."""
         return await self._database.glance(lambda tx: _seen(tx, principal, project_id, "", limit))
 
     async def list(

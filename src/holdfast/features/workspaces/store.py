@@ -27,6 +27,12 @@ def find(tx: Tx, organization_id: str, workspace_id: str) -> Workspace | None:
     return workspace(row) if row else None
 
 
+def by_id(tx: Tx, workspace_id: str) -> Workspace | None:
+    """A workspace, whoever asks: for work that nobody's request is behind."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM workspace WHERE id = :id", {"id": workspace_id})
+    return None if row is None else workspace(row)
+
+
 def called(tx: Tx, organization_id: str, slug: str) -> list[Workspace]:
     """The organization's workspaces of this slug, of which each project may have one, oldest first."""
     rows = tx.all(

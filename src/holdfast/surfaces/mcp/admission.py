@@ -10,6 +10,7 @@ from holdfast.core.principal import Principal
 from holdfast.features.clients.model import McpSession
 from holdfast.surfaces.http.admission import CallerCheck, ProjectAdmission, ProjectCheck, WorkspaceFinder
 from holdfast.surfaces.http.asgi import header
+from holdfast.surfaces.mcp.transport.live import Reach
 
 LOCAL_ORIGINS = ("http://localhost", "http://127.0.0.1", "http://[::1]", "https://localhost", "https://127.0.0.1")
 
@@ -30,6 +31,13 @@ class Admitted:
     headers: Mapping[str, str] = field(default_factory=dict)
     """What the limiter wants told."""
     session: McpSession | None = None
+    everywhere: bool = False
+    """Whether a request without a workspace is about every one that the principal sees in the project."""
+
+    @property
+    def reach(self) -> Reach:
+        """Whose changes it hears."""
+        return Reach(self.workspace_id, self.principal if self.everywhere else None, self.project_id)
 
 
 class McpAdmission:

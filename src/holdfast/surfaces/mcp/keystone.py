@@ -42,7 +42,7 @@ class KeystoneSurface:
         self._gate = gate
         self._enabled = settings.enabled
         self._origins = origins(settings.allowed_origins)
-        tools = ToolHandlers(gateway, clients, None)
+        tools = ToolHandlers(gateway, clients, None, "keystone")
         server = build_keystone_server(tools, with_tracing=settings.with_tracing)
         self._handshake = SessionlessEra(server, clients)
         self._stateless = StatelessEra(server, clients, tools.param_schema, plain=True)

@@ -1,6 +1,7 @@
 """Owns the SDK's low-level server: our handlers, and the middleware that every request of both eras goes through."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 import holdfast
 from holdfast.core.errors import NotFound
 from holdfast.core.tools.gateway import seen_as
+from holdfast.core.tools.tool import Consumer
 from holdfast.features.clients.service import Clients
 from holdfast.registry.methods import Method, Methods
 from holdfast.registry.prompts import PromptRefused, Prompts, PromptUnknown
@@ -54,6 +56,20 @@ INSTRUCTIONS = (
     "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call "
     "as workspace (id or slug)."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """What a place where MCP is served says of itself, and whose tools are there."""
+
+    name: str
+    title: str
+    instructions: str
+    consumer: Consumer = "mcp"
+    has_prompts: bool = True
+
+
+XEROTIER = Mount(name="holdfast", title="Holdfast", instructions=INSTRUCTIONS)
 MAX_URI = 2_000
 MAX_COMPLETIONS = 100
 MAX_COMPLETED = 200
@@ -189,20 +205,26 @@ class ListingCache:
 
 
 def build_server(
-    handlers: Handlers, listening: Listening, state_key: bytes, methods: Methods, *, with_tracing: bool
+    handlers: Handlers,
+    listening: Listening,
+    state_key: bytes,
+    methods: Methods,
+    *,
+    mount: Mount = XEROTIER,
+    with_tracing: bool,
 ) -> AnyServer:
     """The server that both eras run requests through."""
     hint = CacheHint(ttl_ms=60_000, scope="private")
     server: Server[Any] = _DecidedServer(
-        "holdfast",
+        mount.name,
         version=holdfast.__version__,
-        title="Holdfast",
-        instructions=INSTRUCTIONS,
+        title=mount.title,
+        instructions=mount.instructions,
         cache_hints={"tools/list": hint, "prompts/list": hint, "resources/templates/list": hint},
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
-        on_list_prompts=handlers.list_prompts,
-        on_get_prompt=handlers.get_prompt,
+        on_list_prompts=handlers.list_prompts if mount.has_prompts else None,
+        on_get_prompt=handlers.get_prompt if mount.has_prompts else None,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,

@@ -23,7 +23,7 @@ from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.content.prompts import PromptHandlers
 from holdfast.surfaces.mcp.content.resources import ResourceHandlers
 from holdfast.surfaces.mcp.content.tools import ToolHandlers
-from holdfast.surfaces.mcp.server import Completing, Handlers, build_server
+from holdfast.surfaces.mcp.server import XEROTIER, Completing, Handlers, Mount, build_server
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
 from holdfast.surfaces.mcp.transport.intake import (
     is_handshake,
@@ -83,12 +83,16 @@ class McpSurface:
         clients: Clients,
         changes: Changes | None = None,
         settings: McpSettings | None = None,
+        admission: McpAdmission | None = None,
+        mount: Mount = XEROTIER,
     ) -> None:
+        """`admission` takes the place of the project in the path, where a mount has another way to find it."""
         self._settings = settings = settings or McpSettings()
         self._clients = clients
-        self._doorkeeper = McpAdmission(gate, workspaces, project_exists, settings.allowed_origins)
+        self._doorkeeper = admission or McpAdmission(gate, workspaces, project_exists, settings.allowed_origins)
+        self._mount = mount
         self._live = Live(clients, changes)
-        self._tools = ToolHandlers(gateway, clients, workspaces)
+        self._tools = ToolHandlers(gateway, clients, workspaces, mount.consumer)
         self._resources = ResourceHandlers(resources)
         self._prompts = PromptHandlers(prompts, clients)
         self._completing = Completing(prompts, resources)
@@ -141,7 +145,9 @@ class McpSurface:
         recheck = self._settings.recheck_seconds
         listening = Listening(self._live, self._doorkeeper, self._resources, recheck_seconds=recheck)
         key = await self._clients.state_key()
-        server = build_server(handlers, listening, key, self._methods, with_tracing=self._settings.with_tracing)
+        server = build_server(
+            handlers, listening, key, self._methods, mount=self._mount, with_tracing=self._settings.with_tracing
+        )
         handshake = HandshakeEra(server, self._clients)
         events = EventTransport(handshake, self._streams, self._clients)
         return StatelessEra(server, self._clients, self._tools.param_schema), handshake, events

@@ -13,9 +13,6 @@ from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.surfaces.mcp.harness import Site, serve_site
 
-NOT_YET = {"case"}
-"""What a search may be narrowed to, though there is none: nobody is told of it."""
-
 
 def undescribed(schema: dict[str, Any], path: str = "") -> Iterator[str]:
     """The parameters, at any depth, that do not say what they are for."""
@@ -54,7 +51,7 @@ async def test_every_parameter_of_every_tool_says_what_it_is_for(sqlite_database
 async def test_the_types_that_agents_are_told_are_those_there_are(sqlite_database: SqliteDatabase) -> None:
     async with serve_site(sqlite_database) as site:
         entities = site.services[Entities]
-        assert set(SEARCHED_TYPES) == set(entities.searchable) - NOT_YET
+        assert set(SEARCHED_TYPES) == set(entities.searchable)
         assert set(RELATED_TYPES) == set(entities.titles)
 
 

@@ -55,6 +55,10 @@ def _answer(job: dict[str, Any]) -> object:
             from holdfast.engines.git.reading import files
 
             files.walk(repo, job["head"], job["limits"], job["known"], send)
+        case "checkout":
+            from holdfast.engines.git.reading.checkout import checkout
+
+            return checkout(repo, job["limits"], job["commit"], job["directory"])
         case name:
             from holdfast.engines.git.reading import looks
 

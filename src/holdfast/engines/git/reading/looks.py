@@ -245,6 +245,11 @@ def show(repo: pygit2.Repository, limits: dict[str, Any], sha_prefix: str) -> li
     return [row, "".join(pieces), False]
 
 
+def commit_id(repo: pygit2.Repository, limits: dict[str, Any], commit: str) -> str:
+    """The whole hash of a commit."""
+    return str(find_commit(repo, commit).id)
+
+
 LOOKS: dict[str, Callable[..., object]] = {
     "tags": tags,
     "tree": tree,
@@ -253,4 +258,5 @@ LOOKS: dict[str, Callable[..., object]] = {
     "blame": blame,
     "show": show,
     "introduced": introduced,
+    "commit_id": commit_id,
 }

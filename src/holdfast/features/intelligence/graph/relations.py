@@ -32,22 +32,22 @@ class Relations:
 
     async def relate(self, principal: Principal, workspace_id: str, new: NewRelation) -> Relation:
         """Tie two entities. Between decisions, `supersedes` supersedes."""
+        return await self._base.database.write(lambda tx: self.add(tx, principal, workspace_id, new))
+
+    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewRelation) -> Relation:
+        """Like `relate`, within a transaction."""
         principal.require("inference")
         name = checked_relation(new.relation)
         note = checked_text(new.note, "note", MAX_NOTE)
-
-        def work(tx: Tx) -> Relation:
-            workspace = self._base.enter(tx, principal, workspace_id)
-            start, end = self._meant(tx, workspace, new.start, "from"), self._meant(tx, workspace, new.end, "to")
-            if start == end:
-                problem = "name another entity than `from`"
-                raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
-            known = relation_store.same(tx, workspace, start, end, name)
-            if known is not None:
-                raise DuplicateRelation(known)
-            return self._tied(tx, principal, workspace, NewRelation(start, end, name, note))
-
-        return await self._base.database.write(work)
+        workspace = self._base.enter(tx, principal, workspace_id)
+        start, end = self._meant(tx, workspace, new.start, "from"), self._meant(tx, workspace, new.end, "to")
+        if start == end:
+            problem = "name another entity than `from`"
+            raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
+        known = relation_store.same(tx, workspace, start, end, name)
+        if known is not None:
+            raise DuplicateRelation(known)
+        return self._tied(tx, principal, workspace, NewRelation(start, end, name, note))
 
     async def unrelate(self, principal: Principal, workspace_id: str, id: str) -> None:
         """Take a tie away; both ends stay."""

@@ -10,7 +10,7 @@ from mcp_types import INVALID_REQUEST, ListResourcesResult, ReadResourceResult
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.registry.content import Content
-from holdfast.registry.resources import ListedResource, Resources, ResourceTemplate
+from holdfast.registry.resources import EVERYWHERE, ListedResource, Resources, ResourceTemplate
 from holdfast.surfaces.mcp.admission import Admitted
 
 PAGE = 100
@@ -35,9 +35,10 @@ class ResourceHandlers:
     async def read(self, admitted: Admitted, uri: str) -> ReadResourceResult:
         """One resource: NotFound, ResourceRefused, or Invalid for a query that cannot be read."""
         found = self._resources.find(admitted.principal, uri)
-        if admitted.workspace_id is None:
+        if admitted.workspace_id is None and not self._resources.everywhere:
             raise MCPError(code=INVALID_REQUEST, message=UNBOUND)
-        return ReadResourceResult(contents=[contents(uri, await found.read(admitted.principal, admitted.workspace_id))])
+        place = admitted.workspace_id or EVERYWHERE
+        return ReadResourceResult(contents=[contents(uri, await found.read(admitted.principal, place))])
 
     def watchable(self, principal: Principal, uri: str) -> bool:
         """Whether this principal may hear of changes of that resource."""

@@ -32,10 +32,12 @@ Context = ServerRequestContext[Any, Admitted]
 class ToolHandlers:
     """Serves tools/list and tools/call from a gateway."""
 
-    def __init__(self, gateway: Gateway, clients: Clients, workspaces: WorkspaceFinder | None) -> None:
+    def __init__(
+        self, gateway: Gateway, clients: Clients, workspaces: WorkspaceFinder | None, consumer: Consumer = "mcp"
+    ) -> None:
         """Without `workspaces`, as for an organization's tools, every key sees the tools themselves, and none asks."""
         self._workspaces = workspaces
-        self._consumer: Consumer = "keystone" if workspaces is None else "mcp"
+        self._consumer = consumer
         self._gateway = gateway
         self._clients = clients
         self._wire = {tool.name: tool.described() for tool in gateway.listed(self._consumer)}
@@ -109,7 +111,7 @@ class ToolHandlers:
         )
 
     def _by_catalog(self, principal: Principal) -> bool:
-        return principal.catalog_search and self._workspaces is not None
+        return principal.catalog_search and self._consumer == "mcp"
 
 
 def error_result(error: HoldfastError) -> dict[str, Any]:

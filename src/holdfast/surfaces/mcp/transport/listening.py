@@ -69,7 +69,8 @@ class Listening:
                     # There is no replay in this era: the client listens anew and reads afresh.
                     overflown.set()
 
-        stop = self._live.listen(ctx.request.workspace_id, hear)
+        request = ctx.request
+        stop = self._live.listen(lambda: request.reach, hear)
         self._open[actor] += 1
         try:
             acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
@@ -112,7 +113,7 @@ class Listening:
                     for change in LIST_CHANGES.values():
                         for wanted in _wanted(honored, change):
                             waiting.put_nowait(wanted)
-                principal = current
+                principal = admitted.principal = current
                 continue
             if isinstance(event, ResourceUpdated) and not self._resources.watchable(principal, event.uri):
                 # The key's tier was narrowed since it asked.

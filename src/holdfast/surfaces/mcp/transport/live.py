@@ -14,6 +14,7 @@ from mcp.shared.subscriptions import (
     ToolsListChanged,
 )
 
+from holdfast.core.principal import Principal
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.registry.topics import AgentList
 from holdfast.surfaces.mcp.transport.wire import notification_message
@@ -36,6 +37,28 @@ class WorkspaceChange:
     workspace_id: str
     uris: tuple[str, ...] = ()
     lists: tuple[ServerEvent, ...] = ()
+    project_id: str = ""
+    """Where the workspace is, for those who hear of a whole project."""
+    organization_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Whose changes a client hears: a workspace's, or those of every workspace that somebody sees in a project."""
+
+    workspace_id: str | None
+    everywhere: Principal | None = None
+    project_id: str = ""
+
+    def hears(self, change: WorkspaceChange) -> bool:
+        """Whether a change concerns it."""
+        if self.workspace_id is not None or self.everywhere is None:
+            return self.workspace_id == change.workspace_id
+        return (
+            self.everywhere.organization_id == change.organization_id
+            and self.project_id == change.project_id
+            and self.everywhere.sees_workspace(change.workspace_id)
+        )
 
 
 Changes = Callable[[], AsyncIterator[WorkspaceChange]]
@@ -45,7 +68,7 @@ Changes = Callable[[], AsyncIterator[WorkspaceChange]]
 class _Standing:
     """A session whose standalone stream is open here, or was a moment ago."""
 
-    workspace_id: str | None
+    reach: Reach
     readers: int = 0
     newest: int = 0
     """The number of the stream opened last: the one that speaks."""
@@ -62,7 +85,7 @@ class Live:
         self._clients = clients
         self._changes = changes
         self._standing: dict[str, _Standing] = {}
-        self._listeners: dict[object, tuple[str | None, Listener]] = {}
+        self._listeners: dict[object, tuple[Callable[[], Reach], Listener]] = {}
         self.closing = asyncio.Event()
 
     async def run(self) -> None:
@@ -78,13 +101,13 @@ class Live:
     async def publish(self, change: WorkspaceChange) -> None:
         """Tell everyone on this replica whom a change concerns."""
         events: list[ServerEvent] = [*(ResourceUpdated(uri) for uri in change.uris), *change.lists]
-        for workspace_id, listener in list(self._listeners.values()):
-            if workspace_id == change.workspace_id:
+        for reach, listener in list(self._listeners.values()):
+            if reach().hears(change):
                 for event in events:
                     listener(event)
         self._forget_gone()
         for session_id, standing in list(self._standing.items()):
-            if standing.workspace_id == change.workspace_id:
+            if standing.reach.hears(change):
                 await self._tell_session(session_id, events)
 
     async def _tell_session(self, session_id: str, events: Sequence[ServerEvent]) -> None:
@@ -103,12 +126,12 @@ class Live:
         """Put an event on a session's standalone stream."""
         await self._clients.append(session_id, STANDALONE, notification_of(event).decode())
 
-    def stand(self, session_id: str, workspace_id: str | None) -> int:
+    def stand(self, session_id: str, reach: Reach) -> int:
         """A session's standalone stream was opened here; its number. An older one, likely broken, ends."""
-        standing = self._standing.setdefault(session_id, _Standing(workspace_id))
+        standing = self._standing.setdefault(session_id, _Standing(reach))
         standing.readers += 1
         standing.newest += 1
-        standing.workspace_id = workspace_id
+        standing.reach = reach
         self._clients.wake(session_id)
         return standing.newest
 
@@ -117,11 +140,11 @@ class Live:
         standing = self._standing.get(session_id)
         return standing is None or standing.newest == number
 
-    def move(self, session_id: str, workspace_id: str | None) -> None:
-        """The session was bound to a workspace after its stream was opened."""
+    def move(self, session_id: str, reach: Reach) -> None:
+        """The session was bound to a workspace after its stream was opened, or its credential sees others now."""
         standing = self._standing.get(session_id)
         if standing is not None:
-            standing.workspace_id = workspace_id
+            standing.reach = reach
 
     def leave(self, session_id: str) -> None:
         """It was closed, or dropped."""
@@ -130,10 +153,10 @@ class Live:
             standing.readers -= 1
             standing.left_at = time.monotonic()
 
-    def listen(self, workspace_id: str | None, listener: Listener) -> Callable[[], None]:
-        """Hear of a workspace's changes directly; call what this returns to stop."""
+    def listen(self, reach: Callable[[], Reach], listener: Listener) -> Callable[[], None]:
+        """Hear directly of the changes in what is within reach then; call what this returns to stop."""
         token = object()
-        self._listeners[token] = (workspace_id, listener)
+        self._listeners[token] = (reach, listener)
         return lambda: self._listeners.pop(token, None) and None
 
     def _forget_gone(self) -> None:

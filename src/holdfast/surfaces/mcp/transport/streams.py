@@ -62,7 +62,7 @@ class Streams:
         self, admitted: Admitted, session: McpSession, stream: str, after: int, receive: Receive, events: EventWriter
     ) -> None:
         """Send what the stream says until it ends, the client hangs up, or the credential no longer holds."""
-        number = self._live.stand(session.id, admitted.workspace_id) if stream == STANDALONE else None
+        number = self._live.stand(session.id, admitted.reach) if stream == STANDALONE else None
         sending = asyncio.ensure_future(self._send_on(admitted, session, stream, number, after, events))
         hang_up = asyncio.ensure_future(_hung_up(receive))
         closing = asyncio.ensure_future(self._live.closing.wait())
@@ -114,9 +114,10 @@ class Streams:
         current = await self._clients.keep(session.id)
         if current is None:
             return None
+        admitted.principal = principal
         if not admitted.is_pinned:
             admitted.workspace_id = current.workspace_id
-            self._live.move(session.id, current.workspace_id)
+        self._live.move(session.id, admitted.reach)
         if principal.tier != known.tier or principal.catalog_search != known.catalog_search:
             for uri in await self._clients.subscriptions(session.id):
                 if not self._watchable(principal, uri):

@@ -1,0 +1,1 @@
+"""The REST operations of cases and proofs."""

@@ -1,0 +1,1 @@
+"""Who works on which case, and what waits for what."""

@@ -1,0 +1,30 @@
+"""Owns a case as it is read whole, by people and agents: with proofs, links, comments and history."""
+
+from holdfast.core.principal import Principal
+from holdfast.features.cases.answers import CaseAnswer, detail_answer
+from holdfast.features.cases.model import Case
+from holdfast.features.cases.proofs.queueing import RunQueue
+from holdfast.features.cases.service import CaseService
+from holdfast.storage.database import Tx
+
+
+class CaseReading:
+    """Reads cases whole, each on one snapshot."""
+
+    def __init__(self, cases: CaseService, queue: RunQueue) -> None:
+        self._cases = cases
+        self._queue = queue
+
+    async def read(self, principal: Principal, workspace_id: str | None, id: str) -> CaseAnswer:
+        """A case; in whichever workspace the principal sees where none is named."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> CaseAnswer:
+            case = self._cases.base.kept(tx, principal, workspace_id, id)
+            return detail_answer(self._cases.described(tx, case), self._queue.proven(tx, case))
+
+        return await self._cases.base.database.read(work)
+
+    async def answer(self, principal: Principal, case: Case) -> CaseAnswer:
+        """A case that was just changed, as it is now."""
+        return await self.read(principal, case.workspace_id, case.id)

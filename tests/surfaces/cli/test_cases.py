@@ -1,0 +1,138 @@
+"""Owns the proof of `holdfast cases`: the queue, where cases come from and go to, and statements checked offline."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.features.repositories.hosts import item_store
+from holdfast.features.repositories.model import Item, NewRepository
+from tests.support.cli import Cli
+from tests.support.code.git import GitRepo
+
+CHECKLIST = """\
+# Plan
+- [ ] Paint the fence
+  - [ ] It is green
+  - [x] It is dry
+- [x] Buy paint
+* [ ] Mend the gate
+```
+- [ ] not an item
+```
+"""
+BODY = "It creaks.\n\n- [ ] It opens\n- [ ] It shuts\n"
+
+
+@pytest.fixture
+def at(sqlite_path: Path) -> Cli:
+    return Cli(sqlite_path)
+
+
+def test_the_queue_from_adding_to_moving(at: Cli) -> None:
+    first = at.json("cases", "add", "Paint the fence", "--criterion", "It is green", "--priority", "1", "--label", "x")
+    second = at.json("cases", "add", "Mend the gate", "--kind", "bug", "--parent", first["id"])
+    assert [row["id"] for row in at.json("cases", "ready")] == [first["id"], second["id"]]
+    at.json("cases", "link", second["id"], "blocks", first["id"])
+    claimed = at.json("cases", "claim")
+    assert (claimed["id"], claimed["claim"]["fence"]) == (second["id"], 1)
+    moved = at.json("cases", "move", second["id"], "REPRODUCING", "--fence", "1")
+    assert moved["state"] == "REPRODUCING"
+    refused = at.run("cases", "move", second["id"], "DONE")
+    assert refused.exit_code == 1 and "PLANNING, BLOCKED, CANCELLED" in refused.output
+    shown = at.json("cases", "show", first["id"])
+    assert (shown["blocked_by"], shown["children"]) == ([second["id"]], [second["id"]])
+    circle = at.run("cases", "link", first["id"], "blocks", second["id"])
+    assert circle.exit_code == 1 and f"{first['id']} blocks {second['id']} blocks {first['id']}" in circle.output
+    assert [row["id"] for row in at.json("cases", "list", "--state", "REPRODUCING")] == [second["id"]]
+    assert at.run("cases", "show", "case_0").exit_code == 4
+
+
+def test_a_word_closes_a_case_and_stays_visible(at: Cli) -> None:
+    id = at.json("cases", "add", "Look", "--criterion", "It is green")["id"]
+    for state in ("PLANNING", "IMPLEMENTING", "VERIFYING"):
+        at.json("cases", "move", id, state)
+    assert "c1 (It is green): no proof speaks of it" in at.run("cases", "move", id, "DONE").output
+    at.json("cases", "prove", id, "--kind", "word", "--claim", "I saw it", "--criterion", "c1")
+    assert at.json("cases", "move", id, "DONE")["criteria"][0]["verdict"] == "word"
+
+
+def test_a_checklist_becomes_cases_with_criteria(at: Cli, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text(CHECKLIST)
+    made = at.json("cases", "add", "--checklist", tmp_path / "plan.md")
+    assert [row["title"] for row in made] == ["Paint the fence", "Mend the gate"]
+    assert [each["text"] for each in made[0]["criteria"]] == ["It is green", "It is dry"]
+
+
+async def _issue(at: Cli, path: Path) -> None:
+    """A repository in memory with an issue of its host's."""
+    async with at._opens(None, True) as (services, owner):
+        workspace = (await services.workspaces.list(owner)).items[0].id
+        repository = await services.repositories.add(owner, workspace, NewRepository(location=str(path), slug="shop"))
+        issue = Item(
+            kind="issue",
+            number="12",
+            title="The gate  creaks",
+            body=BODY,
+            state="open",
+            author="ada",
+            url="https://host.invalid/acme/shop/issues/12",
+            created_at=1,
+            updated_at=1,
+            labels=("Bug", "gate"),
+        )
+        await services.database.write(lambda tx: item_store.put_items(tx, repository.id, [issue]))
+
+
+def test_an_issue_becomes_a_case_once(at: Cli, tmp_path: Path) -> None:
+    GitRepo(tmp_path / "shop").commit("begin", {"a": "b"})
+    asyncio.run(_issue(at, tmp_path / "shop"))
+    made = at.json("cases", "add", "--from", "shop#12")
+    assert (made["title"], made["kind"], made["source"]) == ("The gate creaks", "bug", "shop#12")
+    assert [each["text"] for each in made["criteria"]] == ["It opens", "It shuts"]
+    assert made["repository"] == "shop" and "issues/12" in made["body"]
+    again = at.run("cases", "add", "--from", "shop#12")
+    assert again.exit_code == 1 and made["id"] in again.output
+    for wrong in ("shop#13", "other/shop#12", "nonsense"):
+        assert at.run("cases", "add", "--from", wrong).exit_code in (1, 4)
+
+
+def test_cases_go_out_as_json_lines_and_markdown(at: Cli) -> None:
+    for title in ("One", "Two"):
+        at.json("cases", "add", title, "--criterion", f"{title} works")
+    lines = [json.loads(line) for line in at.run("cases", "export").stdout.splitlines()]
+    assert [(line["title"], line["history"][0]["action"]) for line in lines] == [("Two", "add"), ("One", "add")]
+    assert "- [ ] One works" in at.run("cases", "export", "--format", "markdown").stdout
+
+
+def test_a_statement_is_checked_offline_and_a_forged_one_fails(at: Cli, tmp_path: Path) -> None:
+    pem = at.run("cases", "keys").stdout
+    assert "BEGIN PUBLIC KEY" in pem
+    (tmp_path / "key.pem").write_text(pem)
+    statement: dict[str, Any] = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": "shop", "digest": {"gitCommit": "0" * 40}}],
+        "predicateType": "https://in-toto.io/attestation/test-result/v0.1",
+        "predicate": {"result": "PASSED", "configuration": []},
+    }
+    forged = {
+        "payloadType": "application/vnd.in-toto+json",
+        "payload": base64.b64encode(json.dumps(statement).encode()).decode(),
+        "signatures": [{"keyid": "x", "sig": base64.b64encode(b"0" * 64).decode()}],
+    }
+    (tmp_path / "forged.json").write_text(json.dumps(forged))
+    for words in (["--key", str(tmp_path / "key.pem")], []):
+        refused = at.run("cases", "verify", tmp_path / "forged.json", *words)
+        assert refused.exit_code == 1 and "NOT VERIFIED" in refused.output
+
+
+def test_an_environment_is_registered_by_who_is_at_the_machine(at: Cli, tmp_path: Path) -> None:
+    kept = at.json("cases", "environment", "add", "python", tmp_path)
+    assert (kept["name"], kept["path"]) == ("python", str(tmp_path))
+    assert [row["name"] for row in at.json("cases", "environment", "list")] == ["python"]
+    assert at.run("cases", "environment", "add", "root", "/").exit_code == 1
+    at.json("cases", "environment", "remove", "python")
+    assert at.json("cases", "environment", "list") == []
