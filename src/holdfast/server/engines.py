@@ -139,12 +139,6 @@ def _loop(parts: Parts) -> "Loop":
     return Loop()
 
 
-def _runtime(parts: Parts) -> "Runtime":
-    from holdfast.engines.runtime.process import ProcessRuntime
-
-    return ProcessRuntime()
-
-
 _BUILDERS: dict[str, Build] = {
     "EventBus": _events,
     "JobEngine": _jobs,
@@ -155,5 +149,4 @@ _BUILDERS: dict[str, Build] = {
     "GitEngine": _git,
     "Runtime": _runtime,
     "Loop": _loop,
-    "Runtime": _runtime,
 }
