@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import select
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -21,6 +24,19 @@ from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
 
 TEXTS = ["green tea in the morning", "", "日本語", "a long one " * 300, "green tea in the morning"]
+
+SERVER = """
+import asyncio
+from holdfast.engines.search.embedders.process import EmbeddingProcess
+
+async def main():
+    process = EmbeddingProcess()
+    await process.embed(["ready"])
+    print(process.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
 
 
 @pytest.fixture
@@ -77,6 +93,20 @@ async def test_a_process_that_is_killed_is_started_again(process: EmbeddingProce
         made = await process.backlog.embed(["passage " * 100 for _ in range(20)])
         assert made.shape == (20, process.dimensions)
         assert process.pid not in (None, first)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is not our child")
+def test_the_process_ends_with_a_server_that_is_killed() -> None:
+    server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    handle = os.pidfd_open(int(server.stdout.readline()))
+    server.kill()
+    server.wait(60)
+    server.stdout.close()
+    ended, _, _ = select.select([handle], [], [], 60)
+    os.close(handle)
+    assert ended
 
 
 @pytest.mark.slow
