@@ -21,19 +21,13 @@ class ChatChunks:
         self.is_finished = False
 
     def hear_all(self, events: Iterable[Json]) -> Iterator[Json]:
-        """The chunks of events that came together; pieces of one text become one."""
-        texts: list[str] = []
+        """The chunks of events that came together; those that only have text, as most, take a short way."""
         for event in events:
             piece = _plain_text(event)
-            if piece is not None:
-                texts.append(piece)
-                continue
-            if texts:
-                yield self._chunk({"content": "".join(texts)})
-                texts = []
-            yield from self.hear(event)
-        if texts:
-            yield self._chunk({"content": "".join(texts)})
+            if piece is None:
+                yield from self.hear(event)
+            else:
+                yield self._chunk({"content": piece})
 
     def hear(self, event: Json) -> Iterator[Json]:
         """The chunks that an event makes; UpstreamFailed where it tells of a failure."""

@@ -62,18 +62,14 @@ class MessageEvents:
         yield {"type": "ping"}
 
     def hear_all(self, chunks: Iterable[Json]) -> Iterator[Json]:
-        """The events of chunks that came together; pieces of one text become one."""
-        texts: list[str] = []
+        """The events of chunks that came together; those that only have text, as most, take a short way."""
         for chunk in chunks:
             piece = _plain_text(chunk)
-            if piece is not None:
+            if piece is None:
+                yield from self.hear(chunk)
+            else:
                 self._is_heard = True
-                texts.append(piece)
-                continue
-            yield from self._say("".join(texts))
-            texts = []
-            yield from self.hear(chunk)
-        yield from self._say("".join(texts))
+                yield from self._say(piece)
 
     def hear(self, chunk: Json) -> Iterator[Json]:
         """The events that a chunk makes."""
