@@ -17,6 +17,7 @@ MODULES = (
     "documents",
     "artifacts",
     "decisions",
+    "cases",
     "connect",
     "repositories",
     "settings.keys",
