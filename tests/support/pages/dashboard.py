@@ -5,13 +5,19 @@ from importlib import import_module
 
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.proofs import store as proof_store
+from holdfast.features.cases.proofs.service import ProofService
+from holdfast.features.cases.service import CaseService
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
 from holdfast.server.dashboard import MODULES
+from holdfast.storage.database import Tx
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
+from tests.support.features.cases import seen_to_pass
 from tests.support.server import TestServer
 
 _PAGE = NewArtifact(identifier="hello", title="Hello", type="text/html", content="<h1>Hello</h1>")
@@ -36,6 +42,15 @@ async def seed(server: TestServer) -> None:
     await intelligence.milestones.track(
         server.owner, workspace, NewMilestone("First release", decisions=(decision.id,))
     )
+    new = NewCase(title="Mend the gate", kind="bug", criteria=("It opens", "It shuts"))
+    case = await server.services[CaseService].add(server.owner, workspace, new)
+    proof, run = seen_to_pass(case, "0" * 40)
+
+    def kept(tx: Tx) -> None:
+        proof_store.add(tx, proof)
+        proof_store.put_run(tx, run)
+
+    await server.services.database.write(kept)
 
 
 async def addresses(server: TestServer) -> Mapping[str, str]:
@@ -46,6 +61,10 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     artifacts = (await server.services[ArtifactService].page(server.owner, workspace)).items
     decisions = (await server.services[IntelligenceService].decisions.page(server.owner, workspace)).items
     documents = (await server.services[DocumentService].page(server.owner, workspace)).items
+    cases = (await server.services[CaseService].page(server.owner, workspace)).items
+    case = cases[0].id if cases else ""
+    proofs = (await server.services[ProofService].of_case(server.owner, workspace, case))[1] if case else ()
+    proof = proofs[0].proof.id if proofs else ""
     document = documents[0].id if documents else ""
     memory = memories[0].slug if memories else ""
     artifact = artifacts[0].id if artifacts else ""
@@ -68,6 +87,9 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/artifacts/{id}/compare": f"/w/{ws}/artifacts/{artifact}/compare?from=1&to=2",
         "/w/{ws}/decisions": f"/w/{ws}/decisions",
         "/w/{ws}/decisions/{id}": f"/w/{ws}/decisions/{decision}",
+        "/w/{ws}/cases": f"/w/{ws}/cases",
+        "/w/{ws}/cases/{id}": f"/w/{ws}/cases/{case}",
+        "/w/{ws}/cases/{id}/proofs/{proof}/statement": f"/w/{ws}/cases/{case}/proofs/{proof}/statement",
         "/w/{ws}/timeline": f"/w/{ws}/timeline",
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
