@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -13,7 +14,7 @@ import pytest
 from holdfast.core.errors import Invalid
 from holdfast.engines.mcp_client.stdio import open_stdio
 from holdfast.engines.runtime.base import RunSpec
-from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing
+from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing, UnpackFailed
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.images import layer, write_archive, write_layout
 from tests.support.sandbox.programs import HERE, printed
@@ -143,6 +144,25 @@ async def test_an_image_that_can_not_be_used_says_why(
     write_layout(tmp_path / "layout", [layer(files)], config)
     with pytest.raises(Invalid, match=told):
         await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout")
+
+
+@pytest.mark.parametrize(
+    "image", ["localhost/x:1", "127.0.0.1:5000/x", "10.0.0.1/x", "registry.internal/x", "[::1]:5000/x", "wiki.lan:80/x"]
+)
+async def test_an_image_is_fetched_from_no_machine_of_an_internal_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str
+) -> None:
+    """With a podman that has no image and would say where it was sent."""
+    podman = tmp_path / "podman"
+    podman.write_text(f'#!/bin/sh\n[ "$1" = pull ] && echo "$@" >> {tmp_path}/asked\nexit 1\n')
+    podman.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(Invalid, match="not on the public internet"):
+        await Images(tmp_path / "images").unpack(image)
+    assert not (tmp_path / "asked").exists()
+    with pytest.raises(UnpackFailed):
+        await Images(tmp_path / "images").unpack("registry.example.com/team/x:1")
+    assert "registry.example.com/team/x:1" in (tmp_path / "asked").read_text()
 
 
 async def test_what_is_no_image_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

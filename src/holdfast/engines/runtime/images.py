@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import ipaddress
 import json
 import os
 import re
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid, Unavailable, UpstreamFailed
+from holdfast.engines.fetch.network.addresses import closed_because
+from holdfast.engines.fetch.network.url import parse_url
 
 _MANIFEST = "mcp-manifest.json"
 _RECORD = "holdfast-image.json"
@@ -108,6 +111,7 @@ class Images:
         if image.startswith("-"):
             raise _wrong("a name of an image does not begin with a dash")
         if (await _run((podman, "image", "exists", "--", image), making, may_fail=True)) is None:
+            _check_registry(image)
             await _run((podman, "pull", "--quiet", "--", image), making)
         described = json.loads(await _run((podman, "image", "inspect", "--", image), making) or "[]")[0]
         kept = self.find(f"sha256:{described['Id'].removeprefix('sha256:')}")
@@ -202,6 +206,19 @@ def _configuration(layout: Path, digest: str) -> dict[str, Any]:
         return dict(blob(manifest["config"]["digest"]).get("config") or {})
     except (OSError, ValueError, KeyError) as problem:
         raise _wrong(f"its description can't be read: {problem}") from None
+
+
+def _check_registry(image: str) -> None:
+    """podman fetches by itself, so what it would ask is judged here: no machine of an internal network."""
+    host = image.partition("/")[0] if "/" in image else ""
+    if "." not in host and ":" not in host and host != "localhost":
+        return
+    url = parse_url(f"https://{host}")
+    with suppress(ValueError):
+        if closed_because(ipaddress.ip_address(url.host)) is not None:
+            raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
+    if url.is_local_name:
+        raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
 
 
 def _path_and_tag(rest: str) -> tuple[Path, str]:
