@@ -14,7 +14,7 @@ import pytest
 from holdfast.core.errors import Invalid
 from holdfast.engines.mcp_client.stdio import open_stdio
 from holdfast.engines.runtime.base import RunSpec
-from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing, UnpackFailed
+from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing, UnpackFailed, _extract
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.images import layer, write_archive, write_layout
 from tests.support.sandbox.programs import HERE, printed
@@ -105,6 +105,37 @@ async def test_links_of_an_image_lead_nowhere_on_this_machine(tmp_path: Path) ->
     command = ("/bin/sh", "-c", "cat /out/passwd || echo nothing")
     assert "nothing" in await printed(runtime, RunSpec("image", command, env=image.env, root=image.root))
     await runtime.close()
+
+
+@pytest.mark.parametrize("name", ["../x", "/../x", "way/x", "file"])
+def test_unpacking_writes_nothing_outside(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "evil.tar", "w") as tar:
+        for link, target in (("way", str(outside)), ("file", str(outside / "x"))):
+            entry = tarfile.TarInfo(link)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            tar.addfile(entry)
+        entry = tarfile.TarInfo(name)
+        entry.size = 4
+        tar.addfile(entry, io.BytesIO(b"evil"))
+    with pytest.raises(Invalid, match="outside of itself"):
+        _extract(tmp_path / "evil.tar", tmp_path / "into")
+    assert list(outside.iterdir()) == [] and not (tmp_path / "x").exists()
+
+
+def test_unpacking_keeps_what_is_below_and_takes_its_special_rights(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "plain.tar", "w") as tar:
+        entry = tarfile.TarInfo("/bin/program")
+        entry.size, entry.mode, entry.uid = 4, 0o4755, 12345
+        tar.addfile(entry, io.BytesIO(b"text"))
+        again = tarfile.TarInfo("again")
+        again.type, again.linkname, again.mode = tarfile.LNKTYPE, "/bin/program", 0o755
+        tar.addfile(again)
+    _extract(tmp_path / "plain.tar", tmp_path / "into")
+    found = (tmp_path / "into" / "bin" / "program").stat()
+    assert (found.st_mode & 0o7777, found.st_uid) == (0o755, os.getuid())
+    assert (tmp_path / "into" / "again").read_text() == "text"
 
 
 @pytest.mark.parametrize("how", ["hard link", "link of a directory", "name"])
