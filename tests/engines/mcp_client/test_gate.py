@@ -69,6 +69,9 @@ def test_what_reads_one_way_passes(line: bytes, kind: str) -> None:
         (b'{"jsonrpc":"2.0","method":"x","params":{"n":' + b"[" * 200 + b"]" * 200 + b"}}", "nested"),
         (b'{"jsonrpc":"2.0","method":"x","params":{"n":' + b"[" * 100_000, "nested"),
         (b'{"jsonrpc":"2.0","method":"x","params":' + b'{"a":' * 150 + b"1" + b"}" * 151, "nested"),
+        (b'{"jsonrpc":"2.0","method":"x","params":{"n":[' + b"[]," * 300_000 + b"1]}}", "more than 200,000 values"),
+        (b'{"jsonrpc":"2.0","method":"x","params":{"n":[' + b'"",' * 300_000 + b"1]}}", "more than 200,000 values"),
+        (b'{"jsonrpc":"2.0","method":"x","params":{"n":[' + b"1," * 300_000 + b"1]}}", "more than 200,000 values"),
         (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', "id"),
         (b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}', "id"),
         (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', "id"),
@@ -92,6 +95,12 @@ def test_what_reads_one_way_passes(line: bytes, kind: str) -> None:
 )
 def test_what_could_be_read_in_two_ways_is_refused(line: bytes, why: str) -> None:
     assert why in refused(line)
+
+
+def test_a_long_text_is_one_value_whatever_is_in_it() -> None:
+    text = '{"a": [1, 2, "x\\\\"]}, ' * 200_000
+    found = examine(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}).encode())
+    assert isinstance(found, Frame) and found.message["result"]["text"] == text
 
 
 def test_greetings_are_chatter_and_broken_messages_are_not() -> None:
@@ -164,7 +173,8 @@ json_values = some.recursive(
 def test_honest_messages_pass_unchanged_however_they_are_cut(params: dict[str, Any], dice: random.Random) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     stream = json.dumps(message, ensure_ascii=dice.random() < 0.5).encode("utf-8", "surrogatepass") + b"\n"
-    gate, found = FrameGate(), []
+    gate = FrameGate()
+    found: list[Frame | RefusedLine] = []
     while stream:
         size = dice.randint(1, len(stream))
         found.extend(gate.feed(stream[:size]))

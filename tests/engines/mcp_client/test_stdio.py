@@ -172,6 +172,20 @@ async def test_cancelling_the_task_cancels_the_call_at_the_server(runtime: Proce
     assert "cancelled" in connection.logs()
 
 
+async def test_a_server_that_floods_its_log_is_answered_and_ended_all_the_same(runtime: ProcessRuntime) -> None:
+    connection = await open_stdio(runtime, hostile("flood-stderr"))
+    for _ in range(50):
+        assert (await connection.call("echo", {"text": "x"})).content[0]["text"] == "x"
+    assert len(connection.logs()) <= 16_384
+    await connection.close()
+
+
+async def test_a_server_that_ignores_its_end_is_ended(runtime: ProcessRuntime) -> None:
+    connection = await open_stdio(runtime, hostile("ignores-end"))
+    await connection.close()
+    assert connection.closed and "was stopped" in (await connection._running.wait()).said
+
+
 async def test_text_before_the_protocol_is_noise_and_kept_for_the_log(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("banner"))
     assert (await connection.call("echo", {"text": "x"})).content[0]["text"] == "x"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engines.runtime import bwrap
-from holdfast.engines.runtime.base import SandboxMissing
+from holdfast.engines.runtime.base import RunSpec, SandboxMissing
 from holdfast.engines.runtime.process import ProcessRuntime
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 from tests.support.sandbox.programs import printed, shell
@@ -120,7 +120,7 @@ async def test_the_check_is_made_once_and_a_sandbox_that_leaks_is_refused(monkey
     real = bwrap.arguments
     for taken in ("--seccomp", "--remount-ro"):
 
-        def without(spec: bwrap.RunSpec, taken: str = taken) -> tuple[list[bwrap.Argument], list[str]]:
+        def without(spec: RunSpec, taken: str = taken) -> tuple[list[bwrap.Argument], list[str]]:
             args, sources = real(spec)
             places = [place for place, argument in enumerate(args) if argument == taken]
             return [argument for place, argument in enumerate(args) if not _in(place, places)], sources

@@ -1,7 +1,6 @@
 """Servers that are packages: recognised in a command, installed and pinned once, run without a network."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -139,7 +138,7 @@ async def test_a_package_that_is_not_there_fails_with_what_the_installer_said(tm
 @pytest.mark.slow
 async def test_pip_serves_where_uv_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
-    monkeypatch.setattr(packages.shutil, "which", lambda name: None if name == "uv" else real(name))
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "uv" else real(name))
     monkeypatch.setattr(packages, "_beside", lambda name: None)
     wanted = read_command("uvx", ["--from", "idna==3.10", "idna"])
     assert wanted is not None
@@ -148,6 +147,6 @@ async def test_pip_serves_where_uv_is_missing(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_without_npm_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InstallerMissing, match="apt-get install nodejs npm"):
         await Packages(tmp_path / "packages").install(PackageCommand("npm", "x", None, None, ()), silent)

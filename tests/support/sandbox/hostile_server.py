@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from typing import Any
@@ -99,8 +98,6 @@ def call(id: Any, params: dict[str, Any]) -> None:
     if MODE == "asks":
         ask_back(id)
         return
-    if MODE == "slow":
-        time.sleep(float(said))
     text(id, said)
 
 
@@ -138,9 +135,9 @@ def main() -> None:
         spawn()
     if MODE == "ignores-end":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if MODE == "reaches":
-        with contextlib.suppress(OSError):
-            socket.create_connection((ARGUMENTS[0], int(ARGUMENTS[1])), 2)
+    if MODE == "flood-stderr" and os.fork() == 0:
+        while True:
+            os.write(2, b"y" * 65_536)
     while line := sys.stdin.readline():
         message = json.loads(line)
         method, id, params = message.get("method"), message.get("id"), message.get("params", {})

@@ -14,6 +14,8 @@ import orjson
 
 MAX_FRAME_BYTES = 16 << 20
 _MAX_DEPTH = 100
+_MAX_VALUES = 200_000
+"""A value takes a hundred bytes when it is parsed, and two in a message."""
 _MEMBERS = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _MAX_ID = 1 << 53
 _BLANK = b" \t\r"
@@ -21,7 +23,8 @@ _BLANK = b" \t\r"
 # beyond ASCII stand only inside strings, so that writing them as escapes changes nothing else.
 _LINE_ENDS = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]")
 _ESCAPED = {b"\xc2\x85": b"\\u0085", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
-_NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+')
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_NOT_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 Kind = Literal["request", "notification", "response"]
 
@@ -116,8 +119,7 @@ def clear(body: bytes) -> bytes:
 
 
 def _parse(body: bytes) -> dict[str, Any]:
-    if body.count(b"[") + body.count(b"{") > _MAX_DEPTH and _is_deep(body):
-        raise _Unclear(f"it is nested more than {_MAX_DEPTH} deep")
+    _check_size(body)
     try:
         # The stricter reader first: UTF-8, no mark at the beginning, no NaN, no infinity, no half characters.
         orjson.loads(body)
@@ -133,8 +135,23 @@ def _parse(body: bytes) -> dict[str, Any]:
     return message
 
 
-def _is_deep(body: bytes) -> bool:
-    brackets = _NOT_BRACKETS.sub(b"", body)
+def _check_size(body: bytes) -> None:
+    """Refuse, before anything is built of it, what would take much memory or recursion to hold."""
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets <= _MAX_DEPTH and body.count(b",") <= _MAX_VALUES:
+        return
+    # Quotes inside strings are escaped; this counts too few of them at most.
+    if body.count(b'"') - body.count(b'\\"') > 4 * _MAX_VALUES:
+        raise _Unclear(f"it has more than {_MAX_VALUES:,} values")
+    outside = _STRINGS.sub(b"", body)
+    if outside.count(b",") + outside.count(b"[") + outside.count(b"{") > _MAX_VALUES:
+        raise _Unclear(f"it has more than {_MAX_VALUES:,} values")
+    if outside.count(b"[") + outside.count(b"{") > _MAX_DEPTH and _is_deep(outside):
+        raise _Unclear(f"it is nested more than {_MAX_DEPTH} deep")
+
+
+def _is_deep(outside: bytes) -> bool:
+    brackets = _NOT_BRACKETS.sub(b"", outside)
     for _ in range(_MAX_DEPTH):
         fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(fewer) == len(brackets):

@@ -25,6 +25,7 @@ class Mounted:
     source: Path
     target: str
     writable: bool = False
+    """Where we are root, what is writable belongs to the program's own user from then on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ _BIND_WHOLE, _PRIVATE_WHOLE = 0x1000 | 0x4000, 0x4_0000 | 0x4000
 _DEATH_SIGNAL, _DUMPABLE = 1, 4
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _PROXY_PORT = 3128
+_NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
 _PAGE = resource.getpagesize()
 
@@ -154,8 +155,9 @@ def _send_listener(control: socket.socket) -> None:
 
 def _limit(limits: dict[str, Any]) -> None:
     memory = limits["memory_bytes"]
+    os.nice(_NICENESS)
     for kind, most in (
-        (resource.RLIMIT_NPROC, limits["processes"]),
+        (resource.RLIMIT_NPROC, limits["processes"] if _counts_within_namespaces() else resource.RLIM_INFINITY),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 4096),
@@ -166,8 +168,15 @@ def _limit(limits: dict[str, Any]) -> None:
         (resource.RLIMIT_MSGQUEUE, 0),
     ):
         hard = resource.getrlimit(kind)[1]
-        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        # Infinity is a negative number.
+        value = min((each for each in (most, hard) if each != resource.RLIM_INFINITY), default=resource.RLIM_INFINITY)
         resource.setrlimit(kind, (value, value))
+
+
+def _counts_within_namespaces() -> bool:
+    """Whether the kernel counts a user's processes for each namespace; before, those outside would count as well."""
+    release = os.uname().release.split(".")
+    return release[0].isdecimal() and (int(release[0]), int(release[1])) >= (5, 14)
 
 
 def _filled(order: dict[str, Any]) -> list[str]:

@@ -4,10 +4,8 @@ import asyncio
 import json
 import logging
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import time
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
 from collections.abc import Callable
@@ -26,6 +24,8 @@ _FIRST_UIDS = (1_900_000_000, 61_184)
 _UIDS = 4_096
 _READ_BYTES = 1 << 20
 _TAIL_BYTES = 16_384
+_PIECE_BYTES = 65_536
+_FLOOD_PAUSE = 0.02
 _START_SECONDS = 30.0
 _QUIET_END_SECONDS = 0.5
 _NAMESPACES = (
@@ -46,7 +46,6 @@ class ProcessRuntime:
         self._checking = asyncio.Lock()
         self._is_checked = False
         self._next_uid = os.getpid() % _UIDS
-        self._staging: str | None = None
 
     async def check(self) -> None:
         async with self._checking:
@@ -60,9 +59,6 @@ class ProcessRuntime:
 
     async def close(self) -> None:
         await asyncio.gather(*(process.stop(0) for process in tuple(self._running)))
-        if self._staging is not None:
-            shutil.rmtree(self._staging, ignore_errors=True)
-            self._staging = None
 
     async def _probe(self) -> None:
         """Run a program that tries what must not work."""
@@ -119,7 +115,7 @@ class ProcessRuntime:
             "command": list(spec.command),
             "uid": uid,
             "staged": sources,
-            "stage_at": self._stage() if uid is not None else "",
+            "stage_at": _staging_place(sources) if uid is not None else "",
             "egress": bool(spec.egress),
             "limits": {
                 "memory_bytes": limits.memory_bytes,
@@ -136,13 +132,6 @@ class ProcessRuntime:
             return None
         self._next_uid = (self._next_uid + 1) % _UIDS
         return first + self._next_uid
-
-    def _stage(self) -> str:
-        if self._staging is None:
-            self._staging = tempfile.mkdtemp(prefix="holdfast-sandbox-")
-            # The programs' users go through it to what was mounted for them, and can't list it.
-            Path(self._staging).chmod(0o711)
-        return self._staging
 
 
 # What bwrap's own success does not say: that the filter is on, and that there is no network and no way to a new one.
@@ -320,10 +309,13 @@ class SandboxedProcess:
         self._forget(self)
 
     async def _drain(self, stderr: asyncio.StreamReader) -> None:
-        while piece := await stderr.read(65_536):
+        while piece := await stderr.read(_PIECE_BYTES):
             self._tail += piece
             del self._tail[:-_TAIL_BYTES]
             self._count(len(piece))
+            if len(piece) == _PIECE_BYTES:
+                # More is waiting; whoever writes without end waits with it, instead of keeping us busy.
+                await asyncio.sleep(_FLOOD_PAUSE)
 
     def _count(self, size: int) -> None:
         self._printed += size
@@ -386,9 +378,19 @@ def _settle(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
+def _staging_place(sources: list[str]) -> str:
+    """A directory that every machine has and this program does not need; it is covered in its mount namespace alone."""
+    for place in ("/mnt", "/media", "/srv", "/home", "/opt"):
+        if Path(place).is_dir() and not any(Path(source).is_relative_to(place) for source in sources):
+            return place
+    raise SandboxMissing("Programs can't be confined: there is neither /mnt nor /media to stage what they are given.")
+
+
 def _give(path: Path, uid: int) -> None:
     """Make what the program may change its own; root reads it all the same."""
     os.chown(path, uid, uid, follow_symlinks=False)
-    for directory, names, files in os.walk(path):
-        for name in (*names, *files):
-            os.chown(Path(directory, name), uid, uid, follow_symlinks=False)
+    if path.is_dir():
+        # By descriptors: another program that holds the same directory could put a link in the way of a path.
+        for _, names, files, directory in os.fwalk(path):
+            for name in (*names, *files):
+                os.chown(name, uid, uid, dir_fd=directory, follow_symlinks=False)
