@@ -21,6 +21,7 @@ MODULES = (
     "documents",
     "artifacts",
     "decisions",
+    "cases",
     "connect",
     "repositories",
     "exchange",

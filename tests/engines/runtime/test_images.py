@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -13,7 +14,7 @@ import pytest
 from holdfast.core.errors import Invalid
 from holdfast.engines.mcp_client.stdio import open_stdio
 from holdfast.engines.runtime.base import RunSpec
-from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing
+from holdfast.engines.runtime.images import Images, UnpackedImage, UnpackerMissing, UnpackFailed, _extract
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.images import layer, write_archive, write_layout
 from tests.support.sandbox.programs import HERE, printed
@@ -106,6 +107,37 @@ async def test_links_of_an_image_lead_nowhere_on_this_machine(tmp_path: Path) ->
     await runtime.close()
 
 
+@pytest.mark.parametrize("name", ["../x", "/../x", "way/x", "file"])
+def test_unpacking_writes_nothing_outside(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "evil.tar", "w") as tar:
+        for link, target in (("way", str(outside)), ("file", str(outside / "x"))):
+            entry = tarfile.TarInfo(link)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            tar.addfile(entry)
+        entry = tarfile.TarInfo(name)
+        entry.size = 4
+        tar.addfile(entry, io.BytesIO(b"evil"))
+    with pytest.raises(Invalid, match="outside of itself"):
+        _extract(tmp_path / "evil.tar", tmp_path / "into")
+    assert list(outside.iterdir()) == [] and not (tmp_path / "x").exists()
+
+
+def test_unpacking_keeps_what_is_below_and_takes_its_special_rights(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "plain.tar", "w") as tar:
+        entry = tarfile.TarInfo("/bin/program")
+        entry.size, entry.mode, entry.uid = 4, 0o4755, 12345
+        tar.addfile(entry, io.BytesIO(b"text"))
+        again = tarfile.TarInfo("again")
+        again.type, again.linkname, again.mode = tarfile.LNKTYPE, "/bin/program", 0o755
+        tar.addfile(again)
+    _extract(tmp_path / "plain.tar", tmp_path / "into")
+    found = (tmp_path / "into" / "bin" / "program").stat()
+    assert (found.st_mode & 0o7777, found.st_uid) == (0o755, os.getuid())
+    assert (tmp_path / "into" / "again").read_text() == "text"
+
+
 @pytest.mark.parametrize("how", ["hard link", "link of a directory", "name"])
 async def test_an_archive_can_not_bring_files_of_this_machine_in(tmp_path: Path, how: str) -> None:
     outside = tmp_path / "outside"
@@ -143,6 +175,25 @@ async def test_an_image_that_can_not_be_used_says_why(
     write_layout(tmp_path / "layout", [layer(files)], config)
     with pytest.raises(Invalid, match=told):
         await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout")
+
+
+@pytest.mark.parametrize(
+    "image", ["localhost/x:1", "127.0.0.1:5000/x", "10.0.0.1/x", "registry.internal/x", "[::1]:5000/x", "wiki.lan:80/x"]
+)
+async def test_an_image_is_fetched_from_no_machine_of_an_internal_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str
+) -> None:
+    """With a podman that has no image and would say where it was sent."""
+    podman = tmp_path / "podman"
+    podman.write_text(f'#!/bin/sh\n[ "$1" = pull ] && echo "$@" >> {tmp_path}/asked\nexit 1\n')
+    podman.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(Invalid, match="not on the public internet"):
+        await Images(tmp_path / "images").unpack(image)
+    assert not (tmp_path / "asked").exists()
+    with pytest.raises(UnpackFailed):
+        await Images(tmp_path / "images").unpack("registry.example.com/team/x:1")
+    assert "registry.example.com/team/x:1" in (tmp_path / "asked").read_text()
 
 
 async def test_what_is_no_image_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

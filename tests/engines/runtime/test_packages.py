@@ -1,7 +1,6 @@
 """Servers that are packages: recognised in a command, installed and pinned once, run without a network."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -148,6 +147,6 @@ async def test_pip_serves_where_uv_is_missing(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_without_npm_the_remedy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InstallerMissing, match="apt-get install nodejs npm"):
         await Packages(tmp_path / "packages").install(PackageCommand("npm", "x", None, None, ()), silent)

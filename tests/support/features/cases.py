@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import NotFound
+from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.runtime.base import Runtime
 from holdfast.features.cases.model import Case, NewCase, Taking, Writing
-from holdfast.features.cases.proofs.model import NewProof, ProvenProof
+from holdfast.features.cases.proofs.model import NewProof, Proof, ProofRun, ProvenProof, TestResult
 from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
@@ -139,3 +140,49 @@ class ProofStage:
         """What a command shows, as the one proof of a new case."""
         case = await self.case()
         return await self.proven(await self.stage.prove(case.id, command=command, **fields))
+
+
+def seen_to_pass(case: Case, commit: str) -> tuple[Proof, ProofRun]:
+    """A proof, and a run of it that passed, as our runner would have kept them."""
+    proof = Proof(
+        id=new_id("prf"),
+        workspace_id=case.workspace_id,
+        case_id=case.id,
+        kind="run",
+        claim="",
+        criteria=("c1",),
+        command="pytest -q --junitxml=report.xml",
+        expected_exit=0,
+        tests=("test_sum",),
+        report="report.xml",
+        is_reproduction=False,
+        environment=None,
+        timeout_seconds=60,
+        commit=commit,
+        outcome=None,
+        artifact_id=None,
+        author="key_1",
+        author_name="Agent",
+        created_at=case.created_at,
+    )
+    run = ProofRun(
+        id=new_id("prun"),
+        proof_id=proof.id,
+        case_id=case.id,
+        commit=commit,
+        side="head",
+        outcome="passed",
+        said="It passed.",
+        exit_code=0,
+        tests=(TestResult("test_sum", "passed"),),
+        output="1 passed",
+        output_bytes=8,
+        output_digest="0" * 64,
+        seconds=1.5,
+        environment={"network": "none"},
+        job_id=None,
+        requested_by="key_1",
+        created_at=case.created_at,
+        ended_at=case.created_at,
+    )
+    return proof, run

@@ -9,6 +9,10 @@ import httpx
 from holdfast.core.clock import Clock
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.proofs import store as proof_store
+from holdfast.features.cases.proofs.service import ProofService
+from holdfast.features.cases.service import CaseService
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.chat.service import ChatService
 from holdfast.features.clients.model import NewClient
@@ -28,9 +32,11 @@ from holdfast.features.repositories.model import NewRepository
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.usage.service import Usage
 from holdfast.server.dashboard import MODULES
+from holdfast.storage.database import Tx
 from holdfast.surfaces.dashboard.shell.declarations import PageRow
 from tests.support.code.git import GitRepo
 from tests.support.execution.counting import pinned
+from tests.support.features.cases import seen_to_pass
 from tests.support.server import TestServer
 
 CODE = "class Invoice:\n    def total(self):\n        # <script>alert(1)</script>\n        return sum(self.lines)\n"
@@ -57,7 +63,22 @@ async def seed(server: TestServer) -> None:
     await intelligence.milestones.track(
         server.owner, workspace, NewMilestone("First release", decisions=(decision.id,))
     )
+    await _seed_case(server)
     await _seed_settings(server)
+
+
+async def _seed_case(server: TestServer) -> None:
+    """A bug with a proof that passed."""
+    workspace = server.start.workspace_id
+    new = NewCase(title="Mend the gate", kind="bug", criteria=("It opens", "It shuts"))
+    case = await server.services[CaseService].add(server.owner, workspace, new)
+    proof, run = seen_to_pass(case, "0" * 40)
+
+    def kept(tx: Tx) -> None:
+        proof_store.add(tx, proof)
+        proof_store.put_run(tx, run)
+
+    await server.services.database.write(kept)
 
 
 async def _seed_settings(server: TestServer) -> None:
@@ -141,6 +162,10 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     documents = (await server.services[DocumentService].page(server.owner, workspace)).items
     chats = (await server.services[ChatService].list(server.owner, workspace)).items
     chat = chats[0].id if chats else ""
+    cases = (await server.services[CaseService].page(server.owner, workspace)).items
+    case = cases[0].id if cases else ""
+    proofs = (await server.services[ProofService].of_case(server.owner, workspace, case))[1] if case else ()
+    proof = proofs[0].proof.id if proofs else ""
     document = documents[0].id if documents else ""
     memory = memories[0].slug if memories else ""
     artifact = artifacts[0].id if artifacts else ""
@@ -173,6 +198,9 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/artifacts/{id}/compare": f"/w/{ws}/artifacts/{artifact}/compare?from=1&to=2",
         "/w/{ws}/decisions": f"/w/{ws}/decisions",
         "/w/{ws}/decisions/{id}": f"/w/{ws}/decisions/{decision}",
+        "/w/{ws}/cases": f"/w/{ws}/cases",
+        "/w/{ws}/cases/{id}": f"/w/{ws}/cases/{case}",
+        "/w/{ws}/cases/{id}/proofs/{proof}/statement": f"/w/{ws}/cases/{case}/proofs/{proof}/statement",
         "/w/{ws}/timeline": f"/w/{ws}/timeline",
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import ipaddress
 import json
 import os
 import re
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid, Unavailable, UpstreamFailed
+from holdfast.engines.fetch.network.addresses import closed_because
+from holdfast.engines.fetch.network.url import parse_url
 
 _MANIFEST = "mcp-manifest.json"
 _RECORD = "holdfast-image.json"
@@ -108,6 +111,7 @@ class Images:
         if image.startswith("-"):
             raise _wrong("a name of an image does not begin with a dash")
         if (await _run((podman, "image", "exists", "--", image), making, may_fail=True)) is None:
+            _check_registry(image)
             await _run((podman, "pull", "--quiet", "--", image), making)
         described = json.loads(await _run((podman, "image", "inspect", "--", image), making) or "[]")[0]
         kept = self.find(f"sha256:{described['Id'].removeprefix('sha256:')}")
@@ -204,6 +208,19 @@ def _configuration(layout: Path, digest: str) -> dict[str, Any]:
         raise _wrong(f"its description can't be read: {problem}") from None
 
 
+def _check_registry(image: str) -> None:
+    """podman fetches by itself, so what it would ask is judged here: no machine of an internal network."""
+    host = image.partition("/")[0] if "/" in image else ""
+    if "." not in host and ":" not in host and host != "localhost":
+        return
+    url = parse_url(f"https://{host}")
+    with suppress(ValueError):
+        if closed_because(ipaddress.ip_address(url.host)) is not None:
+            raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
+    if url.is_local_name:
+        raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
+
+
 def _path_and_tag(rest: str) -> tuple[Path, str]:
     path, colon, tag = rest.rpartition(":")
     if colon and "/" not in tag:
@@ -218,17 +235,31 @@ def _extract(archive: Path, into: Path) -> None:
     size = 0
     try:
         with tarfile.open(archive) as tar:
+            # Python's own filters came with 3.11.4, and Debian has 3.11.2; `_tame` does what they would.
+            tar.extraction_filter = lambda member, path: member
             for member in tar:
                 size += member.size
                 if size > _MAX_BYTES:
                     raise _wrong(f"it is larger than {_MAX_BYTES >> 30} GiB")
-                if member.islnk():
-                    _check_below(into / member.linkname, into)
-                # Devices are nobody's need in a sandbox; the filter keeps every name below.
+                # Devices are nobody's need in a sandbox.
                 if not (member.ischr() or member.isblk() or member.isfifo()):
-                    tar.extract(member, into, set_attrs=True, filter="tar")
+                    _tame(member, into)
+                    tar.extract(member, into)
     except (tarfile.TarError, OSError) as problem:
         raise _wrong(f"the archive can't be read: {problem}") from None
+
+
+def _tame(member: tarfile.TarInfo, into: Path) -> None:
+    """Keep an entry below the directory, whatever links were unpacked before it, and make it our own."""
+    member.name = member.name.lstrip("/")
+    place = into / member.name
+    # A link is put in the place of what is there; everything else would be written through it.
+    _check_below(place.parent if member.issym() or member.islnk() else place, into)
+    if member.islnk():
+        member.linkname = member.linkname.lstrip("/")
+        _check_below(into / member.linkname, into)
+    member.mode &= 0o777
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
 
 
 def _check_below(path: Path, directory: Path) -> None:

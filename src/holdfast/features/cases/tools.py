@@ -54,21 +54,21 @@ class ClaimCaseInput(_Input):
 
 
 class MoveCaseInput(_Input):
-    case_id: _Id
-    state: State
+    case_id: _Id = Field(description="The case to move.")
+    state: State = Field(description="Where to; one step from where it is.")
     reason: str = Field("", description="Why; needed for BLOCKED and CANCELLED.")
     expected_version: int | None = Field(None, description="The version you read: refused where it changed since.")
     fence: _Fence = None
 
 
 class AddProofInput(_Input):
-    case_id: _Id
+    case_id: _Id = Field(description="The case that it is about.")
     kind: Literal["run", "reported"] = Field(
         "run", description="run: our runner executes command; reported: you say so."
     )
     criteria: list[str] = Field([], description="Ids of the criteria that it shows, such as c1.")
     command: str = Field("", description="What shows it, run by /bin/sh in a clean checkout at the head commit.")
-    expected_exit: int = 0
+    expected_exit: int = Field(0, description="The exit status that means that it is so.")
     tests: list[str] = Field([], description="Tests that must have passed, by their names in the report.")
     report: str | None = Field(None, description="Where the command writes JUnit XML.")
     is_reproduction: bool = Field(False, description="A bug's: it must fail at base_commit and pass at the head.")
@@ -76,12 +76,12 @@ class AddProofInput(_Input):
     outcome: Literal["passed", "failed"] | None = Field(None, description="Of a reported one.")
     commit: str | None = Field(None, description="Of a reported one.")
     environment: str | None = Field(None, description="A prepared environment's name.")
-    timeout_seconds: int = USUAL_SECONDS
+    timeout_seconds: int = Field(USUAL_SECONDS, description="How long the command may take.")
     fence: _Fence = None
 
 
 class RunProofInput(_Input):
-    proof_id: _Id
+    proof_id: _Id = Field(description="The proof to run.")
 
 
 def case_uri(case_id: str) -> str:

@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.clock import SystemClock
+from holdfast.core.settings import Settings
+from holdfast.engines.runtime.base import Runtime
 from holdfast.features.cases.proofs import store
 from holdfast.features.cases.proofs.model import ProofRun
 from holdfast.features.repositories.model import NewRepository
 from holdfast.storage.database import Database
 from holdfast.storage.postgresql import PostgresDatabase
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.embedder import WordEmbedder
 from tests.support.code.git import GitRepo
+from tests.support.features.audit import MASTER_KEY
 from tests.support.features.cases import CaseStage, case_stage
-from tests.support.services import background
+from tests.support.services import background, build_services
 
 pytestmark = pytest.mark.slow
 
@@ -52,9 +56,13 @@ async def test_runs_survive_kill_9_in_a_loop_and_each_is_whole_or_waiting(databa
         await _killed_after(database, data, at, ids, chance.uniform(0.0, 0.6))
         for run in await _runs(at, ids):
             _check_whole(run)
-    async with background(at.services):
+    settings = Settings(data_dir=data, secrets_master_key=MASTER_KEY)
+    last = build_services(settings, database, SystemClock(), WordEmbedder())
+    async with background(last):
         for run in await _runs(at, ids):
-            await at.services.jobs.wait(str(run.job_id), timeout_seconds=120)
+            await last.jobs.wait(str(run.job_id), timeout_seconds=120)
+    await last[Runtime].close()
+    await last.git.close()
     runs = await _runs(at, ids)
     assert [run.outcome for run in runs] == ["passed"] * PROOFS
     assert not list((data / "proofs").iterdir())

@@ -11,12 +11,11 @@ from securesystemslib.signer._key import SSlibKey
 from holdfast.core.errors import Invalid
 from holdfast.engines.master_key import KeyRing
 from holdfast.features.cases.proofs.keys import SigningKeys, read_public_key, verified
-from holdfast.features.cases.proofs.model import Proof, ProofRun, TestResult
 from holdfast.features.cases.proofs.statement import read_envelope, statement_of
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.audit import MASTER_KEY, NOWHERE
-from tests.support.features.cases import case_stage
+from tests.support.features.cases import case_stage, seen_to_pass
 
 COMMIT = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -25,47 +24,7 @@ async def _signed(database: Database, clock: MovableClock) -> tuple[str, str]:
     """A statement of a run, and the public key."""
     stage = await case_stage(database, clock)
     case = replace(await stage.add("Add up", criteria=("It adds",)), repository="calc")
-    proof = Proof(
-        id="prf_1",
-        workspace_id=case.workspace_id,
-        case_id=case.id,
-        kind="run",
-        claim="",
-        criteria=("c1",),
-        command="pytest -q --junitxml=report.xml",
-        expected_exit=0,
-        tests=("test_sum",),
-        report="report.xml",
-        is_reproduction=False,
-        environment=None,
-        timeout_seconds=60,
-        commit=COMMIT,
-        outcome=None,
-        artifact_id=None,
-        author="key_1",
-        author_name="Agent",
-        created_at=clock.now(),
-    )
-    run = ProofRun(
-        id="prun_1",
-        proof_id="prf_1",
-        case_id=case.id,
-        commit=COMMIT,
-        side="head",
-        outcome="passed",
-        said="It passed.",
-        exit_code=0,
-        tests=(TestResult("test_sum", "passed"),),
-        output="1 passed",
-        output_bytes=8,
-        output_digest="0" * 64,
-        seconds=1.5,
-        environment={"network": "none"},
-        job_id=None,
-        requested_by="key_1",
-        created_at=clock.now(),
-        ended_at=clock.now(),
-    )
+    proof, run = seen_to_pass(case, COMMIT)
     key = await stage.services[SigningKeys].current()
     return json.dumps(key.sign(statement_of(case, proof, run)).as_json()), key.pem
 

@@ -1,7 +1,7 @@
 """Owns `holdfast cases`: the queue, its moves and its proofs on the command line."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -63,7 +63,7 @@ async def add(session: Session, service: CaseService, exchange: CaseExchange, gi
         return
     said = given.model_dump(include=set(NewCase.__slots__) - {"source"})
     # What was not said is left to the case, or to the issue that it is made from.
-    fields = {
+    fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in said.items()
         if value not in (None, [], "")

@@ -11,6 +11,9 @@ from holdfast.features.cases.proofs.model import RUN_KIND, Proof, ProofRun, Prov
 from holdfast.features.cases.proofs.verdicts import judged
 from holdfast.storage.database import Tx
 
+MOST_ATTEMPTS = 20
+"""How often a run is begun anew where the server that ran it was killed: that says nothing of the proof."""
+
 
 class RunQueue:
     """Queues runs of proofs, and tells what they say so far."""
@@ -54,7 +57,7 @@ class RunQueue:
     def _one(self, tx: Tx, case: Case, proof: Proof, side: Side, commit: str, requested_by: str) -> ProofRun:
         id = new_id("prun")
         job_id = self._jobs.enqueue(
-            tx, RUN_KIND, {"run_id": id}, workspace_id=case.workspace_id, key=id, max_attempts=3
+            tx, RUN_KIND, {"run_id": id}, workspace_id=case.workspace_id, key=id, max_attempts=MOST_ATTEMPTS
         )
         run = ProofRun(
             id=id,

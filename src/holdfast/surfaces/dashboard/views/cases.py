@@ -1,0 +1,126 @@
+"""Owns the pages of cases: the list, the queue, and one case with its criteria and proofs."""
+
+import json
+from typing import Any
+
+from holdfast.core.access import READ, WRITE
+from holdfast.core.errors import Invalid
+from holdfast.features.cases.model import CaseFilter, NewCase, Taking
+from holdfast.features.cases.proofs.model import NewProof
+from holdfast.features.cases.proofs.service import ProofService
+from holdfast.features.cases.reading import CaseReading
+from holdfast.features.cases.service import CaseService
+from holdfast.features.cases.states import STATES, State
+from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
+from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent
+
+_ROWS = 50
+pages = Pages(NavRow("Cases", "/w/{ws}/cases", "check", "workspace", 35, READ))
+
+
+@pages.get("/w/{ws}/cases", READ)
+async def index(view: PageView, cases: CaseService) -> Reply:
+    base = f"/w/{view.ws.slug}/cases"
+    chosen = view.query.get("state", "")
+    if chosen == "ready":
+        rows, next_url = await cases.claims.ready(view.principal, view.ws.id, 200), ""
+    else:
+        page = await cases.page(
+            view.principal, view.ws.id, CaseFilter(_state(chosen)), limit=_ROWS, cursor=view.query.get("cursor")
+        )
+        rows = page.items
+        next_url = f"{base}?state={chosen}&cursor={page.next_cursor}" if page.next_cursor else ""
+    now = cases.base.clock.now()
+    context: dict[str, Any] = {"rows": [(case, case.claim(now)) for case in rows], "next_url": next_url, "base": base}
+    if view.is_part:
+        return view.part("cases/rows.html", **context)
+    return view.page("cases/index.html", "Cases", states=STATES, chosen=chosen, may_write=_may_write(view), **context)
+
+
+@pages.post("/w/{ws}/cases", WRITE)
+async def add(view: PageView, cases: CaseService) -> Reply:
+    criteria = tuple(line.strip() for line in view.given("criteria").splitlines() if line.strip())
+    kind = "bug" if view.given("kind") == "bug" else "task"
+    new = NewCase(
+        title=view.given("title"),
+        body=view.given("body"),
+        kind=kind,  # type: ignore[arg-type] # one of the two
+        criteria=criteria,
+        repository=view.given("repository") or None,
+        base_commit=view.given("base_commit") or None,
+    )
+    made = await cases.add(view.principal, view.ws.id, new)
+    return view.go(f"/w/{view.ws.slug}/cases/{made.id}", "On record.")
+
+
+@pages.get("/w/{ws}/cases/{id}", READ)
+async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Reply:
+    case = await reading.read(view.principal, view.ws.id, view.path["id"])
+    _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
+    base = f"/w/{view.ws.slug}/cases"
+    return view.page("cases/show.html", case.title, case=case, proofs=found, base=base, may_write=_may_write(view))
+
+
+@pages.post("/w/{ws}/cases/{id}/move", WRITE)
+async def move(view: PageView, cases: CaseService) -> Reply:
+    to = _state(view.given("state"))
+    if to is None:
+        raise Invalid("Choose where the case goes.")
+    await cases.move(view.principal, view.ws.id, view.path["id"], to, reason=view.given("reason"))
+    return view.go(_one(view), "Moved.")
+
+
+@pages.post("/w/{ws}/cases/{id}/claim", WRITE)
+async def claim(view: PageView, cases: CaseService) -> Reply:
+    await cases.claims.claim(view.principal, view.ws.id, view.path["id"], Taking())
+    return view.go(_one(view), "It is yours.")
+
+
+@pages.post("/w/{ws}/cases/{id}/release", WRITE)
+async def release(view: PageView, cases: CaseService) -> Reply:
+    await cases.claims.release(view.principal, view.ws.id, view.path["id"], None)
+    return view.go(_one(view), "Nobody holds it now.")
+
+
+@pages.post("/w/{ws}/cases/{id}/comments", WRITE)
+async def comment(view: PageView, cases: CaseService) -> Reply:
+    await cases.comment(view.principal, view.ws.id, view.path["id"], view.given("text"))
+    return view.go(_one(view), "Said.")
+
+
+@pages.post("/w/{ws}/cases/{id}/word", WRITE)
+async def give_word(view: PageView, proofs: ProofService) -> Reply:
+    """A person's word for some criteria, or for the whole case."""
+    new = NewProof(kind="word", claim=view.given("claim"), criteria=tuple(view.all_given("criteria")))
+    await proofs.add(view.principal, view.ws.id, view.path["id"], new)
+    return view.go(_one(view), "Your word is on record.")
+
+
+@pages.post("/w/{ws}/cases/{id}/proofs/{proof}/run", WRITE)
+async def run(view: PageView, proofs: ProofService) -> Reply:
+    await proofs.run(view.principal, view.ws.id, view.path["proof"])
+    return view.go(_one(view), "It is being run.")
+
+
+@pages.get("/w/{ws}/cases/{id}/proofs/{proof}/statement", READ)
+async def statement(view: PageView, proofs: ProofService) -> Reply:
+    envelope = await proofs.statement(view.principal, view.ws.id, view.path["proof"])
+    kept = f'attachment; filename="{view.path["proof"]}.intoto.json"'
+    return Sent(json.dumps(envelope.as_json()).encode(), "application/json", {"Content-Disposition": kept})
+
+
+def _one(view: PageView) -> str:
+    return f"/w/{view.ws.slug}/cases/{view.path['id']}"
+
+
+def _may_write(view: PageView) -> bool:
+    return WRITE.missing(view.principal) is None
+
+
+def _state(given: str) -> State | None:
+    if not given:
+        return None
+    found = next((state for state in STATES if state == given), None)
+    if found is None:
+        raise Invalid(f"Choose a state from {', '.join(STATES)}.")
+    return found

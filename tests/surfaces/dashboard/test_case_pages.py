@@ -1,0 +1,62 @@
+"""Owns the proof of the pages of cases: the list, the queue, a case, and what people do there."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import httpx
+import pytest
+
+from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.service import CaseService
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.server import TestServer, serving
+
+
+@pytest.fixture
+async def server(sqlite_database: SqliteDatabase) -> AsyncIterator[TestServer]:
+    async with serving(sqlite_database, requests_per_minute=100_000) as running:
+        yield running
+
+
+@pytest.fixture
+async def owner(server: TestServer) -> AsyncIterator[httpx.AsyncClient]:
+    async with AsyncExitStack() as stack:
+        yield await stack.enter_async_context(await server.browser(server.start.owner_id))
+
+
+async def _post(owner: httpx.AsyncClient, path: str, **form: str) -> httpx.Response:
+    return await owner.post(path, data={**form, "csrf": owner.headers["X-CSRF-Token"]})
+
+
+async def test_a_person_takes_a_case_from_its_form_to_done(server: TestServer, owner: httpx.AsyncClient) -> None:
+    made = await _post(owner, "/w/default/cases", title="Paint <b>", criteria="It is green\nIt is dry", kind="task")
+    assert made.status_code == 303, made.text
+    one = made.headers["location"]
+    page = (await owner.get(one)).text
+    assert "Paint &lt;b&gt;" in page and "It is green" in page and "no proof speaks of it" in page
+    assert (await _post(owner, f"{one}/claim")).status_code == 303
+    assert "held by" in (await owner.get(one)).text
+    for state in ("PLANNING", "IMPLEMENTING", "VERIFYING"):
+        assert (await _post(owner, f"{one}/move", state=state, reason="on")).status_code == 303
+    refused = await _post(owner, f"{one}/move", state="DONE")
+    assert refused.status_code == 409 and "It is green" in refused.text
+    assert (await _post(owner, f"{one}/word", claim="I looked at it")).status_code == 303
+    assert (await _post(owner, f"{one}/comments", text="Well done, @ada")).status_code == 303
+    assert (await _post(owner, f"{one}/move", state="DONE")).status_code == 303
+    page = (await owner.get(one)).text
+    assert "I looked at it" in page and "Well done" in page and "DONE" in page
+
+
+async def test_the_list_is_narrowed_to_what_is_ready_or_in_a_state(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases = server.services[CaseService]
+    free = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Free"))
+    shut = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Shut"))
+    await cases.move(server.owner, None, shut.id, "BLOCKED", reason="no paint")
+    for query, shown, hidden in (("ready", free, shut), ("BLOCKED", shut, free)):
+        page = (await owner.get(f"/w/default/cases?state={query}")).text
+        assert shown.id in page and hidden.id not in page
+    assert (await owner.get("/w/default/cases?state=nonsense")).status_code == 422
+    assert (await owner.get("/w/default/cases/case_0")).status_code == 404
+    assert "no paint" in (await owner.get(f"/w/default/cases/{shut.id}")).text
