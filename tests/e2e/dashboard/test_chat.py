@@ -47,6 +47,7 @@ async def _enter(person: Person, path: str = "/chat/default") -> Room:
     return room
 
 
+@pytest.mark.contract("XM-21")
 @BOTH
 async def test_a_chat_with_tools_and_a_question_that_is_answered(
     server: TestServer, upstream: FakeModel, browser: Browser, size: str, theme: str
@@ -237,8 +238,8 @@ async def test_a_citation_opens_its_source_beside_the_answer(server: TestServer,
 async def test_a_file_is_attached_before_the_first_word_and_read(server: TestServer, browser: Browser) -> None:
     async with signed_in(browser, server, server.start.owner_id) as person:
         await person.open("/chat/default")
-        text = b"# Tides\n\nThe ferry leaves at nine.\n"
-        file = FilePayload(name="tides.md", mimeType="text/markdown", buffer=text)
+        words = b"# Tides\n\nThe ferry leaves at nine.\n"
+        file = FilePayload(name="tides.md", mimeType="text/markdown", buffer=words)
         await person.page.locator(".composer [type=file]").set_input_files(files=[file])
         chip = person.page.locator("#files a", has_text="tides.md")
         await expect(chip).to_contain_text("ready")
@@ -247,6 +248,8 @@ async def test_a_file_is_attached_before_the_first_word_and_read(server: TestSer
         await person.check()
 
 
+@pytest.mark.contract("XM-20")
+@pytest.mark.contract("XM-21")
 @BOTH
 async def test_from_the_first_page_to_a_connected_client_in_two_clicks(
     server: TestServer, browser: Browser, size: str, theme: str

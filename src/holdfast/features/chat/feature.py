@@ -18,5 +18,5 @@ FEATURE = Feature(
     entities=True,
     topics={"chat": Topic(READ)},
     migrations=("0013_chats", "0025_continuations", "0034_chat_finding"),
-    contract=("XS-2", "XS-3", "XS-4", "XS-7", "XS-T7"),
+    contract=("XM-21", "XS-2", "XS-3", "XS-4", "XS-7", "XS-T7"),
 )

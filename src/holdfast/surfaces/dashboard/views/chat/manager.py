@@ -8,6 +8,8 @@ from holdfast.core.access import READ
 from holdfast.core.errors import NotFound
 from holdfast.core.principal import TIERS
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.client_bundles.model import XEROTIER
+from holdfast.features.client_bundles.rules import rules
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.memory.model import Filters
@@ -54,7 +56,7 @@ async def tab(
 
 async def _client(view: PageView, keys: Keys) -> dict[str, Any]:
     cards, others, may_make = await client_cards(view, keys)
-    return {"cards": cards, "others": others, "may_make": may_make, "tiers": TIERS}
+    return {"cards": cards, "others": others, "may_make": may_make, "tiers": TIERS, "rules": rules(XEROTIER, "all")}
 
 
 async def _memory(view: PageView, memories: MemoryService) -> Context:
