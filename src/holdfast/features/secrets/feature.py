@@ -10,4 +10,5 @@ FEATURE = Feature(
     operations=("operations",),
     services=("References", "Secrets"),
     migrations=("0011_secrets", "0022_secret_hosts"),
+    contract=("XA-10",),
 )

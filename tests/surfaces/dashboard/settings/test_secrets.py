@@ -1,5 +1,7 @@
 """The page of secrets: three states, who may change them, and that no value ever comes back."""
 
+import pytest
+
 from tests.support.server import TestServer
 
 _CANARY = "canary-7f3a-value-that-no-page-shows"
@@ -9,6 +11,7 @@ async def _url(server: TestServer) -> str:
     return f"/w/{server.start.workspace_id}/settings/secrets"
 
 
+@pytest.mark.contract("XA-10")
 async def test_a_secret_is_set_replaced_and_cleared_and_its_value_never_comes_back(sqlite_server: TestServer) -> None:
     url = await _url(sqlite_server)
     async with await sqlite_server.browser(sqlite_server.start.owner_id) as owner:
