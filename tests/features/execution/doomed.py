@@ -37,7 +37,7 @@ class NotingServer(InsideServer):
         self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
     ) -> CallResult:
         append(self._folder / "runs", str(arguments.get("name", "")))
-        await asyncio.sleep(random.random() * 0.03)  # noqa: S311 – when it is killed is left to chance
+        await asyncio.sleep(random.random() * 0.03)
         return CallResult(({"type": "text", "text": "done"},), None, False)
 
 

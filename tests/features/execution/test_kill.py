@@ -54,7 +54,7 @@ async def test_killed_at_any_moment_no_call_runs_twice_and_none_is_lost(database
         try:
             async with asyncio.timeout(60):
                 # Killed after a number of calls that nobody knows before, so in whatever state they are.
-                enough = before + random.randint(5, 60)  # noqa: S311 – when it is killed is left to chance
+                enough = before + random.randint(5, 60)
                 while len(_lines(tmp_path / "acknowledged")) < enough:
                     assert process.poll() is None
                     await asyncio.sleep(0.005)
