@@ -81,10 +81,9 @@ async def main() -> None:
     store, address, where, organization, workspace, person, name = sys.argv[1:]
     folder = Path(where)
     services = services_on(open_store(store, address), folder)
-    async with background(services):
-        async with asyncio.TaskGroup() as group:
-            for number in range(4):
-                group.create_task(caller(services, folder, organization, workspace, person, f"{name}-{number}"))
+    async with background(services), asyncio.TaskGroup() as group:
+        for number in range(4):
+            group.create_task(caller(services, folder, organization, workspace, person, f"{name}-{number}"))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.execution.address import PublicAddress
-from holdfast.features.execution.approvals.service import Approvals
+from holdfast.features.execution.approvals.announcing import Announcements
+from holdfast.features.execution.approvals.service import ANNOUNCE, Approvals
 from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.execution.expiry import ApprovalExpiry
@@ -68,6 +70,11 @@ def approvals(parts: Parts) -> Approvals:
         seconds=parts[Settings].approval_seconds,
         url=lambda: parts[PublicAddress].url,
     )
+
+
+@build
+def announcements(parts: Parts) -> Announcements:
+    return Announcements(parts[Database], parts[Approvals], parts[Secrets], parts[WebAccess].guard)
 
 
 @build
@@ -129,6 +136,7 @@ def handle_jobs(parts: Parts) -> None:
     runs = parts[Runs]
     at_once = parts[Settings].exec_at_once
     parts[JobEngine].handle(KIND, runs.run, concurrency=at_once, reserved=max(1, at_once // 8), ended=runs.ended)
+    parts[JobEngine].handle(ANNOUNCE, parts[Announcements].run)
 
 
 def tools(parts: Parts) -> list[AnyTool]:

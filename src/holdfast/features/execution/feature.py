@@ -13,6 +13,7 @@ FEATURE = Feature(
     tools=True,
     operations=("operations.invocations", "operations.approvals", "operations.grants"),
     services=(
+        "Announcements",
         "ApprovalExpiry",
         "Approvals",
         "Calls",
@@ -25,7 +26,7 @@ FEATURE = Feature(
         "PublicAddress",
         "Runs",
     ),
-    jobs=("invocation.run",),
+    jobs=("approval.announce", "invocation.run"),
     background=("ApprovalExpiry",),
     topics={"invocation": Topic(READ_EXEC), "approval": Topic(READ_EXEC), "grant": Topic(READ_EXEC)},
     migrations=("0036_execution",),
