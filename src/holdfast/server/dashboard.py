@@ -14,6 +14,7 @@ MODULES = (
     "home",
     "find",
     "approvals",
+    "connections",
     "memory",
     "documents",
     "artifacts",

@@ -59,6 +59,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/find": "/find?q=deploy",
         "/keys": "/keys",
         "/approvals": "/approvals",
+        "/connect/callback": "/connect/callback?state=x&code=y",
+        "/connect/{server}": "/connect/mcp_none",
         "/approve/{token}": f"/approve/{await _approval(server)}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",

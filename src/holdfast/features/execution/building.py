@@ -12,8 +12,8 @@ from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
-from holdfast.features.execution.address import PublicAddress
 from holdfast.features.execution.approvals.announcing import Announcements
 from holdfast.features.execution.approvals.service import ANNOUNCE, Approvals
 from holdfast.features.execution.calling import Calls
@@ -30,14 +30,8 @@ from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database, Tx
-from holdfast.storage.running import known_url
 
 build = Building()
-
-
-@build
-def address(parts: Parts) -> PublicAddress:
-    return PublicAddress(known_url(parts[Settings]))
 
 
 @build

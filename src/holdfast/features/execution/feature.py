@@ -23,7 +23,6 @@ FEATURE = Feature(
         "Execution",
         "ExecutionSettings",
         "Grants",
-        "PublicAddress",
         "Runs",
     ),
     jobs=("approval.announce", "invocation.run"),
