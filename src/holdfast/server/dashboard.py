@@ -17,6 +17,7 @@ MODULES = (
     "chat.manager",
     "chat.beside",
     "approvals",
+    "connections",
     "memory",
     "documents",
     "artifacts",

@@ -128,9 +128,10 @@ def _git(parts: Parts) -> "GitEngine":
 
 
 def _runtime(parts: Parts) -> "Runtime":
+    from holdfast.engines.runtime.egress import EgressRules
     from holdfast.engines.runtime.process import ProcessRuntime
 
-    return ProcessRuntime()
+    return ProcessRuntime(EgressRules(parts[Settings].fetch_allow))
 
 
 def _loop(parts: Parts) -> "Loop":

@@ -16,8 +16,8 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.client_bundles.service import ClientBundles
-from holdfast.features.execution.address import PublicAddress
 from holdfast.features.identity.idempotency import IdempotentRequests
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens
@@ -146,6 +146,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             ("/api/", api),
             ("/approve/", pages),
             ("/mcp/", zero),
+            ("/connect/", pages),
             *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/")),
         ],
         projects=[("/v1/mcp", mcp)],

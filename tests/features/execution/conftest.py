@@ -1,12 +1,12 @@
 """Owns what tests of governed execution share: services with a server inside, on each store, and people."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from holdfast.core.principal import SCOPES, Principal
+from holdfast.core.principal import SCOPES, Principal, Role
 from holdfast.core.settings import Settings
 from holdfast.features.catalog.model import Policy, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
@@ -24,6 +24,8 @@ from tests.support.execution.counting import enrolled
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, background, build_services, first_start
 
+ROLES: tuple[Role, ...] = ("admin", "member")
+
 
 @dataclass
 class Plant:
@@ -40,7 +42,6 @@ class Plant:
     """A signed-in person who may approve."""
     member: Principal
     """A signed-in person who may not."""
-    names: list[str] = field(default_factory=list)
 
     @property
     def execution(self) -> Execution:
@@ -81,21 +82,13 @@ async def plant(database: Database, clock: MovableClock) -> AsyncIterator[Plant]
         owner = local_principal(start.organization_id)
         people = [
             await services.identity.create_user(owner, email=f"{role}@example.com", name=role, role=role)
-            for role in ("admin", "member")
+            for role in ROLES
         ]
-        signed_in = [
-            Principal(
-                start.organization_id,
-                person.id,
-                "session",
-                True,
-                frozenset(SCOPES),
-                role=role,
-                name=role,  # type: ignore[arg-type]
-            )
-            for person, role in zip(people, ("admin", "member"), strict=True)
-        ]
+        admin, member = (
+            Principal(start.organization_id, person.id, "session", True, frozenset(SCOPES), role=role, name=role)
+            for person, role in zip(people, ROLES, strict=True)
+        )
         await enrolled(services, owner, start.workspace_id)
-        plant = Plant(services, inside.server, clock, owner, start.workspace_id, start.project_id, owner, *signed_in)
+        plant = Plant(services, inside.server, clock, owner, start.workspace_id, start.project_id, owner, admin, member)
         plant.key = await plant.new_key()
         yield plant

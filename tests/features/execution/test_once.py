@@ -7,6 +7,7 @@ import pytest
 from holdfast.features.catalog.model import ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution import store
+from holdfast.storage.database import Tx
 from tests.features.execution.conftest import Plant
 
 
@@ -84,7 +85,7 @@ async def test_a_run_whose_process_died_is_unknown_unless_an_operator_says_it_ma
     # As a process leaves it that was killed while the tool worked: sent, and a job that nobody holds.
     job = {"invocation_id": invocation.id}
 
-    def left(tx: store.Tx) -> None:
+    def left(tx: Tx) -> None:
         store.queue(tx, invocation.id, plant.services.jobs.enqueue(tx, "invocation.run", job), None)
         store.send(tx, invocation.id, plant.clock.now())
 

@@ -183,6 +183,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/beside/artifacts/{id}": f"/w/{ws}/beside/artifacts/{artifact}",
         "/w/{ws}/beside/source": f"/w/{ws}/beside/source?type=memory&id={memory}",
         "/approvals": "/approvals",
+        "/connect/callback": "/connect/callback?state=x&code=y",
+        "/connect/{server}": "/connect/mcp_none",
         "/approve/{token}": f"/approve/{await _approval(server)}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",

@@ -298,6 +298,8 @@ async def _install_pypi(wanted: PackageCommand, making: Path, tell: TellInstall)
     name, version, module = await asyncio.to_thread(_entry_point, target, wanted)
     launcher = making / "run.py"
     launcher.write_text(_RUN.format(site=f"{PLACE}/site", module=module[0], function=module[1], program=module[2]))
+    # The server makes files for itself alone; this one is read by the program's own user.
+    launcher.chmod(0o644)
     python = str(_interpreter() / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
     command = (python, "-I", "-B", f"{PLACE}/run.py", *wanted.args)
     return InstalledPackage("pypi", name, version, _digest(pins), pins, making, command)
@@ -382,7 +384,8 @@ async def _run(command: Sequence[str], directory: Path, home: str, what: str, te
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
-        umask=0o022,
+        # uvloop takes no umask.
+        preexec_fn=lambda: os.umask(0o022),
     )
     assert process.stdout is not None
     said: list[str] = []

@@ -9,7 +9,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
-from holdfast.engines.mcp_client.base import Connection
+from holdfast.engines.master_key import KeyRing
 from holdfast.engines.mcp_client.pool import ConnectionPool
 from holdfast.engines.runtime.base import RunLimits, Runtime
 from holdfast.engines.runtime.images import Images
@@ -19,8 +19,10 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import places_of
 from holdfast.features.catalog.pinning import ToolPins
-from holdfast.features.catalog.servers.connections import OpenRemote, ServerConnections, ServerStart, ServerStarts
+from holdfast.features.catalog.servers.address import PublicAddress
+from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.servers.installing import KIND, Installations
+from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.servers.paths import PathRules
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
@@ -30,6 +32,7 @@ from holdfast.features.secrets.service import Secrets, SecretUses
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database, Tx
+from holdfast.storage.running import known_url
 
 build = Building()
 
@@ -72,20 +75,26 @@ def connections(parts: Parts) -> ServerConnections:
         parts[Packages],
         parts[Images],
         ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
-        _remote(parts),
+        lambda start: parts[RemoteLogins].open(start),
         RunLimits(memory_bytes=settings.server_memory_mb << 20),
     )
 
 
-def _remote(parts: Parts) -> OpenRemote:
-    async def open(start: ServerStart, /) -> Connection:
-        # The official client takes a second to import, which most commands need not spend.
-        from holdfast.engines.mcp_client.remote import open_remote
+@build
+def logins(parts: Parts) -> RemoteLogins:
+    return RemoteLogins(
+        parts[Database],
+        parts[Workspaces],
+        parts[KeyRing],
+        parts[WebAccess].guard,
+        parts[Clock],
+        lambda: parts[PublicAddress].url,
+    )
 
-        guard = parts[WebAccess].guard
-        return await open_remote(guard, start.entry.name, start.entry.spec.url or "", headers=start.headers)
 
-    return open
+@build
+def address(parts: Parts) -> PublicAddress:
+    return PublicAddress(known_url(parts[Settings]))
 
 
 def handle_jobs(parts: Parts) -> None:

@@ -14,6 +14,8 @@ FEATURE = Feature(
         "Images",
         "Installations",
         "Packages",
+        "PublicAddress",
+        "RemoteLogins",
         "ServerCatalog",
         "ServerConnections",
         "ServerStarts",
@@ -24,6 +26,6 @@ FEATURE = Feature(
     closes=("ServerConnections",),
     uses_secrets=True,
     topics={"catalog": Topic(READ_EXEC, lambda event: Changed(lists=("tools",)))},
-    migrations=("0035_catalog",),
-    contract=("XA-2", "XA-4"),
+    migrations=("0035_catalog", "0037_remote_logins"),
+    contract=("XA-2", "XA-4", "XA-8"),
 )

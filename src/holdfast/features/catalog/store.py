@@ -93,16 +93,6 @@ def usable_in(tx: Tx, workspace_id: str) -> list[PinnedTool]:
     return [tool(row) for row in rows]
 
 
-def has_usable(tx: Tx, workspace_id: str) -> bool:
-    """Whether any tool can be called in a workspace."""
-    row = tx.one(
-        "SELECT 1 AS found FROM mcp_tool JOIN mcp_server ON mcp_server.id = mcp_tool.server_id "
-        "WHERE mcp_server.workspace_id = :id AND mcp_server.enabled = 1 AND mcp_tool.state = 'active' LIMIT 1",
-        {"id": workspace_id},
-    )
-    return row is not None
-
-
 def put_tool(tx: Tx, pin: PinnedTool, *, position: int, now: int) -> None:
     """Keep a tool in place of what it was; its place in the list stays once it has one."""
     tx.execute(
@@ -130,11 +120,6 @@ def put_tool(tx: Tx, pin: PinnedTool, *, position: int, now: int) -> None:
             "now": now,
         },
     )
-
-
-def delete_tools(tx: Tx, server_id: str) -> None:
-    """Forget every pin of an entry."""
-    tx.execute("DELETE FROM mcp_tool WHERE server_id = :id", {"id": server_id})
 
 
 def entry(row: Row) -> CatalogEntry:

@@ -8,12 +8,14 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.web import WebAccess
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
-from holdfast.features.execution.address import PublicAddress
-from holdfast.features.execution.approvals.service import Approvals
+from holdfast.features.execution.approvals.announcing import Announcements
+from holdfast.features.execution.approvals.service import ANNOUNCE, Approvals
 from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.execution.expiry import ApprovalExpiry
@@ -28,14 +30,8 @@ from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database, Tx
-from holdfast.storage.running import known_url
 
 build = Building()
-
-
-@build
-def address(parts: Parts) -> PublicAddress:
-    return PublicAddress(known_url(parts[Settings]))
 
 
 @build
@@ -68,6 +64,11 @@ def approvals(parts: Parts) -> Approvals:
         seconds=parts[Settings].approval_seconds,
         url=lambda: parts[PublicAddress].url,
     )
+
+
+@build
+def announcements(parts: Parts) -> Announcements:
+    return Announcements(parts[Database], parts[Approvals], parts[Secrets], parts[WebAccess].guard)
 
 
 @build
@@ -129,6 +130,7 @@ def handle_jobs(parts: Parts) -> None:
     runs = parts[Runs]
     at_once = parts[Settings].exec_at_once
     parts[JobEngine].handle(KIND, runs.run, concurrency=at_once, reserved=max(1, at_once // 8), ended=runs.ended)
+    parts[JobEngine].handle(ANNOUNCE, parts[Announcements].run)
 
 
 def tools(parts: Parts) -> list[AnyTool]:

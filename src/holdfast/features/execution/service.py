@@ -74,10 +74,7 @@ class Execution:
 
     async def invoke(self, request: InvocationRequest) -> AskedInvocation:
         """Ask for a call. It is queued, waits for a person, or is denied; an equal request gets the same invocation."""
-        asked = await self._database.write(lambda tx: self._invoke(tx, request))
-        if asked.is_new and asked.invocation.approval is not None:
-            await self._approvals.announce(asked.invocation)
-        return asked
+        return await self._database.write(lambda tx: self._invoke(tx, request))
 
     def _invoke(self, tx: Tx, request: InvocationRequest) -> AskedInvocation:
         principal = request.principal

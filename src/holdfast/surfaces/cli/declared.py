@@ -112,7 +112,8 @@ def _click_parameter(parameter: Parameter) -> click.Parameter:
         # The name of the field comes last: click takes the one without dashes for the parameter's own.
         [*parameter.names, parameter.field],
         type=None if is_flag else _type(parameter),
-        is_flag=is_flag,
+        # Told that it is none, click lets the value be left out, and takes one that begins with a dash for an option.
+        is_flag=is_flag or None,
         multiple=parameter.many,
         required=parameter.required,
         show_default=not is_flag and parameter.default not in (None, "", []),

@@ -53,7 +53,7 @@ async def test_tiers_exec_and_all_see_enrolled_tools_after_ours_and_destructive_
     async with site.client(await site.key(tier="exec", allow_destructive=True), era) as client:
         assert "demo.wipe" in await names(client)
     for tier in ("core", "intel"):
-        async with site.client(await site.key(tier=tier), era) as client:  # type: ignore[arg-type]
+        async with site.client(await site.key(tier=tier), era) as client:
             assert not [name for name in await names(client) if name.startswith(("demo.", "xerotier.exec."))]
             with pytest.raises(MCPError, match="tier"):
                 await client.call_tool("demo.add", {"left": 1})
@@ -76,7 +76,7 @@ async def test_what_the_list_has_no_room_for_is_found_and_called(here: Enrolled,
     for number in range(100):
         await site.services[ToolPins].accept(site.owner, site.workspace, "demo", f"issue_{number}")
     for tier in ("exec", "all"):
-        async with site.client(await site.key(tier=tier), era) as client:  # type: ignore[arg-type]
+        async with site.client(await site.key(tier=tier), era) as client:
             listed = (await client.list_tools()).tools
             own = [tool for tool in listed if not tool.name.startswith("test.")]
             wire = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in own]
@@ -124,14 +124,14 @@ async def test_a_call_that_is_waited_for_tells_its_progress_and_ends_in_one_roun
     await site.services[ToolPins].set(site.owner, site.workspace, "demo", "slow", ToolChange(policy="auto"))
     told: list[str] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
         told.append(message or "")
         if message == "half":
             here.inside.server.go_on.set()
 
     async with site.client(await site.key(), era) as client:
         asked = {"tool_name": "demo.slow", "arguments": {"name": era}}
-        ended = await client.call_tool("xerotier.exec.invoke_blocking", asked, progress_callback=progress)
+        ended = await client.call_tool("xerotier.exec.invoke_blocking", asked, progress_callback=heard)
         assert (ended.structured_content or {})["status"] == "succeeded"
     assert "half" in told
 

@@ -1,7 +1,7 @@
 """Owns approvals: a person decides about one call, once, in time, and about nothing but what was shown."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.clock import Clock
@@ -33,6 +33,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 KIND = "invocation.run"
+ANNOUNCE = "approval.announce"
 TOPIC = "approval"
 MAX_NOTE = 2_000
 MAX_HISTORY = 5
@@ -58,13 +59,6 @@ class ApprovalDecision:
     """Whether the same asker may call the same tool from now on without asking."""
 
 
-Announce = Callable[[Invocation], Awaitable[None]]
-
-
-async def nobody(invocation: Invocation) -> None:
-    """No webhook is configured."""
-
-
 class Approvals:
     """Questions to people. Only a signed-in person who administers the workspace decides."""
 
@@ -82,7 +76,6 @@ class Approvals:
         *,
         seconds: float,
         url: Callable[[], str],
-        announce: Announce = nobody,
     ) -> None:
         """`url` is where people reach this server."""
         self._database = database
@@ -96,7 +89,6 @@ class Approvals:
         self._clock = clock
         self._millis = round(seconds * 1000)
         self._url = url
-        self.announce = announce
 
     def ask(self, tx: Tx, invocation: Invocation) -> Approval:
         """Put a call before people."""
@@ -114,6 +106,8 @@ class Approvals:
         store.insert(tx, asked)
         payload = {"id": asked.id, "invocation_id": invocation.id, "tool_name": invocation.tool_name[:200]}
         self._events.publish(tx, f"{TOPIC}.pending", payload, workspace_id=invocation.workspace_id)
+        if invocation_store.setting(tx, invocation.workspace_id).webhook_url is not None:
+            self._jobs.enqueue(tx, ANNOUNCE, {"approval_id": asked.id}, workspace_id=invocation.workspace_id)
         return asked
 
     def url_of(self, approval: Approval) -> str:

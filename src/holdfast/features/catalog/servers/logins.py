@@ -1,0 +1,170 @@
+"""Owns people's logins at remote servers: begun by a person, sealed, one for each person, surviving restarts."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import Conflict, Forbidden, Invalid
+from holdfast.core.principal import Principal
+from holdfast.engines.fetch.network.guard import Guard
+from holdfast.engines.master_key import KeyRing, MasterKeyWrong
+from holdfast.engines.mcp_client.base import Connection, LoginNeeded
+from holdfast.engines.mcp_client.oauth import AuthServer, Login, LoginBegun, OAuthClient, RemoteOAuth
+from holdfast.features.catalog import store
+from holdfast.features.catalog.model import CatalogEntry, EntryNotFound
+from holdfast.features.catalog.servers import login_store
+from holdfast.features.catalog.servers.connections import ServerStart
+from holdfast.features.workspaces.service import Workspaces
+from holdfast.storage.database import Database, Tx
+
+if TYPE_CHECKING:
+    from holdfast.engines.mcp_client.remote import RemoteAuth
+
+CALLBACK = "/connect/callback"
+ATTEMPT_MILLIS = 600_000
+
+
+class RemoteLogins:
+    """Opens remote servers as the person whom a call acts for, and lets people sign in there."""
+
+    def __init__(
+        self,
+        database: Database,
+        workspaces: Workspaces,
+        keys: KeyRing,
+        guard: Guard,
+        clock: Clock,
+        url: Callable[[], str],
+    ) -> None:
+        """`url` is where people reach this server."""
+        self._database = database
+        self._workspaces = workspaces
+        self._keys = keys
+        self._guard = guard
+        self._clock = clock
+        self._url = url
+        self._oauth = RemoteOAuth(guard)
+        self._auths: dict[tuple[str, str], RemoteAuth] = {}
+
+    async def open(self, start: ServerStart, /) -> Connection:
+        """A connection with the entry's headers or the person's login; LoginNeeded where it takes one."""
+        # The official client takes a second to import, which most commands need not spend.
+        from holdfast.engines.mcp_client.remote import NotSignedIn, open_remote
+
+        name, url = start.entry.name, start.entry.spec.url or ""
+        try:
+            return await open_remote(self._guard, name, url, headers=start.headers, auth=await self._auth(start))
+        except NotSignedIn:
+            link = self.link(start.entry.id)
+            raise LoginNeeded(f"{name} needs you to sign in there first. Open {link}", link) from None
+
+    def link(self, server_id: str) -> str:
+        """Where a person begins to sign in."""
+        return f"{self._url().rstrip('/')}/connect/{server_id}"
+
+    async def begin(self, principal: Principal, server_id: str) -> str:
+        """Where the person goes on: the authorization server that the remote one names."""
+        entry = await self._database.read(lambda tx: self._entry(tx, principal, server_id))
+        back = f"{self._url().rstrip('/')}{CALLBACK}"
+        server = await self._oauth.discover(entry.spec.url or "")
+        begun = self._oauth.begin(server, await self._oauth.register(server, back), back)
+        key = await asyncio.to_thread(self._keys.current)
+        state = _digest(begun.state)
+        sealed = key.seal(json.dumps(asdict(begun)), f"attempt {state} {principal.actor}")
+        now = self._clock.now()
+        await self._database.write(lambda tx: login_store.begin(tx, state, entry.id, principal.actor, sealed, now))
+        return begun.url
+
+    async def finish(self, principal: Principal, state: str, code: str, issuer: str | None) -> CatalogEntry:
+        """Keep the login that a person came back with; the state is theirs, and good once."""
+        hashed, since = _digest(state), self._clock.now() - ATTEMPT_MILLIS
+        taken = await self._database.write(lambda tx: login_store.take(tx, hashed, principal.actor, since))
+        if taken is None:
+            raise Conflict("This login was not begun here, or too long ago; begin once more.")
+        server_id, sealed = taken
+        kept = json.loads(self._keys.named(sealed.key_id).open(sealed, f"attempt {hashed} {principal.actor}"))
+        begun = LoginBegun(**(kept | {"server": AuthServer(**kept["server"]), "client": OAuthClient(**kept["client"])}))
+        entry = await self._database.read(lambda tx: self._entry(tx, principal, server_id))
+        await _PersonsLogin(self, server_id, principal.actor).save(await self._oauth.finish(begun, code, issuer))
+        return entry
+
+    async def connected(self, principal: Principal, server_id: str) -> list[str]:
+        """Who is connected, by id."""
+
+        def work(tx: Tx) -> list[str]:
+            return login_store.people(tx, self._entry(tx, principal, server_id).id)
+
+        return await self._database.read(work)
+
+    async def load(self, server_id: str, user_id: str) -> Login | None:
+        """A person's login; one that was sealed under a key that is gone counts as none."""
+        sealed = await self._database.read(lambda tx: login_store.find(tx, server_id, user_id))
+        if sealed is None:
+            return None
+        try:
+            return Login.from_json(
+                self._keys.named(sealed.key_id).open(sealed, f"login {server_id} {user_id}").encode()
+            )
+        except MasterKeyWrong:
+            return None
+
+    async def save(self, server_id: str, user_id: str, login: Login) -> None:
+        """Keep a login, sealed."""
+        key = await asyncio.to_thread(self._keys.current)
+        sealed = key.seal(login.to_json().decode(), f"login {server_id} {user_id}")
+        now, issuer = self._clock.now(), login.server.issuer
+        await self._database.write(lambda tx: login_store.put(tx, server_id, user_id, issuer, sealed, now))
+
+    async def forget(self, server_id: str, user_id: str) -> None:
+        """It ended."""
+        await self._database.write(lambda tx: login_store.delete(tx, server_id, user_id))
+
+    async def _auth(self, start: ServerStart) -> "RemoteAuth | None":
+        from holdfast.engines.mcp_client.remote import RemoteAuth
+
+        user_id, server_id = start.user_id, start.entry.id
+        if user_id is None or any(name.lower() == "authorization" for name in start.headers):
+            return None
+        if await self.load(server_id, user_id) is None:
+            return None
+        kept = _PersonsLogin(self, server_id, user_id)
+        made = RemoteAuth(start.entry.name, self._oauth, kept, self.link(server_id))
+        # One for all connections of a person: of twenty calls with a stale token one renews it.
+        return self._auths.setdefault((server_id, user_id), made)
+
+    def _entry(self, tx: Tx, principal: Principal, server_id: str) -> CatalogEntry:
+        if not principal.is_person or principal.proof != "session":
+            raise Forbidden("Only a person who is signed in here signs in elsewhere.")
+        entry = store.by_id(tx, server_id)
+        if entry is None:
+            raise EntryNotFound(server_id)
+        self._workspaces.check(tx, principal, entry.workspace_id)
+        if entry.spec.shape != "remote":
+            raise Invalid(f"{entry.name} is no remote server; there is nothing to sign in to.")
+        return entry
+
+
+class _PersonsLogin:
+    """One person's login at one server, as the client of remote servers wants it."""
+
+    def __init__(self, logins: RemoteLogins, server_id: str, user_id: str) -> None:
+        self._logins = logins
+        self._server_id = server_id
+        self._user_id = user_id
+
+    async def load(self) -> Login | None:
+        return await self._logins.load(self._server_id, self._user_id)
+
+    async def save(self, login: Login) -> None:
+        await self._logins.save(self._server_id, self._user_id, login)
+
+    async def forget(self) -> None:
+        await self._logins.forget(self._server_id, self._user_id)
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode()).hexdigest()
