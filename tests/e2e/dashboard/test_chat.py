@@ -379,3 +379,24 @@ async def test_a_diagram_is_drawn_in_a_frame_of_no_origin_and_versions_are_compa
         await beside.get_by_role("link", name="What changed in version 2").click()
         await expect(beside.locator(".diff .add")).to_contain_text("Release")
         await person.check()
+
+
+async def test_a_failed_answer_says_so_and_the_next_message_goes_on_from_there(
+    server: TestServer, upstream: FakeModel, browser: Browser
+) -> None:
+    upstream.script[:] = [says("Blue."), Turn(status=400), says("Green.")]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        await room.ask("Which colour?")
+        for _ in range(2):
+            await room.person.page.get_by_role("button", name="Edit and send again").click()
+            await person.page.get_by_role("button", name="Cancel").click()
+            await expect(room.said).to_have_text(["Which colour?"])
+        await room.write("Another")
+        await expect(person.page.get_by_role("alert")).to_contain_text("The answer failed")
+        person.problems.clear()
+        await room.ask("Go on")
+        await expect(room.said).to_have_text(["Which colour?", "Another", "Go on"])
+        said = [each["content"] for each in upstream.requests[-1]["messages"] if each["role"] == "user"]
+        assert said == ["Which colour?", "Another", "Go on"]
+        await person.check()

@@ -100,11 +100,12 @@ class ChatRoom extends HTMLElement {
     if (!text.trim() || this.running) return;
     this.text.value = "";
     this.grow();
-    const last = this.thread.querySelector(".message:last-of-type");
+    const last = [...this.thread.querySelectorAll(".message[data-id]")].at(-1);
     this.send({ text: text.trim(), parent: last?.dataset.id });
   }
 
   edit(message) {
+    this.last = undefined;
     const said = message.querySelector(".said");
     const form = document.createElement("form");
     form.className = "edit";
@@ -146,6 +147,9 @@ class ChatRoom extends HTMLElement {
     if (this.running) return;
     this.running = new AbortController();
     this.closeMenus(null);
+    this.last = undefined;
+    // Whatever branch was looked at, this one is the newest now.
+    if (!("new" in this.dataset)) history.replaceState(null, "", this.dataset.url);
     this.busy(true);
     this.thread.querySelector(".welcome")?.remove();
     if (!again) this.thread.append(this.bubble("mine", text));
@@ -176,10 +180,17 @@ class ChatRoom extends HTMLElement {
     this.running = null;
     this.busy(false);
     progress.end();
-    if (problem) this.complain(bubble, problem);
     if (told) await this.refresh(told.message_id);
-    // What was said until then is kept by the server, which tells when it is: see heard().
-    else if (!problem.startsWith(this.words.failed)) this.dataset.stopped = "";
+    else if (problem === this.words.stopped) {
+      // What was said until then is kept by the server, which tells when it is: see heard().
+      this.dataset.stopped = "";
+      this.complain(bubble, problem);
+    } else {
+      // The person's message is kept; what follows it goes on from there.
+      await this.refresh();
+      this.thread.append(bubble);
+      this.complain(bubble, problem || this.words.failed);
+    }
     this.text?.focus({ preventScroll: true });
   }
 
