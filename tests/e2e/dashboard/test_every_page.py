@@ -14,6 +14,8 @@ from tests.support.server import TestServer, serving
 
 pytestmark = pytest.mark.slow
 
+FRAMELESS = ("/find", "/download", "/frame", "/statement", "/chats", "/files")
+
 
 @pytest.fixture
 async def server(sqlite_database: SqliteDatabase, tmp_path: Path) -> AsyncIterator[TestServer]:
@@ -40,7 +42,7 @@ async def test_every_page_works_and_reads_well(
         for path, url in pages.items():
             # What shows one thing has nothing to show before there is one; parts and files have no frame to be read in.
             of_one = path.count("{") > path.count("{ws}") or path.endswith("/source")
-            is_part = path.endswith(("/find", "/download", "/frame", "/chats", "/files")) and "/repos/" not in path
+            is_part = path.endswith(FRAMELESS) and "/repos/" not in path
             if is_part or (of_one and not full):
                 continue
             await person.open(url)
