@@ -63,12 +63,6 @@ class ConnectionPool:
             slot.idle_since = self._now()
             self._tidy(key, slot)
 
-    def peek(self, key: Hashable) -> Connection | None:
-        """The open connection of a key, for its logs; None where there is none."""
-        slot = self._slots.get(key)
-        connection = slot.connection if slot is not None else None
-        return None if connection is None or connection.closed else connection
-
     async def discard(self, key: Hashable) -> None:
         """Close a key's connection: its server was changed or removed. Calls in flight fail."""
         slot = self._slots.pop(key, None)
