@@ -158,7 +158,7 @@ def test_the_schema_of_arguments_has_no_references_nulls_or_titles() -> None:
     assert schema == {
         "type": "object",
         "properties": {
-            "count": {"type": "integer", "minimum": 1, "description": "How many"},
+            "count": {"type": "integer", "description": "How many"},
             "inner": {
                 "type": "object",
                 "properties": {
