@@ -256,3 +256,27 @@ async def test_published_keys_vouch_for_members(sqlite_database: SqliteDatabase,
         # The public key must never be taken for a shared secret.
         forged = {"Authorization": f"Bearer {jwt.encode({'sub': 'x', 'exp': 2**40}, SECRET, algorithm='HS256')}"}
         assert (await client.get("/api/me", headers=forged)).status_code == 401
+
+
+async def test_whoever_opens_a_page_and_signs_in_first_comes_back_to_it(sqlite_server: TestServer) -> None:
+    link = await sqlite_server.link(sqlite_server.start.owner_id)
+    async with sqlite_server.stranger() as browser:
+        asked = await browser.get("/w/default/memory?q=a%26b")
+        entered = await browser.post("/sign-in", data={"link": link})
+        again = await browser.get(entered.headers["location"])
+        browser.cookies.delete("holdfast_session")
+        later = await browser.post("/sign-in", data={"link": await sqlite_server.link(sqlite_server.start.owner_id)})
+    assert (asked.status_code, asked.headers["location"]) == (303, "/sign-in")
+    assert entered.headers["location"] == "/w/default/memory?q=a%26b" and again.status_code == 200
+    assert later.headers["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["//evil.example", "/%5Cevil.example", "https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "/a%0d%0aX: 1"],
+)
+async def test_a_planted_cookie_leads_nowhere_else_after_signing_in(sqlite_server: TestServer, planted: str) -> None:
+    link = await sqlite_server.link(sqlite_server.start.owner_id)
+    async with sqlite_server.stranger() as browser:
+        entered = await browser.post("/sign-in", data={"link": link}, headers={"Cookie": f"holdfast_wanted={planted}"})
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")

@@ -18,7 +18,7 @@ from holdfast.surfaces.dashboard.shell.declarations import NavRow, PageRow
 from holdfast.surfaces.dashboard.shell.frame import HEADERS, markup
 from holdfast.surfaces.dashboard.shell.view import PageView, Redirected, Rendered, Reply, Sent
 from holdfast.surfaces.dashboard.shell.words import catalogue, language_of
-from holdfast.surfaces.dashboard.signing.sign_in import redirect
+from holdfast.surfaces.dashboard.signing.sign_in import redirect, wanted_cookie
 from holdfast.surfaces.http.asgi import header, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.authentication import Authenticator, cookie_of, session_cookie
 from holdfast.surfaces.http.routes import Routes
@@ -71,7 +71,7 @@ class Dashboard:
         try:
             view = await self._view(scope, receive, cookie or "", found[1] if found else {})
         except Unauthenticated:
-            await redirect(send, "/sign-in")
+            await redirect(send, "/sign-in", *_wanted(scope))
             return
         except HoldfastError as error:
             await send_problem(scope, send, error)
@@ -176,6 +176,14 @@ class Dashboard:
             last = cookie_of(scope, WORKSPACE)
             return next((each for each in workspaces if each.slug == last), workspaces[0] if workspaces else None)
         return next((each for each in workspaces if wanted in (each.slug, each.id, each.uuid)), None)
+
+
+def _wanted(scope: Scope) -> list[str]:
+    """What brings somebody who has to sign in first back to the page they opened; parts and forms are none."""
+    if scope["method"] != "GET" or scope["path"] == "/" or header(scope, b"hx-request") == "true":
+        return []
+    query = scope.get("query_string", b"").decode("latin-1")
+    return [wanted_cookie(quote(scope["path"]) + (f"?{query}" if query else ""))]
 
 
 def setting_cookie(name: str, value: str) -> str:

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from holdfast.engines.oidc import OidcClient
 
 MAX_FORM_BYTES = 16 * 1024
+WANTED = "holdfast_wanted"
+"""The cookie with the page that somebody wanted before they were asked to sign in."""
+_WANTED_SECONDS = 900
+_MOST_WANTED = 1_000
 _WRONG = "That did not work. Check the address and the password, or ask for a new link."
 
 
@@ -78,7 +82,7 @@ class SignInPages:
         except HoldfastError as error:
             await self._refuse(send, error.status, error.message, error.headers)
             return
-        await self._enter(send, signed_in)
+        await self._enter(scope, send, signed_in)
 
     async def _show(self, send: Send, link: str | None) -> None:
         """The form; a link is looked at, not used, so that whoever previews it leaves it as it was."""
@@ -117,8 +121,7 @@ class SignInPages:
             text = "Your organization's sign-in did not vouch for a member here."
             await self._refuse(send, error.status, text)
             return
-        session = session_cookie_header(signed_in.cookie, secure=self._secure)
-        await redirect(send, "/", session, self._attempt_cookie(""))
+        await self._enter(scope, send, signed_in, self._attempt_cookie(""))
 
     def _attempt_cookie(self, value: str) -> str:
         """Ties an attempt to the browser that began it: a link with somebody else's state signs nobody in.
@@ -135,8 +138,10 @@ class SignInPages:
             await self._sign_in.sign_out(cookie)
         await redirect(send, "/sign-in", session_cookie_header("", secure=self._secure))
 
-    async def _enter(self, send: Send, signed_in: SignedIn) -> None:
-        await redirect(send, "/", session_cookie_header(signed_in.cookie, secure=self._secure))
+    async def _enter(self, scope: Scope, send: Send, signed_in: SignedIn, *cookies: str) -> None:
+        """To the page that was wanted, or home."""
+        session = session_cookie_header(signed_in.cookie, secure=self._secure)
+        await redirect(send, wanted_page(scope), session, wanted_cookie(""), *cookies)
 
 
 async def count_attempt(limiter: Limiter, limit: Limit, scope: Scope, email: str | None) -> None:
@@ -151,6 +156,19 @@ def session_cookie_header(value: str, *, secure: bool) -> str:
     """The header that sets our cookie, or with no value ends it."""
     age = SESSION_MILLIS // 1000 if value else 0
     return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{'; Secure' if secure else ''}"
+
+
+def wanted_cookie(url: str) -> str:
+    """The header that remembers a page of ours while somebody signs in, or with no page forgets it."""
+    kept = quote(url, safe="") if len(url) <= _MOST_WANTED else ""
+    return f"{WANTED}={kept}; Path=/; HttpOnly; SameSite=Lax; Max-Age={_WANTED_SECONDS if kept else 0}"
+
+
+def wanted_page(scope: Scope) -> str:
+    """The page to go to after signing in. Others may have set the cookie, so it leads nowhere but to a page here."""
+    url = unquote(cookie_of(scope, WANTED) or "")
+    is_ours = url.startswith("/") and url.isascii() and url.isprintable() and url[1:2] not in ("/", "\\")
+    return url if is_ours else "/"
 
 
 async def send_page(send: Send, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
