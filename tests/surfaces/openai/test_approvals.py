@@ -76,12 +76,14 @@ async def test_a_call_that_waits_for_a_person_goes_on_after_a_restart(
         await enrolled(before.services, before.owner, before.start.workspace_id)
         answered = await client.post(f"{await connect(before, upstream)}/chat/completions", json=ASK)
         (required,) = [event for event in events(answered.text) if event.get("type") == "x_approval.required"]
-    async with serving(database, instead=inside.instead()) as after:
-        async with await after.browser(after.start.owner_id) as owner:
-            body = {"decision": "approve"}
-            assert (await owner.post(f"/api/approvals/{required['approval_id']}", json=body)).status_code == 200
-            path = f"/api/workspaces/{after.start.workspace_id}/chats/c1/messages"
-            async with asyncio.timeout(30):
-                while "It was counted after all." not in (await owner.get(path)).text:
-                    await asyncio.sleep(0.05)
+    async with (
+        serving(database, instead=inside.instead()) as after,
+        await after.browser(after.start.owner_id) as owner,
+    ):
+        body = {"decision": "approve"}
+        assert (await owner.post(f"/api/approvals/{required['approval_id']}", json=body)).status_code == 200
+        path = f"/api/workspaces/{after.start.workspace_id}/chats/c1/messages"
+        async with asyncio.timeout(30):
+            while "It was counted after all." not in (await owner.get(path)).text:
+                await asyncio.sleep(0.05)
     assert inside.server.runs["count"] == 1
