@@ -364,10 +364,10 @@ async def test_a_stateless_call_does_not_list_the_tools_first(
     async with serve_site(sqlite_database) as site, site.raw(await site.key()) as raw:
         listed = ToolHandlers.listed
 
-        def counted(handlers: ToolHandlers, principal: Principal) -> dict[str, Any]:
+        def counted(handlers: ToolHandlers, principal: Principal, *more: Any) -> dict[str, Any]:
             nonlocal listings
             listings += 1
-            return listed(handlers, principal)
+            return listed(handlers, principal, *more)
 
         monkeypatch.setattr(ToolHandlers, "listed", counted)
         call = {"name": "test.add", "arguments": {"left": 1}}

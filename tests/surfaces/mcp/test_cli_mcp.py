@@ -36,7 +36,7 @@ def _run(directory: Path, *words: str) -> str:
 def test_the_tools_of_a_tier_are_listed(sqlite_path: Path) -> None:
     everything = json.loads(_run(sqlite_path.parent, "tools", "--json"))
     core = json.loads(_run(sqlite_path.parent, "tools", "--tier", "core", "--json"))
-    assert (len(everything), len(core)) == (25, 10)
+    assert (len(everything), len(core)) == (29, 10)
     assert {"name", "tier", "title", "writes", "description", "input_schema", "output_schema"} <= set(core[0])
     assert "xerotier.memory.save" in _run(sqlite_path.parent, "tools")
 

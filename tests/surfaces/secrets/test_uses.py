@@ -21,6 +21,8 @@ NAME, VALUE = "TOKEN", "tok-0123456789abcdef"
 SOURCE = Path(__file__).parents[3] / "src" / "holdfast"
 USERS = {
     "features/endpoints/service.py": {"use", "reveal", "version", "is_set"},
+    "features/execution/approvals/announcing.py": {"value_to_compare"},
+    "features/execution/settings.py": {"use"},
     "features/repositories/service.py": {"use"},
     "features/repositories/access.py": {"reveal"},
     "features/repositories/hosts/items.py": {"reveal"},
@@ -99,6 +101,9 @@ async def _uses(server: TestServer, client: httpx.AsyncClient, good: Eavesdroppe
         ),
         "PUT /api/workspaces/{workspace_id}/repositories/{slug}/webhook secret": await client.put(
             f"{_space(server)}/repositories/b/webhook", json={"secret": name}
+        ),
+        "PUT /api/workspaces/{workspace_id}/execution-settings webhook_secret": await client.put(
+            f"{_space(server)}/execution-settings", json={"webhook_url": good.url("/hook"), "webhook_secret": name}
         ),
     }
     return {field: answer.status_code for field, answer in tried.items()}

@@ -36,15 +36,22 @@ def output_schema(model: type[BaseModel]) -> dict[str, Any]:
     return {**_without_plain_types(_with_single_uses_in_place(compact)), "type": "object"}
 
 
-def _without_plain_types(node: Any) -> Any:
-    """The same in less room: what has properties is an object, what has items a list, what has choices a text."""
+def _without_plain_types(node: Any, *, inner: bool = False) -> Any:
+    """The same in less room: what has properties is an object, what has items a list, what has choices a text.
+
+    So is what has nothing to say of itself within (`inner`) the things that a result lists."""
     if isinstance(node, list):
-        return [_without_plain_types(item) for item in node]
+        return [_without_plain_types(item, inner=inner) for item in node]
     if not isinstance(node, dict):
         return node
     plain = {"properties": "object", "items": "array", "enum": "string"}
     implied = any(key in node and node.get("type") == kind for key, kind in plain.items())
-    return {key: _without_plain_types(value) for key, value in node.items() if not (implied and key == "type")}
+    implied = implied or (inner and node == {"type": "string"})
+    return {
+        key: _without_plain_types(value, inner=inner or key in ("items", "$defs"))
+        for key, value in node.items()
+        if not (implied and key == "type")
+    }
 
 
 def _with_single_uses_in_place(schema: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ _Turn = TypeVar("_Turn")
 
 WORKSPACE = "workspace"
 """The argument by which a call names the workspace that it is for."""
-# Said once, in the server's instructions: an id or slug, where it is not the bound one.
-_WORKSPACE_SCHEMA = {"type": "string"}
+# The server's instructions say more: it is the bound one where a call names none.
+_WORKSPACE_SCHEMA = {"type": "string", "description": "Its id or slug"}
 
 Consumer = Literal["mcp", "catalog", "keystone", "zero", "chat", "ask"]
 """Who lists and calls tools: MCP on its three mounts and for keys that search its catalog, chats, and `ask`."""

@@ -21,16 +21,16 @@ class _Input(BaseModel):
 
 class InvokeInput(_Input):
     tool_name: str = Field(min_length=1, max_length=300, description="<server>.<tool>")
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default={}, description="As that tool takes them")
 
 
 class PollInput(_Input):
-    invocation_id: str = Field(min_length=1, max_length=80)
+    invocation_id: str = Field(min_length=1, max_length=80, description="As invoke gave it")
     wait_seconds: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS, description="Wait so long for a change")
 
 
 class CancelInput(_Input):
-    invocation_id: str = Field(min_length=1, max_length=80)
+    invocation_id: str = Field(min_length=1, max_length=80, description="As invoke gave it")
 
 
 class InvocationOutput(BaseModel):

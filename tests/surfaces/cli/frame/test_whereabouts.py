@@ -18,7 +18,16 @@ from holdfast.surfaces.cli.frame import FAILED, ProgramEntry
 # They make a store when that is asked of them, or open none.
 _OTHERS = {"up", "restore", "settings", "completion", "doctor"}
 _BEGIN = {
-    *("artifacts create", "decisions add", "docs add", "endpoints add", "import", "keys create", "keys rotate"),
+    *(
+        "artifacts create",
+        "cases add",
+        "decisions add",
+        "docs add",
+        "endpoints add",
+        "import",
+        "keys create",
+        "keys rotate",
+    ),
     *("memory save", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
     *("users create", "users invite", "workspaces create"),
 }
@@ -53,6 +62,7 @@ def _words(command: click.Command) -> list[str]:
     for parameter in command.params:
         if parameter.required:
             given = parameter.type.choices[0] if isinstance(parameter.type, click.Choice) else "x"
+            given = __file__ if isinstance(parameter.type, click.File) else given
             words += [given] if isinstance(parameter, click.Argument) else [parameter.opts[0], given]
     return words
 

@@ -95,6 +95,8 @@ ONE_NAME = {
     ("xerotier.artifact.list", "chat_id"),
     ("xerotier.artifact.read", "identifier"),
     ("xerotier.artifact.read", "chat_id"),
+    ("xerotier.exec.poll", "invocation_id"),
+    ("xerotier.exec.cancel", "invocation_id"),
 }
 
 

@@ -78,7 +78,7 @@ async def test_every_tool_that_works_in_a_workspace_takes_its_id_uuid_or_slug(
             tools = [
                 tool for tool in (await client.list_tools()).tools if "workspace" in tool.input_schema["properties"]
             ]
-            assert len(tools) == 16
+            assert len(tools) == 20
             for spelling in (other.id, other.uuid, other.slug):
                 _, found = await _called(client, "xerotier.workspace.get", workspace=spelling)
                 assert found is not None and found["workspace_id"] == other.id
