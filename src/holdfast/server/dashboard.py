@@ -32,6 +32,8 @@ MODULES = (
     "settings.endpoints",
     "settings.clients",
     "settings.secrets",
+    "catalog.servers",
+    "catalog.one",
     "settings.audit",
     "settings.usage",
     "settings.profile",

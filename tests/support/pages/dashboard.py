@@ -206,6 +206,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/timeline": f"/w/{ws}/timeline",
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
+        "/w/{ws}/settings/mcp-servers": f"/w/{ws}/settings/mcp-servers",
+        "/w/{ws}/settings/mcp-servers/{name}": f"/w/{ws}/settings/mcp-servers/demo?tool=count",
         "/settings/keys": "/settings/keys",
         "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
         "/w/{ws}/memory/import": f"/w/{ws}/memory/import",
