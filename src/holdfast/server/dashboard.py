@@ -34,6 +34,7 @@ MODULES = (
     "settings.secrets",
     "catalog.servers",
     "catalog.one",
+    "execution.invocations",
     "settings.audit",
     "settings.usage",
     "settings.profile",

@@ -20,7 +20,7 @@ from holdfast.features.clients.service import Clients
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
-from holdfast.features.execution.model import InvocationRequest
+from holdfast.features.execution.model import Invocation, InvocationRequest
 from holdfast.features.execution.service import Execution
 from holdfast.features.identity.model import NewKey
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
@@ -170,6 +170,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     memory = memories[0].slug if memories else ""
     artifact = artifacts[0].id if artifacts else ""
     decision = decisions[0].id if decisions else ""
+    call = await _waiting_call(server)
     return {
         "/": "/",
         "/find": "/find?q=deploy",
@@ -185,7 +186,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/approvals": "/approvals",
         "/connect/callback": "/connect/callback?state=x&code=y",
         "/connect/{server}": "/connect/mcp_none",
-        "/approve/{token}": f"/approve/{await _approval(server)}",
+        "/approve/{token}": f"/approve/{call.approval.token if call.approval is not None else ''}",
         "/w/{ws}/memory": f"/w/{ws}/memory",
         "/w/{ws}/memory/new": f"/w/{ws}/memory/new",
         "/w/{ws}/memory/contradictions": f"/w/{ws}/memory/contradictions",
@@ -208,6 +209,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
         "/w/{ws}/settings/mcp-servers": f"/w/{ws}/settings/mcp-servers",
         "/w/{ws}/settings/mcp-servers/{name}": f"/w/{ws}/settings/mcp-servers/demo?tool=count",
+        "/w/{ws}/invocations": f"/w/{ws}/invocations",
+        "/w/{ws}/invocations/{id}": f"/w/{ws}/invocations/{call.id}",
         "/settings/keys": "/settings/keys",
         "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
         "/w/{ws}/memory/import": f"/w/{ws}/memory/import",
@@ -221,16 +224,15 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     }
 
 
-async def _approval(server: TestServer) -> str:
-    """The token of a call that waits for a person."""
+async def _waiting_call(server: TestServer) -> Invocation:
+    """A call that waits for a person."""
     services, workspace = server.services, server.start.workspace_id
     if not await services[ServerCatalog].list(server.owner, workspace):
         await pinned(services, server.owner, workspace)
     request = InvocationRequest(
         principal=server.owner, workspace_id=workspace, tool_name="demo.count", arguments={"name": "a"}, source="cli"
     )
-    asked = (await services[Execution].invoke(request)).invocation
-    return asked.approval.token if asked.approval is not None else ""
+    return (await services[Execution].invoke(request)).invocation
 
 
 OF_A_REPOSITORY = ("/w/{ws}/repos/{slug}", "/w/{ws}/repos/{slug}/files")
