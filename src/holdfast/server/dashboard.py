@@ -35,6 +35,7 @@ MODULES = (
     "catalog.servers",
     "catalog.one",
     "execution.invocations",
+    "execution.grants",
     "settings.audit",
     "settings.usage",
     "settings.profile",

@@ -211,6 +211,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/settings/mcp-servers/{name}": f"/w/{ws}/settings/mcp-servers/demo?tool=count",
         "/w/{ws}/invocations": f"/w/{ws}/invocations",
         "/w/{ws}/invocations/{id}": f"/w/{ws}/invocations/{call.id}",
+        "/w/{ws}/settings/grants": f"/w/{ws}/settings/grants",
         "/settings/keys": "/settings/keys",
         "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
         "/w/{ws}/memory/import": f"/w/{ws}/memory/import",

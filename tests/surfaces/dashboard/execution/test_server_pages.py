@@ -60,7 +60,9 @@ async def test_a_pasted_snippet_becomes_a_server_and_its_credential_a_secret(
     shelf: Shelf, owner: httpx.AsyncClient
 ) -> None:
     assert "No MCP server yet" in (await owner.get(LIST)).text
-    snippet = '{"mcpServers": {"linear": {"command": "/usr/bin/python3", "env": {"LINEAR_API_KEY": "lin_api_1234567890"}}}}'
+    snippet = (
+        '{"mcpServers": {"linear": {"command": "/usr/bin/python3", "env": {"LINEAR_API_KEY": "lin_api_1234567890"}}}}'
+    )
     made = await owner.post(f"{LIST}/import", data={"snippet": snippet})
     assert made.status_code == 200 and "LINEAR_API_KEY" in made.text and "lin_api_1234567890" not in made.text
     assert (await shelf.entry("linear")).spec.env == {"LINEAR_API_KEY": "${LINEAR_API_KEY}"}
@@ -142,9 +144,7 @@ async def test_a_server_is_switched_off_and_removed(shelf: Shelf, owner: httpx.A
     assert (await owner.get(DEMO)).status_code == 404
 
 
-async def test_a_remote_server_says_who_is_signed_in_and_where_to_do_it(
-    shelf: Shelf, owner: httpx.AsyncClient
-) -> None:
+async def test_a_remote_server_says_who_is_signed_in_and_where_to_do_it(shelf: Shelf, owner: httpx.AsyncClient) -> None:
     new = NewEntry(name="far", shape="remote", url="https://mcp.example.com/mcp")
     entry = await shelf.server.services[ServerCatalog].register(shelf.server.owner, shelf.workspace, new)
     page = (await owner.get(f"{LIST}/far")).text
