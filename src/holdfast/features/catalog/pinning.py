@@ -75,6 +75,14 @@ class ToolPins:
 
         return await self._database.read(work)
 
+    async def waiting(self, principal: Principal, workspace_id: str, *, limit: int) -> Sequence[PinnedTool]:
+        """The tools of a workspace that a person has to look at before anybody can call them."""
+
+        def work(tx: Tx) -> Sequence[PinnedTool]:
+            return store.waiting_in(tx, self._workspaces.check(tx, principal, workspace_id).id, limit)
+
+        return await self._database.read(work)
+
     async def set(
         self, principal: Principal, workspace_id: str, name: str, tool: str, change: ToolChange
     ) -> PinnedTool:

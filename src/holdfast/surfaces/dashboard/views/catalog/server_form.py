@@ -13,7 +13,7 @@ _EMPTY = NewEntry(name="", shape="command")
 
 def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
     """The form as an entry; what the form has no field for stays as it was. Invalid names the line that is wrong."""
-    shape = next((each for each in SHAPES if each == view.given("shape")), "command")
+    shape: Shape = next((each for each in SHAPES if each == view.given("shape")), "command")
     wrong: list[FieldError] = []
     env = _pairs(view.given("env"), "=", "env", wrong)
     headers = _pairs(view.given("headers"), ":", "headers", wrong)

@@ -68,7 +68,7 @@ async def _callers(view: PageView, execution: Execution) -> dict[str, str]:
 
 
 def _read(view: PageView, now: int) -> NewGrant:
-    subject_type = next((each for each in SUBJECTS if each == view.given("subject_type")), "key")
+    subject_type: SubjectType = next((each for each in SUBJECTS if each == view.given("subject_type")), "key")
     what, name = view.given("what"), view.given("name")
     wrong = [FieldError(field, "say which") for field in ("subject_id", "name") if not view.given(field)]
     if wrong:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from holdfast.core.access import READ_EXEC, RUN_EXEC
@@ -39,7 +39,7 @@ async def index(view: PageView, execution: Execution) -> Reply:
     )
     chosen_query = {"status": chosen or "", "tool": tool}
     next_url = f"{_url(view)}?{urlencode({**chosen_query, 'cursor': found.next_cursor})}" if found.next_cursor else ""
-    context = {"calls": found.items, "next_url": next_url, "url": _url(view)}
+    context: dict[str, Any] = {"calls": found.items, "next_url": next_url, "url": _url(view)}
     if view.is_part:
         return view.part("execution/rows.html", **context)
     same_url = f"{_url(view)}?{urlencode(chosen_query)}"
