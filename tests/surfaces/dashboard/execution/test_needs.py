@@ -1,7 +1,7 @@
 """What of governed execution waits for a person on the first page, and what keys see of enrolled tools."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -30,10 +30,12 @@ class Forgetful(InsideServers):
 
     ended = False
 
-    def connection(self, start: ServerStart) -> AbstractAsyncContextManager[InsideServer]:
+    @asynccontextmanager
+    async def connection(self, start: ServerStart) -> AsyncIterator[InsideServer]:
         if self.ended:
             raise LoginNeeded("far needs you to sign in.", "https://holdfast.example/connect/far")
-        return super().connection(start)
+        async with super().connection(start) as connection:
+            yield connection
 
 
 @dataclass

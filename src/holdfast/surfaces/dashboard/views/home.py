@@ -61,29 +61,29 @@ async def home(
     jobs: JobService,
     keys: Keys,
     chats: ChatService,
+    contradictions: Contradictions,
+    usage: Usage,
     approvals: Approvals,
     pins: ToolPins,
     execution: Execution,
     starts: ServerStarts,
     logins: RemoteLogins,
-    contradictions: Contradictions,
-    usage: Usage,
     settings: Settings,
     clock: Clock,
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
         return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
-    brief, *needs = await asyncio.gather(
-        intelligence.brief(view.principal, view.workspace.id),
+    needs = await asyncio.gather(
         _asked(view, chats),
-        _undecided(view, approvals),
-        _quarantined(view, pins),
-        _signed_out(view, execution, starts, logins, clock.now()),
         _disputed(view, contradictions),
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
+        _undecided(view, approvals),
+        _quarantined(view, pins),
+        _signed_out(view, execution, starts, logins, clock.now()),
     )
+    brief = await intelligence.brief(view.principal, view.workspace.id)
     return view.page(
         "home/home.html",
         "",
