@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from holdfast.core.ids import new_id
 from holdfast.features.artifacts.model import NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.catalog import store as catalog_store
+from holdfast.features.catalog.model import PinnedTool, ToolDescription
+from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import ChatQuestion
 from holdfast.features.chat.service import ChatService
@@ -16,6 +20,9 @@ from holdfast.features.clients.model import NewClient
 from holdfast.features.clients.service import Clients
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.execution.model import InvocationRequest, NewGrant
+from holdfast.features.execution.policies.grants import Grants
+from holdfast.features.execution.service import Execution
 from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.identity.sessions.sign_in import principal_of
 from holdfast.features.intelligence.model import NewDecision, NewMilestone
@@ -25,9 +32,11 @@ from holdfast.features.memory.service import MemoryService
 from holdfast.features.repositories.model import NewRepository
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.usage.service import Usage
+from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.attacks.markup import PAYLOADS
 from tests.support.code.git import GitRepo
+from tests.support.execution.counting import pinned
 from tests.support.pages.dashboard import addresses, page_rows, repository_addresses, seed, work_done
 from tests.support.server import TestServer, serving
 
@@ -89,8 +98,35 @@ async def _plant(server: TestServer, folder: Path) -> str:
     text = "\n".join(PAYLOADS)
     repo.commit(hostile, {"src/billing.py": f'"""\n{text}\n"""\n', "README.md": f"# {hostile}\n\n{text}\n"})
     added = await services[Repositories].add(owner, workspace, NewRepository(location=str(folder / "shop")))
+    await _plant_tools(server)
     await work_done(server)
     return added.slug
+
+
+async def _plant_tools(server: TestServer) -> None:
+    """Payloads in what MCP servers say of their tools, in arguments of calls and in grants."""
+    services, owner, workspace = server.services, server.owner, server.start.workspace_id
+    await pinned(services, owner, workspace)
+    entry = await services[ServerCatalog].get(owner, workspace, "demo")
+    payloads = [each.replace("\x00", "") for each in PAYLOADS]
+
+    def kept(tx: Tx) -> None:
+        for at, payload in enumerate(payloads):
+            told = ToolDescription(f"tool{at}", payload, payload, {"description": payload}, None, {})
+            pin = PinnedTool(server_id=entry.id, server="demo", pinned=told, digest="0", state="quarantined")
+            catalog_store.put_tool(tx, replace(pin, flags=(payload,), set_scope=payload[:64]), position=at, now=1)
+            wanted = NewGrant(subject_type="key", subject_id=payload[:100], grant_type="tool_scope")
+            services[Grants].add(tx, owner, workspace, replace(wanted, details={"tool": payload}))
+
+    await services.database.write(kept)
+    request = InvocationRequest(
+        principal=replace(owner, name=payloads[0]),
+        workspace_id=workspace,
+        tool_name="demo.count",
+        arguments={"name": "".join(payloads)},
+        source="cli",
+    )
+    await services[Execution].invoke(request)
 
 
 def _strange(page: str) -> list[str]:

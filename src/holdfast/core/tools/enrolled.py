@@ -10,6 +10,9 @@ from holdfast.core.principal import Principal
 from holdfast.core.tools.outcome import Outcome, Pause
 from holdfast.core.tools.tool import AnyTool, Tool
 
+MAX_LIST_CHARACTERS = 32_000
+"""What a list of tools may take of a model's context: about 8,000 tokens. Enrolled tools fill what ours leave."""
+
 
 class EnrolledInput(RootModel[dict[str, Any]]):
     """Arguments as they came; the pinned schema says what is right, and whoever runs the tool checks them by it."""

@@ -75,6 +75,14 @@ class ToolPins:
 
         return await self._database.read(work)
 
+    async def waiting(self, principal: Principal, workspace_id: str, *, limit: int) -> Sequence[PinnedTool]:
+        """The tools of a workspace that a person has to look at before anybody can call them."""
+
+        def work(tx: Tx) -> Sequence[PinnedTool]:
+            return store.waiting_in(tx, self._workspaces.check(tx, principal, workspace_id).id, limit)
+
+        return await self._database.read(work)
+
     async def set(
         self, principal: Principal, workspace_id: str, name: str, tool: str, change: ToolChange
     ) -> PinnedTool:
@@ -92,8 +100,13 @@ class ToolPins:
 
         return await self._database.write(work)
 
-    async def accept(self, principal: Principal, workspace_id: str, name: str, tool: str) -> PinnedTool:
-        """Take a tool out of quarantine as its server describes it now: a person saw the difference."""
+    async def accept(
+        self, principal: Principal, workspace_id: str, name: str, tool: str, *, seen: str | None = None
+    ) -> PinnedTool:
+        """Take a tool out of quarantine as its server describes it now: a person saw the difference.
+
+        `seen` is the digest of what they were shown; what was changed again since is not accepted.
+        """
         if not principal.is_person:
             raise Forbidden("This needs a signed-in person; keys cannot do it.")
 
@@ -103,6 +116,8 @@ class ToolPins:
             if found.state == "gone":
                 raise Conflict(f"The server no longer has the tool {tool}; probe it again.")
             pinned = found.waiting or found.pinned
+            if seen is not None and seen != digest_of(pinned):
+                raise Conflict(f"The server changed {tool} again since you looked; read what it says now.")
             accepted = replace(
                 found,
                 pinned=pinned,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
+from holdfast.core.errors import FieldError
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
@@ -104,7 +105,7 @@ class ServerCatalog:
 
         def work(tx: Tx) -> CatalogEntry:
             found = self.administered(tx, principal, workspace_id, name)
-            wanted = self._checked(tx, principal, found.workspace_id, new)
+            wanted = self._checked(tx, principal, found.workspace_id, new, before=found.spec)
             if new.name != name and store.find(tx, found.workspace_id, new.name) is not None:
                 raise EntryExists(new.name)
             now = self._clock.now()
@@ -137,10 +138,16 @@ class ServerCatalog:
         found = await self._database.read(lambda tx: self.administered(tx, principal, workspace_id, name))
         return self._connections.logs(found.id)
 
-    def _checked(self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry) -> NewEntry:
+    def _checked(
+        self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry, before: NewEntry | None = None
+    ) -> NewEntry:
         check_entry(new)
         places = places_of(new)
-        paths, wrong = self._paths.named(principal, new)
+        if before is not None and _is_only_switched(before, new):
+            # Whoever registered it was let to name these files; any admin may switch it off and on.
+            paths, wrong = before.paths, list[FieldError]()
+        else:
+            paths, wrong = self._paths.named(principal, new)
         wrong += self._references.check(tx, principal, workspace_id, new.env, places, field="env")
         wrong += self._references.check(tx, principal, workspace_id, new.headers, places, field="headers")
         if wrong:
@@ -167,6 +174,10 @@ class ServerCatalog:
         )
         payload = {"id": entry.id, "name": spec.name, "action": action}
         self._events.publish(tx, f"{TOPIC}.{action}", payload, workspace_id=entry.workspace_id)
+
+
+def _is_only_switched(old: NewEntry, new: NewEntry) -> bool:
+    return replace(new, enabled=old.enabled, paths=old.paths) == old
 
 
 def _runs_otherwise(old: NewEntry, new: NewEntry) -> bool:

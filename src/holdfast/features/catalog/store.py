@@ -93,6 +93,16 @@ def usable_in(tx: Tx, workspace_id: str) -> list[PinnedTool]:
     return [tool(row) for row in rows]
 
 
+def waiting_in(tx: Tx, workspace_id: str, limit: int) -> list[PinnedTool]:
+    """The tools of a workspace that wait for a person, by server."""
+    rows = tx.all(
+        f"{_TOOLS} WHERE mcp_server.workspace_id = :id AND mcp_tool.state = 'quarantined' "
+        "ORDER BY mcp_server.name, position, mcp_tool.name LIMIT :limit",
+        {"id": workspace_id, "limit": limit},
+    )
+    return [tool(row) for row in rows]
+
+
 def put_tool(tx: Tx, pin: PinnedTool, *, position: int, now: int) -> None:
     """Keep a tool in place of what it was; its place in the list stays once it has one."""
     tx.execute(

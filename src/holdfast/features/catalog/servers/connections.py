@@ -173,6 +173,10 @@ class ServerStarts:
 
         return await self._database.read(work)
 
+    async def acts_for(self, principal: Principal) -> str | None:
+        """The person whose login at a remote server a principal's calls use."""
+        return await self._database.read(lambda tx: self._owner(tx, principal))
+
     def _within(self, tx: Tx, principal: Principal, entry: CatalogEntry) -> ServerStart:
         spec = entry.spec
         if entry.install == "installing":

@@ -13,12 +13,13 @@ pages = Pages()
 @pages.get("/connect/callback", _SIGNED_IN)
 async def callback(view: PageView, logins: RemoteLogins) -> Reply:
     try:
-        await logins.finish(
+        entry = await logins.finish(
             view.principal, view.query.get("state", ""), view.query.get("code", ""), view.query.get("iss")
         )
     except HoldfastError as problem:
         return view.go("/approvals", problem.message)
-    return view.go("/approvals", "Connected.")
+    workspace = next(each for each in view.workspaces if each.id == entry.workspace_id)
+    return view.go(f"/w/{workspace.slug}/settings/mcp-servers/{entry.name}", "Connected.")
 
 
 @pages.get("/connect/{server}", _SIGNED_IN)

@@ -7,11 +7,18 @@ from urllib.parse import quote
 
 from holdfast.core.access import Access
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Forbidden
+from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
+from holdfast.engines.mcp_client.base import LoginNeeded
+from holdfast.features.catalog.model import EntryNotFound
+from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.connections import ServerStarts
+from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.chat.service import ChatService
+from holdfast.features.execution.approvals.service import Approvals
+from holdfast.features.execution.service import Execution
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey
 from holdfast.features.intelligence.model import Brief
@@ -56,19 +63,27 @@ async def home(
     chats: ChatService,
     contradictions: Contradictions,
     usage: Usage,
+    approvals: Approvals,
+    pins: ToolPins,
+    execution: Execution,
+    starts: ServerStarts,
+    logins: RemoteLogins,
     settings: Settings,
     clock: Clock,
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
         return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
-    brief, *needs = await asyncio.gather(
-        intelligence.brief(view.principal, view.workspace.id),
+    needs = await asyncio.gather(
         _asked(view, chats),
         _disputed(view, contradictions),
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
+        _undecided(view, approvals),
+        _quarantined(view, pins),
+        _signed_out(view, execution, starts, logins, clock.now()),
     )
+    brief = await intelligence.brief(view.principal, view.workspace.id)
     return view.page(
         "home/home.html",
         "",
@@ -109,6 +124,58 @@ async def _asked(view: PageView, chats: ChatService) -> list[Need]:
         )
         for each, chat in found
     ]
+
+
+async def _undecided(view: PageView, approvals: Approvals) -> list[Need]:
+    """Calls that run only if this person, or another who may, says so."""
+    found = (await approvals.list(view.principal, view.ws.id, state="pending", limit=_MOST)).items
+    return [
+        Need(
+            "approval",
+            "tool",
+            each.invocation.tool_name,
+            each.invocation.requested_name or each.invocation.requested_by,
+            f"/approve/{quote(each.approval.token, safe='')}",
+            each.approval.created_at,
+        )
+        for each in found
+        if each.may_decide
+    ]
+
+
+async def _quarantined(view: PageView, pins: ToolPins) -> list[Need]:
+    """Tools that were changed by their server, for those who can accept them."""
+    found = await pins.waiting(view.principal, view.ws.id, limit=_MOST) if view.administers else ()
+    base = f"{_base(view)}/settings/mcp-servers"
+    return [
+        Need("quarantine", "tool", each.xem_name, ", ".join(each.flags)[:300], f"{base}/{quote(each.server, safe='')}")
+        for each in found
+    ]
+
+
+async def _signed_out(
+    view: PageView, execution: Execution, starts: ServerStarts, logins: RemoteLogins, now: int
+) -> list[Need]:
+    """Remote servers at which a call for this person failed in the last week, since their login there is gone."""
+    failed = (await execution.list(view.principal, view.ws.id, status="failed", limit=_LOOKED_AT)).items
+    refused = {
+        call.server_id: call
+        for call in reversed(failed)
+        if call.error and call.error.get("code") == LoginNeeded.code and now - call.created_at < _RECENT_MILLIS
+    }
+    needs: list[Need] = []
+    for server_id, call in refused.items():
+        if await starts.acts_for(call.principal) != view.principal.actor:
+            continue
+        try:
+            connected = view.principal.actor in await logins.connected(view.principal, server_id)
+        except (EntryNotFound, Invalid):
+            # Removed since, or made another kind of server.
+            continue
+        if not connected:
+            url = f"/connect/{quote(server_id, safe='')}"
+            needs.append(Need("login", "link", call.tool_name.partition(".")[0], call.tool_name, url, call.ended_at))
+    return needs[:_MOST]
 
 
 async def _disputed(view: PageView, contradictions: Contradictions) -> list[Need]:

@@ -10,6 +10,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.core.text import jsontext
+from holdfast.core.tools.enrolled import MAX_LIST_CHARACTERS
 from holdfast.core.tools.finding import FIND_TOOL
 from holdfast.core.tools.gateway import Gateway, ToolRefused, ToolUnknown
 from holdfast.core.tools.outcome import Outcome
@@ -21,8 +22,6 @@ from holdfast.surfaces.mcp.content.asking import InputNeeded, asker
 from holdfast.surfaces.mcp.content.placing import placing
 
 CALL_TOOL = "call_tool"
-MAX_LIST_CHARACTERS = 32_000
-"""What a list of tools may take of a model's context: about 8,000 tokens."""
 COMPLETE = {"resultType": "complete"}
 """What the stateless revision wants on every result; the older ones are served without it."""
 

@@ -32,8 +32,13 @@ class KeyPreview:
     prompts: Prompts
     resources: Resources
 
-    def of(self, view: PageView, new: NewKey) -> SeenByKey:
-        return seen_by(new, view.principal.organization_id, self.gateway, self.prompts, self.resources)
+    async def of(self, view: PageView, new: NewKey) -> SeenByKey:
+        """In the first workspace that it is confined to; else in the one that is looked at, if it is its project's."""
+        at = next(iter(sorted(new.workspace_ids or ())), None)
+        if at is None and view.workspace is not None and view.workspace.project_id == new.project_id:
+            at = view.workspace.id
+        at = at if any(each.id == at for each in view.workspaces) else None
+        return await seen_by(new, view.principal.organization_id, at, self.gateway, self.prompts, self.resources)
 
 
 @pages.get("/settings/keys", MANAGE)
@@ -55,7 +60,7 @@ async def keys_page(
 @pages.post("/settings/keys/seen", MANAGE)
 async def seen_page(view: PageView, clock: Clock, gateway: Gateway, prompts: Prompts, resources: Resources) -> Reply:
     new = _read(view, clock.now())
-    seen = KeyPreview(gateway, prompts, resources).of(view, new)
+    seen = await KeyPreview(gateway, prompts, resources).of(view, new)
     return view.part("settings/key_seen.html", seen=seen, new=new)
 
 
@@ -125,7 +130,7 @@ async def _shown(
         "days": _DAYS,
         "chosen_days": view.given("days") if new else "",
         "new": form,
-        "seen": preview.of(view, form),
+        "seen": await preview.of(view, form),
         "minted": minted,
         "errors": field_errors(error) if error else None,
         "now": clock.now(),

@@ -3,9 +3,11 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from holdfast.core.principal import Principal
+from holdfast.core.tools.enrolled import MAX_LIST_CHARACTERS
 from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import AnyTool, Consumer
 from holdfast.features.identity.model import NewKey
@@ -35,18 +37,29 @@ class SeenByKey:
     tools: tuple[Seen, ...]
     prompts: tuple[Seen, ...]
     resources: tuple[Seen, ...]
+    enrolled: tuple[Seen, ...] = ()
+    """Tools of the workspace's MCP servers that its list has room for."""
+    more: int = 0
+    """How many of them it has no room for: they are found by `find_tool`."""
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in (*self.tools, *self.prompts, *self.resources))
+        return sum(each.size_bytes for each in (*self.tools, *self.enrolled, *self.prompts, *self.resources))
 
     @property
     def tokens(self) -> int:
         return estimated_tokens(self.size_bytes)
 
 
-def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompts, resources: Resources) -> SeenByKey:
-    """What a key like this would be listed."""
+async def seen_by(
+    new: NewKey,
+    organization_id: str,
+    workspace_id: str | None,
+    gateway: Gateway,
+    prompts: Prompts,
+    resources: Resources,
+) -> SeenByKey:
+    """What a key like this would be listed in a workspace."""
     holder = Principal(
         organization_id=organization_id,
         actor="key_preview",
@@ -81,7 +94,14 @@ def seen_by(new: NewKey, organization_id: str, gateway: Gateway, prompts: Prompt
         Seen(each.uri_template, each.title, _cost([each.uri_template, each.name, each.title, each.description]))
         for each in resources.templates(holder)
     ]
-    return SeenByKey(tuple(tools), tuple(named), (*fixed, *templates))
+    room = MAX_LIST_CHARACTERS - sum(each.size_bytes for each in tools)
+    served = [
+        Seen(tool.name, tool.title, _cost(tool.described()), tool.annotations.destructive)
+        for tool in await gateway.enrolled(holder, workspace_id)
+    ]
+    filled = accumulate(each.size_bytes for each in served)
+    fitting = [each for each, size in zip(served, filled, strict=True) if size <= room]
+    return SeenByKey(tuple(tools), tuple(named), (*fixed, *templates), tuple(fitting), more=len(served) - len(fitting))
 
 
 def estimated_tokens(size_bytes: int) -> int:

@@ -1,0 +1,1 @@
+"""Pages of the catalog: MCP servers that a workspace runs, and their tools."""

@@ -1,0 +1,237 @@
+"""Owns `/w/{ws}/settings/mcp-servers/{name}`: one server, its tools, and what of them waits for a person."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.core.access import READ_EXEC, Access
+from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound, UpstreamFailed
+from holdfast.features.catalog.model import POLICIES, CatalogEntry, PinnedTool, ToolChange
+from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.pins import changes, description_json, digest_of
+from holdfast.features.catalog.servers.logins import RemoteLogins
+from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.identity.service import Identity
+from holdfast.features.jobs.service import JobService
+from holdfast.surfaces.dashboard.shell.declarations import Pages
+from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
+from holdfast.surfaces.dashboard.views.catalog.server_form import SHAPES, filled, read_entry, typed
+from holdfast.surfaces.dashboard.views.catalog.servers import MANAGE, PATH, check_administers, url_of
+
+_ONE = PATH + "/{name}"
+_ACCEPT = Access("workspace", "management", role="admin", tier="exec", people_only=True)
+_CLAIMS: Mapping[str, bool | None] = {"yes": True, "no": False, "": None}
+pages = Pages()
+
+
+@pages.get(_ONE, READ_EXEC)
+async def server_page(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+) -> Reply:
+    return await _shown(view, catalog, pins, jobs, logins, identity)
+
+
+@pages.post(_ONE, MANAGE)
+async def change(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+) -> Reply:
+    """Say anew what the server is."""
+    check_administers(view)
+    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
+    try:
+        await catalog.change(view.principal, view.ws.id, entry.name, read_entry(view, entry.spec))
+    except (Conflict, Invalid) as error:
+        return await _shown(view, catalog, pins, jobs, logins, identity, error=error, form=typed(view))
+    return view.go(_url(view), "Changed. Probe it to see its tools as they are now.")
+
+
+@pages.post(_ONE + "/probe", MANAGE)
+async def probe(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+) -> Reply:
+    try:
+        await pins.probe(view.principal, view.ws.id, view.path["name"])
+    except (Conflict, Invalid, UpstreamFailed) as error:
+        return await _shown(view, catalog, pins, jobs, logins, identity, error=error)
+    return view.go(_url(view), "These are its tools now.")
+
+
+@pages.post(_ONE + "/enabled", MANAGE)
+async def switch(view: PageView, catalog: ServerCatalog) -> Reply:
+    check_administers(view)
+    on = view.given("enabled") == "yes"
+    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
+    await catalog.change(view.principal, view.ws.id, entry.name, replace(entry.spec, enabled=on))
+    return view.go(_url(view), "It is switched on." if on else "It is switched off.")
+
+
+@pages.post(_ONE + "/remove", MANAGE)
+async def remove(view: PageView, catalog: ServerCatalog) -> Reply:
+    await catalog.remove(view.principal, view.ws.id, view.path["name"])
+    return view.go(url_of(view), "The server and its tools are gone.")
+
+
+@pages.post(_ONE + "/tools/{tool}", MANAGE)
+async def set_tool(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+) -> Reply:
+    """How calls of a tool are decided; what is left open goes back to the default."""
+    wanted = ToolChange(
+        policy=next((each for each in POLICIES if each == view.given("policy")), None),
+        destructive=_CLAIMS.get(view.given("destructive")),
+        idempotent=view.given("idempotent") == "on",
+        scope=view.given("scope") or None,
+    )
+    cleared = frozenset(name for name in ("policy", "destructive", "scope") if getattr(wanted, name) is None)
+    change = replace(wanted, cleared=cleared)
+    try:
+        await pins.set(view.principal, view.ws.id, view.path["name"], view.path["tool"], change)
+    except Invalid as error:
+        return await _shown(view, catalog, pins, jobs, logins, identity, error=error, tool=view.path["tool"])
+    return view.go(_url(view), "Changed.")
+
+
+@pages.post(_ONE + "/tools/{tool}/accept", _ACCEPT)
+async def accept(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+) -> Reply:
+    try:
+        seen = view.given("digest")
+        await pins.accept(view.principal, view.ws.id, view.path["name"], view.path["tool"], seen=seen)
+    except Conflict as error:
+        return await _shown(view, catalog, pins, jobs, logins, identity, error=error)
+    return view.go(_url(view), "Accepted.")
+
+
+async def _shown(
+    view: PageView,
+    catalog: ServerCatalog,
+    pins: ToolPins,
+    jobs: JobService,
+    logins: RemoteLogins,
+    identity: Identity,
+    *,
+    error: HoldfastError | None = None,
+    form: Mapping[str, str] | None = None,
+    tool: str = "",
+) -> Reply:
+    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
+    tools = await pins.of(view.principal, view.ws.id, entry.name)
+    may_change = view.administers and view.may(MANAGE)
+    context: dict[str, Any] = {
+        "entry": entry,
+        "spec": entry.spec,
+        "job": await _job(view, jobs, entry),
+        "tools": tools,
+        "waiting": [(each, digest_of(each.waiting or each.pinned), _differences(each)) for each in _waiting(tools)],
+        "chosen": (tool or view.query.get("tool", "")) if may_change else "",
+        "logs": await catalog.logs(view.principal, view.ws.id, entry.name) if may_change else "",
+        "may_change": may_change,
+        "policies": POLICIES,
+        "shapes": SHAPES,
+        "form": form or filled(entry.spec),
+        "errors": field_errors(error) if error else None,
+        "login_url": getattr(error, "url", ""),
+        "url": _url(view),
+        **await _connected(view, logins, identity, entry),
+    }
+    return view.page("catalog/show.html", entry.name, status=_status(error), **context)
+
+
+def _status(error: HoldfastError | None) -> int:
+    if error is None:
+        return 200
+    # What a server elsewhere did wrong is no failure of this page.
+    return 409 if isinstance(error, UpstreamFailed) else error.status
+
+
+async def _job(view: PageView, jobs: JobService, entry: CatalogEntry) -> object | None:
+    """What installs its package, while it does."""
+    if entry.install != "installing" or entry.job_id is None:
+        return None
+    try:
+        return await jobs.get(view.principal, view.ws.id, entry.job_id)
+    except NotFound:
+        return None
+
+
+async def _connected(
+    view: PageView, logins: RemoteLogins, identity: Identity, entry: CatalogEntry
+) -> Mapping[str, object]:
+    """Who is signed in at a remote server, by name; whether the person who looks is."""
+    if entry.spec.shape != "remote":
+        return {"people": [], "is_connected": False}
+    ids = await logins.connected(view.principal, entry.id)
+    return {
+        "people": [await _name(view, identity, each) for each in ids],
+        "is_connected": view.principal.actor in ids,
+    }
+
+
+async def _name(view: PageView, identity: Identity, id: str) -> str:
+    try:
+        return (await identity.user(view.principal, id)).name
+    except NotFound:
+        # Removed since; what they left there is shown as it is kept.
+        return id
+
+
+def _waiting(tools: Sequence[PinnedTool]) -> list[PinnedTool]:
+    return [each for each in tools if each.state == "quarantined"]
+
+
+def _differences(pin: PinnedTool) -> list[tuple[str, list[tuple[str, str]]]]:
+    """By part of the description: its lines, each with what became of it. Everything of a new tool is added."""
+    if pin.waiting is not None:
+        found = changes(pin.pinned, pin.waiting)
+    else:
+        found = {
+            part: {"before": None, "after": told}
+            for part, told in description_json(pin.pinned).items()
+            if told not in (None, "", {})
+        }
+    return [(part, _lines(each["before"], each["after"])) for part, each in found.items()]
+
+
+def _lines(before: Any, after: Any) -> list[tuple[str, str]]:
+    kinds = {"+": "add", "-": "cut", "@": "place"}
+    compared = difflib.unified_diff(_text(before).splitlines(), _text(after).splitlines(), lineterm="")
+    # Without the two lines that would name files.
+    return [(kinds.get(line[:1], "same"), line) for line in list(compared)[2:]]
+
+
+def _text(told: Any) -> str:
+    if told is None:
+        return ""
+    return told if isinstance(told, str) else json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def _url(view: PageView) -> str:
+    return f"{url_of(view)}/{view.path['name']}"

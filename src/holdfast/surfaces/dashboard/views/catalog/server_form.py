@@ -1,0 +1,68 @@
+"""Owns the form that says what an MCP server is: read into an entry, and filled from one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.errors import FieldError, Invalid
+from holdfast.features.catalog.model import NewEntry, Shape
+from holdfast.surfaces.dashboard.shell.view import PageView
+
+SHAPES: tuple[Shape, ...] = ("command", "image", "remote")
+_EMPTY = NewEntry(name="", shape="command")
+
+
+def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
+    """The form as an entry; what the form has no field for stays as it was. Invalid names the line that is wrong."""
+    shape: Shape = next((each for each in SHAPES if each == view.given("shape")), "command")
+    wrong: list[FieldError] = []
+    env = _pairs(view.given("env"), "=", "env", wrong)
+    headers = _pairs(view.given("headers"), ":", "headers", wrong)
+    if wrong:
+        raise Invalid("The server cannot be saved like this.", fields=wrong)
+    return replace(
+        before,
+        name=before.name or view.given("name"),
+        shape=shape,
+        command=view.given("command") or None if shape == "command" else None,
+        args=tuple(_lines(view.given("args"))) if shape != "remote" else (),
+        image=view.given("image") or None if shape == "image" else None,
+        url=view.given("url") or None if shape == "remote" else None,
+        env=env if shape != "remote" else {},
+        headers=headers if shape == "remote" else {},
+        allow=tuple(view.given("allow").split()) if shape != "remote" else (),
+    )
+
+
+def typed(view: PageView) -> dict[str, str]:
+    """The form as somebody left it."""
+    fields = ("name", "shape", "command", "args", "image", "url", "env", "headers", "allow")
+    return {name: view.given(name) for name in fields}
+
+
+def filled(entry: NewEntry) -> dict[str, str]:
+    """The form as it stands for an entry."""
+    return {
+        "name": entry.name,
+        "shape": entry.shape,
+        "command": entry.command or "",
+        "args": "\n".join(entry.args),
+        "image": entry.image or "",
+        "url": entry.url or "",
+        "env": "\n".join(f"{name}={value}" for name, value in entry.env.items()),
+        "headers": "\n".join(f"{name}: {value}" for name, value in entry.headers.items()),
+        "allow": "\n".join(entry.allow),
+    }
+
+
+def _pairs(text: str, between: str, field: str, wrong: list[FieldError]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(_lines(text), 1):
+        name, sign, value = line.partition(between)
+        if not sign or not name.strip():
+            wrong.append(FieldError(field, f"write NAME{between}value on line {number}"))
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
