@@ -60,3 +60,47 @@ async def test_the_list_is_narrowed_to_what_is_ready_or_in_a_state(
     assert (await owner.get("/w/default/cases?state=nonsense")).status_code == 422
     assert (await owner.get("/w/default/cases/case_0")).status_code == 404
     assert "no paint" in (await owner.get(f"/w/default/cases/{shut.id}")).text
+
+
+def _column(page: str, state: str) -> str:
+    return page.partition(f'data-state="{state}"')[2].partition("</section>")[0]
+
+
+async def test_the_board_has_a_column_for_each_state_and_moves_cards_between_them(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases = server.services[CaseService]
+    late = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Later <i>", priority=3))
+    soon = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Sooner", priority=1))
+    page = (await owner.get("/w/default/cases?view=board")).text
+    assert "Later &lt;i&gt;" in _column(page, "OPEN")
+    assert _column(page, "OPEN").index(soon.id) < _column(page, "OPEN").index(late.id)
+    one = f"/w/default/cases/{late.id}/move"
+    moved = await _post(owner, one, view="board", version="1", state="PLANNING")
+    assert (moved.status_code, moved.headers["location"]) == (303, f"/w/default/cases?view=board#{late.id}")
+    page = (await owner.get("/w/default/cases?view=board")).text
+    assert late.id in _column(page, "PLANNING") and late.id not in _column(page, "OPEN")
+    illegal = await _post(owner, one, view="board", state="DONE")
+    assert illegal.status_code == 409 and "IMPLEMENTING, BLOCKED, CANCELLED" in illegal.text
+    stale = await _post(owner, one, view="board", version="1", state="IMPLEMENTING")
+    assert stale.status_code == 409 and "version 2, not 1" in stale.text
+    assert late.id in _column(stale.text, "PLANNING")
+
+
+async def test_the_board_asks_for_the_reason_that_a_move_needs(server: TestServer, owner: httpx.AsyncClient) -> None:
+    case = await server.services[CaseService].add(server.owner, server.start.workspace_id, NewCase(title="Paint it"))
+    one = f"/w/default/cases/{case.id}/move"
+    asked = await _post(owner, one, view="board", version="1", state="BLOCKED")
+    assert asked.status_code == 422 and 'name="reason"' in asked.text and "Paint it → BLOCKED" in asked.text
+    assert case.id in _column(asked.text, "OPEN")
+    told = await _post(owner, one, view="board", version="1", state="BLOCKED", reason="no <paint>")
+    assert told.status_code == 303
+    assert "no &lt;paint&gt;" in _column((await owner.get("/w/default/cases?view=board")).text, "BLOCKED")
+
+
+async def test_a_full_column_leads_to_the_list_of_its_state(server: TestServer, owner: httpx.AsyncClient) -> None:
+    cases = server.services[CaseService]
+    for number in range(31):
+        await cases.add(server.owner, server.start.workspace_id, NewCase(title=f"Case {number}"))
+    column = _column((await owner.get("/w/default/cases?view=board")).text, "OPEN")
+    assert column.count("<li ") == 30 and 'href="/w/default/cases?state=OPEN"' in column

@@ -15,7 +15,7 @@ from holdfast.features.cases.model import (
     HistoryEntry,
     LinkType,
 )
-from holdfast.features.cases.states import OVER
+from holdfast.features.cases.states import OVER, State
 from holdfast.registry.entities import Blocker, Source
 from holdfast.storage.database import Row, Tx
 
@@ -106,6 +106,18 @@ def ready(tx: Tx, workspace_id: str, now: int, limit: int) -> list[Case]:
     rows = tx.all(
         f"SELECT {_SELECT} FROM work_case c WHERE {_READY} {_IN_TURN} LIMIT :limit",
         {"workspace_id": workspace_id, "now": now, "limit": limit},
+    )
+    return [_case(row) for row in rows]
+
+
+def lane(tx: Tx, workspace_id: str, state: State, limit: int) -> list[Case]:
+    """Cases in one state: what is left to do by priority, then age; what is over newest first."""
+    if state in OVER:
+        return page(tx, [workspace_id], CaseFilter(state), limit)
+    rows = tx.all(
+        f"SELECT {_SELECT} FROM work_case c WHERE c.workspace_id = :workspace_id AND c.state = :state "
+        f"{_IN_TURN} LIMIT :limit",
+        {"workspace_id": workspace_id, "state": state, "limit": limit},
     )
     return [_case(row) for row in rows]
 
