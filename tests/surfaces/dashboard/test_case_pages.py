@@ -104,3 +104,16 @@ async def test_a_full_column_leads_to_the_list_of_its_state(server: TestServer, 
         await cases.add(server.owner, server.start.workspace_id, NewCase(title=f"Case {number}"))
     column = _column((await owner.get("/w/default/cases?view=board")).text, "OPEN")
     assert column.count("<li ") == 30 and 'href="/w/default/cases?state=OPEN"' in column
+
+
+async def test_the_column_beside_a_chat_lists_what_is_not_over(server: TestServer, owner: httpx.AsyncClient) -> None:
+    cases = server.services[CaseService]
+    titles = ("Open <b>", "Blocked", "Cancelled")
+    made = [await cases.add(server.owner, server.start.workspace_id, NewCase(title=title)) for title in titles]
+    await cases.move(server.owner, None, made[1].id, "BLOCKED", reason="no paint")
+    await cases.move(server.owner, None, made[2].id, "CANCELLED", reason="not needed")
+    part = (await owner.get("/w/default/manager/cases", headers={"HX-Request": "true"})).text
+    assert part.index("Blocked") < part.index("Open &lt;b&gt;") and "Cancelled" not in part
+    assert f'href="/w/default/cases/{made[0].id}"' in part and 'href="/w/default/cases?view=board"' in part
+    whole = await owner.get("/w/default/manager/cases")
+    assert (whole.status_code, whole.headers["location"]) == (303, "/w/default/cases")

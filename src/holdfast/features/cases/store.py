@@ -122,6 +122,18 @@ def lane(tx: Tx, workspace_id: str, state: State, limit: int) -> list[Case]:
     return [_case(row) for row in rows]
 
 
+def of_somebody(tx: Tx, workspace_id: str, actor: str, names: Sequence[str], limit: int) -> list[Case]:
+    """What is not over and assigned to one of the names, held by the actor or added by them; what is due first."""
+    own, values = in_list(names)
+    rows = tx.all(
+        f"SELECT {_SELECT} FROM work_case c WHERE c.workspace_id = :workspace_id AND c.state NOT IN ({_OVER}) "
+        f"AND (c.assignee IN ({own}) OR c.holder = :actor OR c.author = :actor) "
+        "ORDER BY CASE WHEN c.due_at IS NULL THEN 1 ELSE 0 END, c.due_at, c.priority, c.created_at, c.id LIMIT :limit",
+        {**values, "workspace_id": workspace_id, "actor": actor, "limit": limit},
+    )
+    return [_case(row) for row in rows]
+
+
 def next_ready(tx: Tx, workspace_id: str, now: int, names: Sequence[str]) -> Case | None:
     """The first that is ready and meant for nobody else, held against every other caller until `tx` ends."""
     # A row that another caller is just taking is passed over: nobody waits, and nobody gets it too.

@@ -11,6 +11,7 @@ from holdfast.core.errors import Forbidden
 from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
+from holdfast.features.cases.waiting import WaitingCases
 from holdfast.features.chat.service import ChatService
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey
@@ -30,7 +31,12 @@ _MOST = 5
 _LOOKED_AT = 200
 _WORK: Mapping[str, tuple[str, str]] = {"document": ("document", "documents"), "repository": ("repository", "repos")}
 """By the noun of a job's kind: the icon, and the page where its trouble is seen to."""
-_SHOWN: Mapping[str, str] = {"memory": "memory/{id}", "decision": "decisions/{id}", "milestone": "timeline"}
+_SHOWN: Mapping[str, str] = {
+    "memory": "memory/{id}",
+    "decision": "decisions/{id}",
+    "milestone": "timeline",
+    "case": "cases/{id}",
+}
 """The page of each type that a brief names."""
 pages = Pages(NavRow("Home", "/", "home", "top", 0, ANYBODY))
 
@@ -54,6 +60,7 @@ async def home(
     jobs: JobService,
     keys: Keys,
     chats: ChatService,
+    cases: WaitingCases,
     contradictions: Contradictions,
     usage: Usage,
     settings: Settings,
@@ -65,6 +72,7 @@ async def home(
     brief, *needs = await asyncio.gather(
         intelligence.brief(view.principal, view.workspace.id),
         _asked(view, chats),
+        _cases(view, cases),
         _disputed(view, contradictions),
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
@@ -108,6 +116,16 @@ async def _asked(view: PageView, chats: ChatService) -> list[Need]:
             each.asked_at,
         )
         for each, chat in found
+    ]
+
+
+async def _cases(view: PageView, cases: WaitingCases) -> list[Need]:
+    """Work that is the person's and wants them now."""
+    found = await cases.of(view.principal, view.ws.id, _MOST)
+    base = f"{_base(view)}/cases"
+    return [
+        Need(each.wait, "check", each.case.title, each.detail[:300], f"{base}/{quote(each.case.id, safe='')}", each.at)
+        for each in found
     ]
 
 
