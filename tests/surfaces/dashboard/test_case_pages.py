@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
+from holdfast.core.clock import iso
 from holdfast.features.cases.model import NewCase
 from holdfast.features.cases.service import CaseService
 from holdfast.storage.sqlite import SqliteDatabase
@@ -117,3 +118,25 @@ async def test_the_column_beside_a_chat_lists_what_is_not_over(server: TestServe
     assert f'href="/w/default/cases/{made[0].id}"' in part and 'href="/w/default/cases?view=board"' in part
     whole = await owner.get("/w/default/manager/cases")
     assert (whole.status_code, whole.headers["location"]) == (303, "/w/default/cases")
+
+
+async def test_a_case_is_given_to_somebody_until_a_day_and_taken_back(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases = server.services[CaseService]
+    case = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Paint it"))
+    one = f"/w/default/cases/{case.id}"
+    plan = {"assignee": "Ada <b>", "due": "2030-05-17", "priority": "0", "labels": "ops, paint,"}
+    assert (await _post(owner, f"{one}/plan", **plan)).status_code == 303
+    kept = await cases.get(server.owner, None, case.id)
+    assert (kept.assignee, kept.priority, kept.labels) == ("Ada <b>", 0, ("ops", "paint"))
+    assert kept.due_at is not None and iso(kept.due_at) == "2030-05-17T23:59:59.999Z"
+    page = (await owner.get(one)).text
+    assert "for Ada &lt;b&gt;" in page and 'value="2030-05-17"' in page and 'value="ops, paint"' in page
+    assert (await _post(owner, f"{one}/plan", priority="2")).status_code == 303
+    kept = await cases.get(server.owner, None, case.id)
+    assert (kept.assignee, kept.due_at, kept.labels) == (None, None, ())
+    for wrong in ({"due": "soon", "priority": "2"}, {"due": "9999-12-31T23:59Z", "priority": "9"}, {"priority": ""}):
+        assert (await _post(owner, f"{one}/plan", **wrong)).status_code == 422
+    assert (await _post(owner, f"{one}/plan", due="9999-12-31T23:59Z", priority="1")).status_code == 303
+    assert (await owner.get(one)).status_code == 200

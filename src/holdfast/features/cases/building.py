@@ -17,9 +17,9 @@ from holdfast.features.cases.proofs.model import HEADS_KIND, RUN_KIND
 from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.running import Runner
 from holdfast.features.cases.proofs.service import ProofService
+from holdfast.features.cases.queue.waiting import WaitingCases
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
-from holdfast.features.cases.waiting import WaitingCases
 from holdfast.features.intelligence.base import IntelligenceBase
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.repositories.service import Repositories

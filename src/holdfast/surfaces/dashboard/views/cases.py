@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.errors import Conflict, Forbidden, Invalid
-from holdfast.features.cases.model import Case, CaseClaim, CaseFilter, NewCase, Taking, Writing
+from holdfast.core.clock import parse_moment
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
+from holdfast.features.cases.model import HIGHEST, LOWEST, Case, CaseClaim, CaseFilter, NewCase, Taking, Writing
 from holdfast.features.cases.proofs.model import NewProof
 from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.reading import CaseReading
@@ -16,13 +17,15 @@ from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent, field_errors
 
 _ROWS = 50
+_DAY_MILLIS = 24 * 60 * 60 * 1000
+_PRIORITIES = tuple(str(each) for each in range(HIGHEST, LOWEST + 1))
 _CARDS = 30
 """How many cases a column of the board shows; the list of its state has them all."""
 pages = Pages(NavRow("Cases", "/w/{ws}/cases", "check", "workspace", 35, READ))
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CaseCard:
     """A case on the board, and where it can go from its column."""
 
     case: Case
@@ -31,11 +34,11 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BoardColumn:
     """A state with the first cases in it."""
 
     state: State
-    cards: tuple[Card, ...]
+    cards: tuple[CaseCard, ...]
     has_more: bool
 
 
@@ -81,7 +84,15 @@ async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Re
     case = await reading.read(view.principal, view.ws.id, view.path["id"])
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
     base = f"/w/{view.ws.slug}/cases"
-    return view.page("cases/show.html", case.title, case=case, proofs=found, base=base, may_write=_may_write(view))
+    return view.page(
+        "cases/show.html",
+        case.title,
+        case=case,
+        proofs=found,
+        base=base,
+        may_write=_may_write(view),
+        priorities=_PRIORITIES,
+    )
 
 
 @pages.post("/w/{ws}/cases/{id}/move", WRITE)
@@ -104,6 +115,23 @@ async def move(view: PageView, cases: CaseService) -> Reply:
             asked = {"case": await cases.get(view.principal, view.ws.id, id), "state": to, "reason": reason}
         return await _board(view, cases, asked=asked, errors=field_errors(error), status=error.status)
     return view.go(f"/w/{view.ws.slug}/cases?view=board#{id}" if by_board else _one(view), "Moved.")
+
+
+@pages.post("/w/{ws}/cases/{id}/plan", WRITE)
+async def plan(view: PageView, cases: CaseService) -> Reply:
+    """Whose it is, by when, how urgent, and its labels; a field that is left empty is taken away."""
+    due, priority = view.given("due"), view.given("priority")
+    if priority not in _PRIORITIES:
+        raise Invalid("Choose a priority.", fields=[FieldError("priority", f"one of {', '.join(_PRIORITIES)}")])
+    changes = {
+        "assignee": view.given("assignee") or None,
+        # Work is due until the day is over.
+        "due_at": parse_moment(due[:10], "due") + _DAY_MILLIS - 1 if due else None,
+        "priority": int(priority),
+        "labels": tuple(each.strip() for each in view.given("labels").split(",") if each.strip()),
+    }
+    await cases.edit(view.principal, view.ws.id, view.path["id"], changes)
+    return view.go(_one(view), "Saved.")
 
 
 @pages.post("/w/{ws}/cases/{id}/claim", WRITE)
@@ -149,9 +177,11 @@ async def _board(view: PageView, cases: CaseService, *, status: int = 200, **con
     found = await cases.lanes(view.principal, view.ws.id, _CARDS + 1)
     now = cases.base.clock.now()
     columns = [
-        Column(
+        BoardColumn(
             state,
-            tuple(Card(case, case.claim(now), moves(case.kind, state, case.blocked_from)) for case in rows[:_CARDS]),
+            tuple(
+                CaseCard(case, case.claim(now), moves(case.kind, state, case.blocked_from)) for case in rows[:_CARDS]
+            ),
             len(rows) > _CARDS,
         )
         for state, rows in found.items()

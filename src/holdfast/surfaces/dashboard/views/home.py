@@ -11,7 +11,7 @@ from holdfast.core.errors import Forbidden
 from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
-from holdfast.features.cases.waiting import WaitingCases
+from holdfast.features.cases.queue.waiting import WaitingCases
 from holdfast.features.chat.service import ChatService
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.model import ApiKey
