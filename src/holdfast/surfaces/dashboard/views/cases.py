@@ -186,7 +186,7 @@ async def _board(view: PageView, cases: CaseService, *, status: int = 200, **con
         )
         for state, rows in found.items()
     ]
-    shown = {"columns": columns, "base": f"/w/{view.ws.slug}/cases", "may_write": _may_write(view)}
+    shown: dict[str, Any] = {"columns": columns, "base": f"/w/{view.ws.slug}/cases", "may_write": _may_write(view)}
     if view.is_part:
         return view.part("cases/columns.html", **shown)
     told = {"asked": None, "errors": None, **context}
