@@ -140,3 +140,16 @@ async def test_a_case_is_given_to_somebody_until_a_day_and_taken_back(
         assert (await _post(owner, f"{one}/plan", **wrong)).status_code == 422
     assert (await _post(owner, f"{one}/plan", due="9999-12-31T23:59Z", priority="1")).status_code == 303
     assert (await owner.get(one)).status_code == 200
+
+
+async def test_a_case_shows_which_proof_speaks_of_which_criterion(server: TestServer, owner: httpx.AsyncClient) -> None:
+    new = NewCase(title="Paint it", criteria=("It is green", "It is dry"))
+    case = await server.services[CaseService].add(server.owner, server.start.workspace_id, new)
+    one = f"/w/default/cases/{case.id}"
+    assert "<table" not in (await owner.get(one)).text
+    for claim, criterion in (("It shines green", "c1"), ("I touched all of it", "")):
+        assert (await _post(owner, f"{one}/word", claim=claim, criteria=criterion)).status_code == 303
+    table = (await owner.get(one)).text.partition("<tbody>")[2].partition("</tbody>")[0]
+    green, dry = (row.partition("</tr>")[0] for row in table.split("<tr>")[1:])
+    assert green.count('class="state good"') == 2 and "–" not in green
+    assert dry.count('class="state good"') == 1 and dry.index("–") < dry.index('class="state good"')
