@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from holdfast.core.clock import iso
-from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.model import NewCase, NewLink
 from holdfast.features.cases.service import CaseService
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.server import TestServer, serving
@@ -153,3 +153,18 @@ async def test_a_case_shows_which_proof_speaks_of_which_criterion(server: TestSe
     green, dry = (row.partition("</tr>")[0] for row in table.split("<tr>")[1:])
     assert green.count('class="state good"') == 2 and "–" not in green
     assert dry.count('class="state good"') == 1 and dry.index("–") < dry.index('class="state good"')
+
+
+async def test_a_case_names_what_it_waits_for_and_what_it_is_part_of(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases, workspace = server.services[CaseService], server.start.workspace_id
+    whole = await cases.add(server.owner, workspace, NewCase(title="The <whole> fence"))
+    part = await cases.add(server.owner, workspace, NewCase(title="The gate", parent=whole.id))
+    first = NewCase(title="Buy paint", links=(NewLink("blocks", part.id),))
+    before = await cases.add(server.owner, workspace, first)
+    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Relations</h2>")[2]
+    for word, other, title in (("is part of", whole, "The &lt;whole&gt; fence"), ("waits for", before, "Buy paint")):
+        assert f'{word} <a href="/w/default/cases/{other.id}">{title}</a>' in shown
+    above = (await owner.get(f"/w/default/cases/{whole.id}")).text
+    assert f'has the part <a href="/w/default/cases/{part.id}">The gate</a>' in above

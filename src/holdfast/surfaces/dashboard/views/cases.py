@@ -84,10 +84,13 @@ async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Re
     case = await reading.read(view.principal, view.ws.id, view.path["id"])
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
     base = f"/w/{view.ws.slug}/cases"
+    tied = [each.case_id for each in case.links] + [*case.blocked_by, *case.children]
+    titles = await reading.titles(view.principal, view.ws.id, [*tied, *([case.parent] if case.parent else [])])
     return view.page(
         "cases/show.html",
         case.title,
         case=case,
+        titles=titles,
         proofs=found,
         base=base,
         may_write=_may_write(view),
