@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
-from holdfast.features.cases.model import NewCase
+from holdfast.core.clock import iso
+from holdfast.features.cases.model import NewCase, NewLink
 from holdfast.features.cases.service import CaseService
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.server import TestServer, serving
@@ -60,3 +61,110 @@ async def test_the_list_is_narrowed_to_what_is_ready_or_in_a_state(
     assert (await owner.get("/w/default/cases?state=nonsense")).status_code == 422
     assert (await owner.get("/w/default/cases/case_0")).status_code == 404
     assert "no paint" in (await owner.get(f"/w/default/cases/{shut.id}")).text
+
+
+def _column(page: str, state: str) -> str:
+    return page.partition(f'data-state="{state}"')[2].partition("</section>")[0]
+
+
+async def test_the_board_has_a_column_for_each_state_and_moves_cards_between_them(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases = server.services[CaseService]
+    late = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Later <i>", priority=3))
+    soon = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Sooner", priority=1))
+    page = (await owner.get("/w/default/cases?view=board")).text
+    assert "Later &lt;i&gt;" in _column(page, "OPEN")
+    assert _column(page, "OPEN").index(soon.id) < _column(page, "OPEN").index(late.id)
+    one = f"/w/default/cases/{late.id}/move"
+    moved = await _post(owner, one, view="board", version="1", state="PLANNING")
+    assert (moved.status_code, moved.headers["location"]) == (303, f"/w/default/cases?view=board#{late.id}")
+    page = (await owner.get("/w/default/cases?view=board")).text
+    assert late.id in _column(page, "PLANNING") and late.id not in _column(page, "OPEN")
+    illegal = await _post(owner, one, view="board", state="DONE")
+    assert illegal.status_code == 409 and "IMPLEMENTING, BLOCKED, CANCELLED" in illegal.text
+    stale = await _post(owner, one, view="board", version="1", state="IMPLEMENTING")
+    assert stale.status_code == 409 and "version 2, not 1" in stale.text
+    assert late.id in _column(stale.text, "PLANNING")
+
+
+async def test_the_board_asks_for_the_reason_that_a_move_needs(server: TestServer, owner: httpx.AsyncClient) -> None:
+    case = await server.services[CaseService].add(server.owner, server.start.workspace_id, NewCase(title="Paint it"))
+    one = f"/w/default/cases/{case.id}/move"
+    asked = await _post(owner, one, view="board", version="1", state="BLOCKED")
+    assert asked.status_code == 422 and 'name="reason"' in asked.text and "Paint it → BLOCKED" in asked.text
+    assert case.id in _column(asked.text, "OPEN")
+    told = await _post(owner, one, view="board", version="1", state="BLOCKED", reason="no <paint>")
+    assert told.status_code == 303
+    assert "no &lt;paint&gt;" in _column((await owner.get("/w/default/cases?view=board")).text, "BLOCKED")
+
+
+async def test_a_full_column_leads_to_the_list_of_its_state(server: TestServer, owner: httpx.AsyncClient) -> None:
+    cases = server.services[CaseService]
+    for number in range(31):
+        await cases.add(server.owner, server.start.workspace_id, NewCase(title=f"Case {number}"))
+    column = _column((await owner.get("/w/default/cases?view=board")).text, "OPEN")
+    assert column.count("<li ") == 30 and 'href="/w/default/cases?state=OPEN"' in column
+
+
+async def test_the_column_beside_a_chat_lists_what_is_not_over(server: TestServer, owner: httpx.AsyncClient) -> None:
+    cases = server.services[CaseService]
+    titles = ("Open <b>", "Blocked", "Cancelled")
+    made = [await cases.add(server.owner, server.start.workspace_id, NewCase(title=title)) for title in titles]
+    await cases.move(server.owner, None, made[1].id, "BLOCKED", reason="no paint")
+    await cases.move(server.owner, None, made[2].id, "CANCELLED", reason="not needed")
+    part = (await owner.get("/w/default/manager/cases", headers={"HX-Request": "true"})).text
+    assert part.index("Blocked") < part.index("Open &lt;b&gt;") and "Cancelled" not in part
+    assert f'href="/w/default/cases/{made[0].id}"' in part and 'href="/w/default/cases?view=board"' in part
+    whole = await owner.get("/w/default/manager/cases")
+    assert (whole.status_code, whole.headers["location"]) == (303, "/w/default/cases")
+
+
+async def test_a_case_is_given_to_somebody_until_a_day_and_taken_back(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases = server.services[CaseService]
+    case = await cases.add(server.owner, server.start.workspace_id, NewCase(title="Paint it"))
+    one = f"/w/default/cases/{case.id}"
+    plan = {"assignee": "Ada <b>", "due": "2030-05-17", "priority": "0", "labels": "ops, paint,"}
+    assert (await _post(owner, f"{one}/plan", **plan)).status_code == 303
+    kept = await cases.get(server.owner, None, case.id)
+    assert (kept.assignee, kept.priority, kept.labels) == ("Ada <b>", 0, ("ops", "paint"))
+    assert kept.due_at is not None and iso(kept.due_at) == "2030-05-17T23:59:59.999Z"
+    page = (await owner.get(one)).text
+    assert "for Ada &lt;b&gt;" in page and 'value="2030-05-17"' in page and 'value="ops, paint"' in page
+    assert (await _post(owner, f"{one}/plan", priority="2")).status_code == 303
+    kept = await cases.get(server.owner, None, case.id)
+    assert (kept.assignee, kept.due_at, kept.labels) == (None, None, ())
+    for wrong in ({"due": "soon", "priority": "2"}, {"due": "9999-12-31T23:59Z", "priority": "9"}, {"priority": ""}):
+        assert (await _post(owner, f"{one}/plan", **wrong)).status_code == 422
+    assert (await _post(owner, f"{one}/plan", due="9999-12-31T23:59Z", priority="1")).status_code == 303
+    assert (await owner.get(one)).status_code == 200
+
+
+async def test_a_case_shows_which_proof_speaks_of_which_criterion(server: TestServer, owner: httpx.AsyncClient) -> None:
+    new = NewCase(title="Paint it", criteria=("It is green", "It is dry"))
+    case = await server.services[CaseService].add(server.owner, server.start.workspace_id, new)
+    one = f"/w/default/cases/{case.id}"
+    assert "<table" not in (await owner.get(one)).text
+    for claim, criterion in (("It shines green", "c1"), ("I touched all of it", "")):
+        assert (await _post(owner, f"{one}/word", claim=claim, criteria=criterion)).status_code == 303
+    table = (await owner.get(one)).text.partition("<tbody>")[2].partition("</tbody>")[0]
+    green, dry = (row.partition("</tr>")[0] for row in table.split("<tr>")[1:])
+    assert green.count('class="state good"') == 2 and "–" not in green
+    assert dry.count('class="state good"') == 1 and dry.index("–") < dry.index('class="state good"')
+
+
+async def test_a_case_names_what_it_waits_for_and_what_it_is_part_of(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases, workspace = server.services[CaseService], server.start.workspace_id
+    whole = await cases.add(server.owner, workspace, NewCase(title="The <whole> fence"))
+    part = await cases.add(server.owner, workspace, NewCase(title="The gate", parent=whole.id))
+    first = NewCase(title="Buy paint", links=(NewLink("blocks", part.id),))
+    before = await cases.add(server.owner, workspace, first)
+    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Relations</h2>")[2]
+    for word, other, title in (("is part of", whole, "The &lt;whole&gt; fence"), ("waits for", before, "Buy paint")):
+        assert f'{word} <a href="/w/default/cases/{other.id}">{title}</a>' in shown
+    above = (await owner.get(f"/w/default/cases/{whole.id}")).text
+    assert f'has the part <a href="/w/default/cases/{part.id}">The gate</a>' in above

@@ -10,6 +10,8 @@ import pytest
 from holdfast.core.ids import new_id
 from holdfast.features.artifacts.model import NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.service import CaseService
 from holdfast.features.catalog import store as catalog_store
 from holdfast.features.catalog.model import PinnedTool, ToolDescription
 from holdfast.features.catalog.service import ServerCatalog
@@ -78,6 +80,7 @@ async def _plant(server: TestServer, folder: Path) -> str:
         seen = NewClient(payload[:100], payload[:20], "2025-06-18", payload[:100], {payload: {}})
         await services[Clients].see(owner, seen)
         services[Usage].log(owner, source="rest", operation="ask", model=payload, tokens_in=1, tokens_out=1)
+        await _plant_case(server, payload, blocked=at % 2 == 0)
     hostile = PAYLOADS[0]
     async with server.client() as client:
         for at, payload in enumerate(PAYLOADS[:6]):
@@ -129,6 +132,22 @@ async def _plant_tools(server: TestServer) -> None:
     await services[Execution].invoke(request)
 
 
+async def _plant_case(server: TestServer, payload: str, *, blocked: bool) -> None:
+    """A case in whose every word the payload stands."""
+    cases, owner = server.services[CaseService], server.owner
+    new = NewCase(
+        title=payload[:200],
+        body=payload,
+        criteria=(payload,),
+        labels=(payload.replace('"', "'")[:80],),
+        assignee=server.start.owner_id if blocked else payload[:200],
+    )
+    case = await cases.add(owner, server.start.workspace_id, new)
+    await cases.comment(owner, None, case.id, payload)
+    if blocked:
+        await cases.move(owner, None, case.id, "BLOCKED", reason=payload)
+
+
 def _strange(page: str) -> list[str]:
     """Markup that no template of ours writes: tags that only payloads have, and handlers of events."""
     body = page.partition("<body")[2]
@@ -145,6 +164,10 @@ async def test_no_stored_text_becomes_markup_on_any_page(server: TestServer, tmp
     shown = 0
     async with await server.browser(server.start.owner_id) as owner:
         more = ["/find?q=number+says", "/w/default/memory?q=number", "/settings/audit?action=memory"]
+        cases = (await server.services[CaseService].page(server.owner, server.start.workspace_id, limit=200)).items
+        more += ["/w/default/cases?view=board", *(f"/w/default/cases/{case.id}" for case in cases)]
+        beside = await owner.get("/w/default/manager/cases", headers={"HX-Request": "true"})
+        assert "__owned" in beside.text and _strange(f"<body>{beside.text}") == []
         for url in [*pages.values(), *more]:
             if url.endswith(("/frame", "/download")):
                 continue

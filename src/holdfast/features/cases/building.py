@@ -17,6 +17,7 @@ from holdfast.features.cases.proofs.model import HEADS_KIND, RUN_KIND
 from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.running import Runner
 from holdfast.features.cases.proofs.service import ProofService
+from holdfast.features.cases.queue.waiting import WaitingCases
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
 from holdfast.features.intelligence.base import IntelligenceBase
@@ -49,6 +50,11 @@ def cases(parts: Parts) -> CaseService:
 @build
 def reading(parts: Parts) -> CaseReading:
     return CaseReading(parts[CaseService], parts[RunQueue])
+
+
+@build
+def waiting(parts: Parts) -> WaitingCases:
+    return WaitingCases(parts[CaseService], parts[RunQueue])
 
 
 @build

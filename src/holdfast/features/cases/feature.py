@@ -9,7 +9,10 @@ FEATURE = Feature(
     name="cases",
     commands={"cases": ("commands.cases:cases", "Work items that close only on proof.")},
     operations=("operations.cases", "operations.queue", "operations.proofs"),
-    services=("RunQueue", "CaseService", "CaseReading", "CaseExchange", "ProofService", "SigningKeys", "Runner"),
+    services=(
+        *("RunQueue", "CaseService", "CaseReading", "WaitingCases", "CaseExchange", "ProofService"),
+        *("SigningKeys", "Runner"),
+    ),
     tools=True,
     entities=True,
     jobs=("case.proof", "case.heads"),

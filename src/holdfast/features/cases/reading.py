@@ -1,6 +1,9 @@
 """Owns a case as it is read whole, by people and agents: with proofs, links, comments and history."""
 
+from collections.abc import Iterable, Mapping
+
 from holdfast.core.principal import Principal
+from holdfast.features.cases import store
 from holdfast.features.cases.answers import CaseAnswer, detail_answer
 from holdfast.features.cases.model import Case
 from holdfast.features.cases.proofs.queueing import RunQueue
@@ -22,6 +25,16 @@ class CaseReading:
         def work(tx: Tx) -> CaseAnswer:
             case = self._cases.base.kept(tx, principal, workspace_id, id)
             return detail_answer(self._cases.described(tx, case), self._queue.proven(tx, case))
+
+        return await self._cases.base.database.read(work)
+
+    async def titles(self, principal: Principal, workspace_id: str, ids: Iterable[str]) -> Mapping[str, str]:
+        """What the cases of a workspace with these ids are called, by id."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> Mapping[str, str]:
+            within = self._cases.base.enter(tx, principal, workspace_id)
+            return {id: title for id in ids if (title := store.title(tx, within, id)) is not None}
 
         return await self._cases.base.database.read(work)
 

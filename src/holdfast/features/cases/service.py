@@ -30,7 +30,7 @@ from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.verdicts import missing
 from holdfast.features.cases.queue.claims import Claims
 from holdfast.features.cases.queue.links import CaseLinks
-from holdfast.features.cases.states import OVER, State, check_move
+from holdfast.features.cases.states import OVER, STATES, State, check_move
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.intelligence.model import NewMilestone, NewRelation, Ref
 from holdfast.features.intelligence.service import IntelligenceService
@@ -149,6 +149,16 @@ class CaseService:
                 self._repositories.find(tx, principal, wanted.repository)
             rows = store.page(tx, within, wanted, limit + 1, after)
             return page_of(rows, limit, lambda row: [row.created_at, row.id])
+
+        return await self.base.database.read(work)
+
+    async def lanes(self, principal: Principal, workspace_id: str, limit: int) -> Mapping[State, Sequence[Case]]:
+        """A workspace's cases by state, each state's first: by priority, then age; what is over newest first."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> Mapping[State, Sequence[Case]]:
+            within = self.base.enter(tx, principal, workspace_id)
+            return {state: store.lane(tx, within, state, limit) for state in STATES}
 
         return await self.base.database.read(work)
 

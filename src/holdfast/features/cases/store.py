@@ -15,7 +15,7 @@ from holdfast.features.cases.model import (
     HistoryEntry,
     LinkType,
 )
-from holdfast.features.cases.states import OVER
+from holdfast.features.cases.states import OVER, State
 from holdfast.registry.entities import Blocker, Source
 from holdfast.storage.database import Row, Tx
 
@@ -106,6 +106,30 @@ def ready(tx: Tx, workspace_id: str, now: int, limit: int) -> list[Case]:
     rows = tx.all(
         f"SELECT {_SELECT} FROM work_case c WHERE {_READY} {_IN_TURN} LIMIT :limit",
         {"workspace_id": workspace_id, "now": now, "limit": limit},
+    )
+    return [_case(row) for row in rows]
+
+
+def lane(tx: Tx, workspace_id: str, state: State, limit: int) -> list[Case]:
+    """Cases in one state: what is left to do by priority, then age; what is over newest first."""
+    if state in OVER:
+        return page(tx, [workspace_id], CaseFilter(state), limit)
+    rows = tx.all(
+        f"SELECT {_SELECT} FROM work_case c WHERE c.workspace_id = :workspace_id AND c.state = :state "
+        f"{_IN_TURN} LIMIT :limit",
+        {"workspace_id": workspace_id, "state": state, "limit": limit},
+    )
+    return [_case(row) for row in rows]
+
+
+def of_somebody(tx: Tx, workspace_id: str, actor: str, names: Sequence[str], limit: int) -> list[Case]:
+    """What is not over and assigned to one of the names, held by the actor or added by them; what is due first."""
+    own, values = in_list(names)
+    rows = tx.all(
+        f"SELECT {_SELECT} FROM work_case c WHERE c.workspace_id = :workspace_id AND c.state NOT IN ({_OVER}) "
+        f"AND (c.assignee IN ({own}) OR c.holder = :actor OR c.author = :actor) "
+        "ORDER BY CASE WHEN c.due_at IS NULL THEN 1 ELSE 0 END, c.due_at, c.priority, c.created_at, c.id LIMIT :limit",
+        {**values, "workspace_id": workspace_id, "actor": actor, "limit": limit},
     )
     return [_case(row) for row in rows]
 

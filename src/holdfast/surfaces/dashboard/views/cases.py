@@ -1,25 +1,51 @@
-"""Owns the pages of cases: the list, the queue, and one case with its criteria and proofs."""
+"""Owns the pages of cases: the list, the queue, the board, and one case with its criteria and proofs."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.errors import Invalid
-from holdfast.features.cases.model import CaseFilter, NewCase, Taking
+from holdfast.core.clock import parse_moment
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
+from holdfast.features.cases.model import HIGHEST, LOWEST, Case, CaseClaim, CaseFilter, NewCase, Taking, Writing
 from holdfast.features.cases.proofs.model import NewProof
 from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
-from holdfast.features.cases.states import STATES, State
+from holdfast.features.cases.states import STATES, State, moves
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
-from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent
+from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent, field_errors
 
 _ROWS = 50
+_DAY_MILLIS = 24 * 60 * 60 * 1000
+_PRIORITIES = tuple(str(each) for each in range(HIGHEST, LOWEST + 1))
+_CARDS = 30
+"""How many cases a column of the board shows; the list of its state has them all."""
 pages = Pages(NavRow("Cases", "/w/{ws}/cases", "check", "workspace", 35, READ))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCard:
+    """A case on the board, and where it can go from its column."""
+
+    case: Case
+    claim: CaseClaim | None
+    moves: tuple[State, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardColumn:
+    """A state with the first cases in it."""
+
+    state: State
+    cards: tuple[CaseCard, ...]
+    has_more: bool
 
 
 @pages.get("/w/{ws}/cases", READ)
 async def index(view: PageView, cases: CaseService) -> Reply:
+    if view.query.get("view") == "board":
+        return await _board(view, cases)
     base = f"/w/{view.ws.slug}/cases"
     chosen = view.query.get("state", "")
     if chosen == "ready":
@@ -58,16 +84,57 @@ async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Re
     case = await reading.read(view.principal, view.ws.id, view.path["id"])
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
     base = f"/w/{view.ws.slug}/cases"
-    return view.page("cases/show.html", case.title, case=case, proofs=found, base=base, may_write=_may_write(view))
+    tied = [each.case_id for each in case.links] + [*case.blocked_by, *case.children]
+    titles = await reading.titles(view.principal, view.ws.id, [*tied, *([case.parent] if case.parent else [])])
+    return view.page(
+        "cases/show.html",
+        case.title,
+        case=case,
+        titles=titles,
+        proofs=found,
+        base=base,
+        may_write=_may_write(view),
+        priorities=_PRIORITIES,
+    )
 
 
 @pages.post("/w/{ws}/cases/{id}/move", WRITE)
 async def move(view: PageView, cases: CaseService) -> Reply:
+    """One step. What is refused on the board is said there; where only the reason is missing, it asks for it."""
     to = _state(view.given("state"))
     if to is None:
         raise Invalid("Choose where the case goes.")
-    await cases.move(view.principal, view.ws.id, view.path["id"], to, reason=view.given("reason"))
-    return view.go(_one(view), "Moved.")
+    version = view.given("version")
+    writing = Writing(int(version) if version.isdecimal() and len(version) < 10 else None)
+    by_board = view.given("view") == "board"
+    id, reason = view.path["id"], view.given("reason")
+    try:
+        await cases.move(view.principal, view.ws.id, id, to, reason=reason, writing=writing)
+    except (Conflict, Forbidden, Invalid) as error:
+        if not by_board:
+            raise
+        asked = None
+        if any(wrong.field == "reason" for wrong in error.fields):
+            asked = {"case": await cases.get(view.principal, view.ws.id, id), "state": to, "reason": reason}
+        return await _board(view, cases, asked=asked, errors=field_errors(error), status=error.status)
+    return view.go(f"/w/{view.ws.slug}/cases?view=board#{id}" if by_board else _one(view), "Moved.")
+
+
+@pages.post("/w/{ws}/cases/{id}/plan", WRITE)
+async def plan(view: PageView, cases: CaseService) -> Reply:
+    """Whose it is, by when, how urgent, and its labels; a field that is left empty is taken away."""
+    due, priority = view.given("due"), view.given("priority")
+    if priority not in _PRIORITIES:
+        raise Invalid("Choose a priority.", fields=[FieldError("priority", f"one of {', '.join(_PRIORITIES)}")])
+    changes = {
+        "assignee": view.given("assignee") or None,
+        # Work is due until the day is over.
+        "due_at": parse_moment(due[:10], "due") + _DAY_MILLIS - 1 if due else None,
+        "priority": int(priority),
+        "labels": tuple(each.strip() for each in view.given("labels").split(",") if each.strip()),
+    }
+    await cases.edit(view.principal, view.ws.id, view.path["id"], changes)
+    return view.go(_one(view), "Saved.")
 
 
 @pages.post("/w/{ws}/cases/{id}/claim", WRITE)
@@ -107,6 +174,26 @@ async def statement(view: PageView, proofs: ProofService) -> Reply:
     envelope = await proofs.statement(view.principal, view.ws.id, view.path["proof"])
     kept = f'attachment; filename="{view.path["proof"]}.intoto.json"'
     return Sent(json.dumps(envelope.as_json()).encode(), "application/json", {"Content-Disposition": kept})
+
+
+async def _board(view: PageView, cases: CaseService, *, status: int = 200, **context: Any) -> Reply:
+    found = await cases.lanes(view.principal, view.ws.id, _CARDS + 1)
+    now = cases.base.clock.now()
+    columns = [
+        BoardColumn(
+            state,
+            tuple(
+                CaseCard(case, case.claim(now), moves(case.kind, state, case.blocked_from)) for case in rows[:_CARDS]
+            ),
+            len(rows) > _CARDS,
+        )
+        for state, rows in found.items()
+    ]
+    shown: dict[str, Any] = {"columns": columns, "base": f"/w/{view.ws.slug}/cases", "may_write": _may_write(view)}
+    if view.is_part:
+        return view.part("cases/columns.html", **shown)
+    told = {"asked": None, "errors": None, **context}
+    return view.page("cases/board.html", "Cases", status=status, **shown, **told)
 
 
 def _one(view: PageView) -> str:

@@ -12,6 +12,7 @@ from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
 from holdfast.engines.mcp_client.base import LoginNeeded
+from holdfast.features.cases.queue.waiting import WaitingCases
 from holdfast.features.catalog.model import EntryNotFound
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerStarts
@@ -37,7 +38,12 @@ _MOST = 5
 _LOOKED_AT = 200
 _WORK: Mapping[str, tuple[str, str]] = {"document": ("document", "documents"), "repository": ("repository", "repos")}
 """By the noun of a job's kind: the icon, and the page where its trouble is seen to."""
-_SHOWN: Mapping[str, str] = {"memory": "memory/{id}", "decision": "decisions/{id}", "milestone": "timeline"}
+_SHOWN: Mapping[str, str] = {
+    "memory": "memory/{id}",
+    "decision": "decisions/{id}",
+    "milestone": "timeline",
+    "case": "cases/{id}",
+}
 """The page of each type that a brief names."""
 pages = Pages(NavRow("Home", "/", "home", "top", 0, ANYBODY))
 
@@ -61,6 +67,7 @@ async def home(
     jobs: JobService,
     keys: Keys,
     chats: ChatService,
+    cases: WaitingCases,
     contradictions: Contradictions,
     usage: Usage,
     approvals: Approvals,
@@ -76,6 +83,7 @@ async def home(
         return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
     needs = await asyncio.gather(
         _asked(view, chats),
+        _cases(view, cases),
         _disputed(view, contradictions),
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
@@ -123,6 +131,16 @@ async def _asked(view: PageView, chats: ChatService) -> list[Need]:
             each.asked_at,
         )
         for each, chat in found
+    ]
+
+
+async def _cases(view: PageView, cases: WaitingCases) -> list[Need]:
+    """Work that is the person's and wants them now."""
+    found = await cases.of(view.principal, view.ws.id, _MOST)
+    base = f"{_base(view)}/cases"
+    return [
+        Need(each.wait, "check", each.case.title, each.detail[:300], f"{base}/{quote(each.case.id, safe='')}", each.at)
+        for each in found
     ]
 
 

@@ -1,4 +1,4 @@
-"""Owns the column beside a chat: connecting clients, and the workspace's memories, documents and artifacts."""
+"""Owns the column beside a chat: connecting clients, and the workspace's memories, documents, artifacts and cases."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -8,6 +8,8 @@ from holdfast.core.access import READ
 from holdfast.core.errors import NotFound
 from holdfast.core.principal import TIERS
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.cases.service import CaseService
+from holdfast.features.cases.states import State
 from holdfast.features.client_bundles.model import XEROTIER
 from holdfast.features.client_bundles.rules import rules
 from holdfast.features.documents.service import DocumentService
@@ -19,8 +21,9 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 from holdfast.surfaces.dashboard.views.connect import client_cards
 
 CLIENT = "client"
-TABS = (CLIENT, "memory", "documents", "artifacts")
+TABS = (CLIENT, "memory", "documents", "artifacts", "cases")
 _ROWS = 30
+_WORKED_ON: tuple[State, ...] = ("BLOCKED", "VERIFYING", "IMPLEMENTING", "PLANNING", "REPRODUCING", "OPEN")
 pages = Pages()
 
 Context = Mapping[str, Any]
@@ -37,7 +40,12 @@ async def opening_tab(view: PageView, keys: Keys) -> Context:
 
 @pages.get("/w/{ws}/manager/{tab}", READ)
 async def tab(
-    view: PageView, keys: Keys, memories: MemoryService, documents: DocumentService, artifacts: ArtifactService
+    view: PageView,
+    keys: Keys,
+    memories: MemoryService,
+    documents: DocumentService,
+    artifacts: ArtifactService,
+    cases: CaseService,
 ) -> Reply:
     """One tab of the column."""
     filled: Mapping[str, Callable[[], Awaitable[Context]]] = {
@@ -45,6 +53,7 @@ async def tab(
         "memory": lambda: _memory(view, memories),
         "documents": lambda: _documents(view, documents),
         "artifacts": lambda: _artifacts(view, artifacts),
+        "cases": lambda: _cases(view, cases),
     }
     name = view.path["tab"]
     if name not in filled:
@@ -74,3 +83,11 @@ async def _documents(view: PageView, documents: DocumentService) -> Context:
 
 async def _artifacts(view: PageView, artifacts: ArtifactService) -> Context:
     return {"rows": (await artifacts.page(view.principal, view.ws.id, limit=_ROWS)).items}
+
+
+async def _cases(view: PageView, cases: CaseService) -> Context:
+    """What is not over: what is being worked on before what waits for somebody, each by priority, then age."""
+    found = await cases.lanes(view.principal, view.ws.id, _ROWS)
+    rows = [case for state in _WORKED_ON for case in found[state]]
+    now = cases.base.clock.now()
+    return {"rows": [(case, case.claim(now)) for case in rows[:_ROWS]]}
