@@ -137,6 +137,8 @@ async def serving(
             server = _QuietServer(config)
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.listening.wait()
+            # As after a start's first second: what is saved has its vector at once.
+            await services.search.load()
             try:
                 yield TestServer(url, start.api_key or "", start, services)
             finally:
