@@ -35,6 +35,14 @@ def new_mark() -> str:
     return f"3600.{random.randrange(10**12):012}"
 
 
+def wait_until_there(mark: str) -> None:
+    """What a program started bears the mark a moment later: three sleep in sessions of their own, and the program."""
+    deadline = time.monotonic() + 60
+    while len(having(mark)) < 4:
+        assert time.monotonic() < deadline, having(mark)
+        time.sleep(0.01)
+
+
 def wait_until_gone(mark: str) -> None:
     deadline = time.monotonic() + 60
     while having(mark):
@@ -56,8 +64,7 @@ def test_killing_holdfast_leaves_no_process_also_none_in_a_session_of_its_own() 
     mark = new_mark()
     holder = started(mark)
     assert (line(holder), line(holder)) == ("starting", "ready")
-    # Three of them sleep in sessions of their own; the server and those around it bear the mark as well.
-    assert len(having(mark)) >= 4
+    wait_until_there(mark)
     holder.kill()
     holder.wait()
     wait_until_gone(mark)
@@ -93,10 +100,7 @@ async def test_stopping_returns_when_nothing_is_left() -> None:
     mark = new_mark()
     connection = await open_stdio(runtime, hostile("spawns", mark))
     await connection.call("echo", {"text": "x"})
-    async with asyncio.timeout(60):
-        # What it started has its own command line a moment later.
-        while len(having(mark)) < 4:
-            await asyncio.sleep(0.01)
+    wait_until_there(mark)
     await connection.close()
     assert having(mark) == []
     await runtime.close()
