@@ -78,6 +78,13 @@ def _methods(parts: Parts) -> object:
     return Methods(lambda: brought(parts, parts[Features], "methods"))
 
 
+def _seals(parts: Parts) -> object:
+    from holdfast.registry.seals import Seals
+
+    sealing = [feature for feature in parts[Features] if feature.seals]
+    return Seals(lambda: [feature.module("building").reseal(parts) for feature in sealing])
+
+
 _REGISTRIES: dict[str, Build] = {
     "Entities": _entities,
     "Topics": _topics,
@@ -85,6 +92,7 @@ _REGISTRIES: dict[str, Build] = {
     "Prompts": _prompts,
     "Resources": _resources,
     "Methods": _methods,
+    "Seals": _seals,
 }
 
 

@@ -9,6 +9,7 @@ from holdfast.core.principal import Principal
 
 Status = Literal["queued", "awaiting_approval", "running", "succeeded", "failed", "cancelled", "denied", "expired"]
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled"]
+APPROVAL_STATES: tuple[ApprovalState, ...] = ("pending", "approved", "denied", "expired", "cancelled")
 Via = Literal["page", "api", "cli", "sampling"]
 SubjectType = Literal["agent", "user", "key"]
 GrantType = Literal["tool_scope", "spawn"]

@@ -8,6 +8,7 @@ from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Optio
 from holdfast.core.principal import Principal
 from holdfast.features.execution.answers import ApprovalAnswer, DecidedAnswer
 from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
+from holdfast.features.execution.model import APPROVAL_STATES
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 
 approvals = Commands("approvals", help="Calls that wait for a person.")
@@ -16,13 +17,14 @@ approvals = Commands("approvals", help="Calls that wait for a person.")
 class ListApprovals(InWorkspace):
     """What `list` is given."""
 
-    state: Annotated[str, Option(choices=("pending", "approved", "denied", "expired", "cancelled"))] = "pending"
+    state: Annotated[str, Option(choices=APPROVAL_STATES)] = "pending"
 
 
 @approvals.command("list", help="List calls that wait for a person.")
 async def list_approvals(session: Session, service: Approvals, given: ListApprovals) -> None:
     workspace_id = await session.workspace(given.workspace)
-    found = await service.list(session.principal, workspace_id, state=given.state, limit=200)  # type: ignore[arg-type]
+    state = next(each for each in APPROVAL_STATES if each == given.state)
+    found = await service.list(session.principal, workspace_id, state=state, limit=200)
     rows = [ApprovalAnswer.shown(each, service.url_of(each.approval)) for each in found.items]
     session.out.table(rows, ["id", "tool_name", "requested_name", "expires_at", "approval_url"], "Nothing waits.")
 
