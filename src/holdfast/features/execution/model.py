@@ -81,6 +81,11 @@ class Invocation:
     def finished(self) -> bool:
         return self.status in FINAL
 
+    @property
+    def place(self) -> str | None:
+        """The session or chat that it comes from: what a grant for a session is for."""
+        return self.session_id or self.chat_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationRequest:

@@ -4,7 +4,6 @@ from holdfast.engines.master_key import Sealed
 from holdfast.features.catalog.model import LoginStanding
 from holdfast.storage.database import Row, Tx
 
-
 _STANDING = "server_id, user_id, issuer, updated_at, expires_at, renewable, ended_at"
 
 

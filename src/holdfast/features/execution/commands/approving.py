@@ -40,13 +40,16 @@ class Decide(Given):
 class Approve(Decide):
     """What `approve` is given."""
 
+    session: bool = Field(False, description="Let them for the rest of the session or chat that the call comes from.")
     always: bool = Field(False, description="Let the same asker call the same tool without asking from now on.")
 
 
 @approvals.command("approve", help="Approve a call, as a person who signs in with a password.")
 async def approve(session: Session, service: Approvals, sign_in: SignIn, given: Approve) -> None:
     person = await _signed_in(session, sign_in, given.email)
-    decided = await service.decide(person, given.approval, ApprovalDecision(True, given.note, given.always), "cli")
+    decided = await service.decide(
+        person, given.approval, ApprovalDecision(True, given.note, given.always, given.session), "cli"
+    )
     session.out.record(DecidedAnswer.shown(decided), [f"{decided.id}: {decided.state}"])
 
 
