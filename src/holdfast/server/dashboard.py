@@ -36,6 +36,7 @@ MODULES = (
     "catalog.one",
     "execution.invocations",
     "execution.grants",
+    "execution.switches",
     "settings.audit",
     "settings.usage",
     "settings.profile",

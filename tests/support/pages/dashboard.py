@@ -217,6 +217,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/invocations": f"/w/{ws}/invocations",
         "/w/{ws}/invocations/{id}": f"/w/{ws}/invocations/{call.id}",
         "/w/{ws}/settings/grants": f"/w/{ws}/settings/grants",
+        "/w/{ws}/settings/execution": f"/w/{ws}/settings/execution",
         "/settings/keys": "/settings/keys",
         "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
         "/w/{ws}/memory/import": f"/w/{ws}/memory/import",

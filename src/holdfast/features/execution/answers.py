@@ -119,6 +119,13 @@ class DecidedAnswer(Answer):
         return cls.of(approval)
 
 
+class ExecutionSettingAnswer(Answer):
+    log_arguments: bool
+    sampling_approvals: bool
+    webhook_url: str | None
+    webhook_secret: str | None
+
+
 class SubjectAnswer(Answer):
     type: SubjectType
     id: str
