@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from holdfast.core.errors import Unavailable
 
-Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "lost"]
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
 
 
@@ -25,7 +25,9 @@ class Mounted:
     source: Path
     target: str
     writable: bool = False
-    """Where we are root, what is writable belongs to the program's own user from then on."""
+    """Where we are root, what is writable belongs to the program's own user from then on, also at its next start."""
+    most_bytes: int | None = None
+    """How much a writable directory may hold: who keeps more is stopped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _PROXY_PORT = 3128
 _NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
+_KEPT_SECONDS = 1.0
+_SMALLEST_FILE = 1024
 _PAGE = resource.getpagesize()
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -213,7 +215,7 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
     poll.register(ended, select.POLLIN)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
-    how, peak, pause = "exited", 0, _WATCHFUL_SECONDS
+    how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -233,6 +235,13 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
                 how = "memory"
             elif count > limits["processes"] + 8:
                 how = "processes"
+            elif limits["kept"] and time.monotonic() >= look_at:
+                began = time.monotonic()
+                how = "disk" if _keeps_too_much(limits["kept"]) else how
+                # A directory of very many files is not walked all the time.
+                look_at = time.monotonic() + max(_KEPT_SECONDS, 20 * (time.monotonic() - began))
+                if how != "disk":
+                    continue
             else:
                 pause = _WATCHFUL_SECONDS if used > limits["memory_bytes"] // 4 else _CALM_SECONDS
                 continue
@@ -281,6 +290,33 @@ def _used(first: int, most: int) -> tuple[int, int]:
     if used > most:
         used = sum(_shared_fairly(pid) for pid in pids)
     return used, len(pids)
+
+
+def _keeps_too_much(kept: list[tuple[str, int]]) -> bool:
+    return any(_fills(path, most) for path, most in kept)
+
+
+def _fills(path: str, most: int) -> bool:
+    """Whether the files below a directory take more than so many bytes; empty ones take some, too."""
+    taken, below = 0, [path]
+    while below:
+        try:
+            with os.scandir(below.pop()) as entries:
+                for entry in entries:
+                    try:
+                        taken += max(_SMALLEST_FILE, entry.stat(follow_symlinks=False).st_blocks * 512)
+                    except FileNotFoundError:
+                        continue
+                    if taken > most:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            # Only whoever owns it could have hidden it from us.
+            return True
+    return False
 
 
 def _shared_fairly(pid: int) -> int:

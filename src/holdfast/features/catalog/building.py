@@ -27,6 +27,7 @@ from holdfast.features.catalog.servers.kept_logins import KeptLogins
 from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.servers.paths import PathRules
 from holdfast.features.catalog.servers.remote_clients import RemoteClients
+from holdfast.features.catalog.servers.states import ServerStates, StateSweep
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.identity.keys import store as key_store
@@ -83,7 +84,19 @@ def connections(parts: Parts) -> ServerConnections:
         ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
         lambda start: parts[RemoteLogins].open(start),
         RunLimits(memory_bytes=settings.server_memory_mb << 20),
+        parts[ServerStates],
     )
+
+
+@build
+def states(parts: Parts) -> ServerStates:
+    settings = parts[Settings]
+    return ServerStates(settings.data_dir.expanduser() / "servers" / "state", settings.server_state_mb << 20)
+
+
+@build
+def sweep(parts: Parts) -> StateSweep:
+    return StateSweep(parts[Database], parts[ServerStates])
 
 
 @build

@@ -194,6 +194,12 @@ async def logs(session: Session, service: ServerCatalog, given: Named) -> None:
     session.out.record(LogsAnswer(logs=text), [text or "Nothing: it does not run in this process."])
 
 
+@catalog.command("reset", help="Stop a server and delete what it kept in its own directory.")
+async def reset(session: Session, service: ServerCatalog, given: Named) -> None:
+    await service.reset(session.principal, await session.workspace(given.workspace), given.name)
+    session.out.record({"name": given.name, "reset": True})
+
+
 @catalog.command("remove", help="Remove a server and its tools.")
 async def remove(session: Session, service: ServerCatalog, given: Named) -> None:
     await service.remove(session.principal, await session.workspace(given.workspace), given.name)

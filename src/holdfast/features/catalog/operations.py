@@ -166,6 +166,11 @@ async def logins(logins: RemoteLogins, principal: Principal, workspace_id: str, 
     return Page([LoginAnswer.shown(each, logins.link(each.standing.server_id)) for each in people])
 
 
+@api.delete(_ONE + "/state", MANAGE, "Stop an MCP server and delete what it kept in its own directory")
+async def reset(catalog: ServerCatalog, principal: Principal, workspace_id: str, server: str) -> None:
+    await catalog.reset(principal, workspace_id, server)
+
+
 @api.get(_ONE + "/logs", MANAGE, "The last of what an MCP server wrote to stderr")
 async def logs(catalog: ServerCatalog, principal: Principal, workspace_id: str, server: str) -> LogsAnswer:
     return LogsAnswer(logs=await catalog.logs(principal, workspace_id, server))

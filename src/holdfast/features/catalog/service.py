@@ -151,7 +151,17 @@ class ServerCatalog:
             self._record(tx, principal, "removed", found)
             return found
 
-        await self._connections.retire((await self._database.write(work)).id)
+        await self._connections.forget((await self._database.write(work)).id)
+
+    async def reset(self, principal: Principal, workspace_id: str, name: str) -> None:
+        """Stop a server and delete what it kept in its own directory."""
+
+        def work(tx: Tx) -> CatalogEntry:
+            found = self.administered(tx, principal, workspace_id, name)
+            self._record(tx, principal, "reset", found)
+            return found
+
+        await self._connections.forget((await self._database.write(work)).id)
 
     async def logs(self, principal: Principal, workspace_id: str, name: str) -> str:
         """The last of what the server wrote to stderr; an admin's to read, for servers write what they like there."""

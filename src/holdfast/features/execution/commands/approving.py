@@ -86,7 +86,8 @@ async def settings(session: Session, service: ExecutionSettings, given: Switches
     said: dict[str, Any] = given.model_dump(include={*ExecutionSettingAnswer.model_fields}, exclude_none=True)
     if said:
         # An empty address or name takes it away.
-        changed = replace(setting, **{name: value if value != "" else None for name, value in said.items()})
+        wanted: dict[str, Any] = {name: value if value != "" else None for name, value in said.items()}
+        changed = replace(setting, **wanted)
         setting = await service.set(session.principal, workspace_id, changed)
     session.out.record(ExecutionSettingAnswer.of(setting))
 
