@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.core.access import READ_EXEC, Access
 from holdfast.core.errors import Conflict, Invalid
 from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals, PendingCall
+from holdfast.features.execution.model import ApprovalNotFound
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 
@@ -62,7 +63,10 @@ async def decide_equal(view: PageView, approvals: Approvals) -> Reply:
     """Decide about calls that are equal, each by itself: what was decided meanwhile stays as it is."""
     said = ApprovalDecision(view.given("decision") == "approve", view.given("note"))
     late: list[str] = []
-    for id in view.given("ids").split()[:_MOST_AT_ONCE]:
+    ids = view.given("ids").split()[:_MOST_AT_ONCE]
+    if not ids:
+        raise ApprovalNotFound("")
+    for id in ids:
         try:
             await approvals.decide(view.principal, id, said, "page")
         except Conflict as problem:
