@@ -151,6 +151,15 @@ class Product:
         found = await self.post(f"/mcp-servers/{name}/probe")
         return {tool["name"]: tool for tool in found["tools"]}
 
+    async def installed(self, name: str) -> dict[str, Any]:
+        """An entry once what it runs lies ready on this machine."""
+        async with asyncio.timeout(CALL_SECONDS):
+            while (found := await self.get(f"/mcp-servers/{name}"))["install"] == "installing":
+                await asyncio.sleep(0.1)
+        assert found["install"] != "failed", found
+        entry: dict[str, Any] = found
+        return entry
+
     async def policy(self, server: str, tool: str, **change: Any) -> None:
         """Say how calls of a tool are decided."""
         await self.put(f"/mcp-servers/{server}/tools/{tool}", change)
