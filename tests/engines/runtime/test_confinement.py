@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec
@@ -238,3 +239,24 @@ async def test_a_spec_that_names_what_is_not_there_says_which_field(spec: RunSpe
         await runtime.start(spec)
     assert invalid.value.fields[0].field == field
     await runtime.close()
+
+
+def test_a_program_inherits_no_descriptor_on_the_loop_that_the_server_runs_on() -> None:
+    """uvloop closes nothing of ours in its children; what starts the server may leave it descriptors that are passed on."""
+
+    async def inherited() -> list[str]:
+        runtime = ProcessRuntime()
+        spec = python_program(HERE / "attacker.py", "inherit_descriptors")
+        try:
+            return await asyncio.gather(*(printed(runtime, spec) for _ in range(3)))
+        finally:
+            await runtime.close()
+
+    ours, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    try:
+        said = uvloop.run(inherited())
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert [json.loads(each) for each in said] == [{"inherit_descriptors": "refused: nothing there"}] * 3
