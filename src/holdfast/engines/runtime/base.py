@@ -1,7 +1,7 @@
 """Owns what a program that we run for somebody is given and may use, and the narrow interface of whatever runs it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -10,6 +10,8 @@ from holdfast.core.errors import Unavailable
 
 Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
+
+_SHORTEST_SECRET = 6
 
 
 class SandboxMissing(Unavailable):
@@ -53,6 +55,8 @@ class RunSpec:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Everything in its environment; values may be secret, so they are in no repr, log or command line."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Those of its values that its log does not show either, should it print them."""
     directory: str = "/work"
     """Where it starts; `/work` is private, writable and gone afterwards, unless something is mounted there."""
     mounts: tuple[Mounted, ...] = ()
@@ -61,6 +65,14 @@ class RunSpec:
     egress: tuple[str, ...] = ()
     """The `host:port`s that its proxy lets it reach; none, and it has no network."""
     limits: RunLimits = RunLimits()
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text without these values; what is as short as a word of it is none."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "[secret]")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

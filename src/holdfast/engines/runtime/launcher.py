@@ -6,6 +6,7 @@ program. The program lives in a pid namespace whose first process is our child, 
 """
 
 import base64
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -42,6 +43,7 @@ def main() -> None:
     """Take the order, start the program, and stay until nothing of it is left."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    _close_all_but(control.fileno())
     order = _received(control)
     try:
         first, alive = _start(order, control)
@@ -52,6 +54,14 @@ def main() -> None:
     ending = _watch(first, order["limits"], control)
     os.close(alive)
     _tell(control, ending)
+
+
+def _close_all_but(kept: int) -> None:
+    """Not every event loop closes what children do not need: copies of their streams, whatever the server was given."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
 
 
 def _start(order: dict[str, Any], control: socket.socket) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing
+from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing, hide
 from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
@@ -160,6 +160,7 @@ class SandboxedProcess:
         self._name = spec.name
         self._limits = spec.limits
         self._most_kept = min((mount.most_bytes for mount in spec.mounts if mount.most_bytes is not None), default=0)
+        self._secrets = spec.secrets
         self._proxy = proxy
         self._forget = forget
         self._tail = bytearray()
@@ -184,7 +185,7 @@ class SandboxedProcess:
         return self._process.stdout
 
     def stderr_tail(self) -> str:
-        said = bytes(self._tail).decode("utf-8", "replace")
+        said = hide(bytes(self._tail).decode("utf-8", "replace"), self._secrets)
         if self._proxy is not None and self._proxy.refused:
             said += f"\n[sandbox] refused to reach {', '.join(self._proxy.refused)}"
         return said.strip()

@@ -36,6 +36,8 @@ class ServerStart:
     entry: CatalogEntry
     env: Mapping[str, str] = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    """The values among them that came from secrets."""
     user_id: str | None
     """Whose login a remote server sees; None where nobody's is needed."""
     durable: bool = False
@@ -154,6 +156,7 @@ class ServerConnections:
             name=spec.name,
             command=command,
             env=env,
+            secrets=start.secrets,
             directory=directory,
             mounts=mounts,
             root=root,
@@ -204,4 +207,6 @@ class ServerStarts:
         env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
         user_id = self._owner(tx, principal) if spec.shape == "remote" else None
-        return ServerStart(entry, env, headers, user_id, durable=True)
+        # What stands otherwise in the entry is a reference there.
+        secrets = frozenset(value for name, value in env.items() if value != spec.env.get(name))
+        return ServerStart(entry, env, headers, secrets, user_id, durable=True)
