@@ -21,6 +21,7 @@ from holdfast.surfaces.anthropic.blocks import blocks_of
 from holdfast.surfaces.anthropic.errors import error_object
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.events import End, TurnTaker, pumped
+from holdfast.surfaces.http.endpoint.pings import pinged
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.endpoint.request import EndpointRequest
 from holdfast.surfaces.http.protocol.hang_up import while_connected
@@ -29,8 +30,7 @@ from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
 PATH = "/messages"
 COUNT_PATH = "/messages/count_tokens"
 _TEXT_DELTA = (
-    b"event: content_block_delta\n"
-    b'data: {"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":'
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":'
 )
 PING = framed(b'{"type": "ping"}', event="ping")
 
@@ -106,7 +106,7 @@ class Messages:
 
 async def _translated(told: "_Telling", meter: Meter, answer: BegunAnswer) -> None:
     """Tell an answer of the other wire as it comes."""
-    async with aclosing(answer.batches()) as batches:
+    async with aclosing(answer.batches()) as batches, pinged(told):
         async for batch in batches:
             meter.hear_all(batch.heard)
             events = told.events.hear_all(batch.heard)
@@ -167,6 +167,11 @@ class _Telling:
             self._kept += told
         elif told:
             await self._writer.write(b"".join(map(_framed, told)), is_last=is_last)
+
+    @property
+    def spoke_at(self) -> float:
+        """The loop's time of the last write."""
+        return self._writer.spoke_at
 
     async def ping(self) -> None:
         """Keep a quiet stream open."""

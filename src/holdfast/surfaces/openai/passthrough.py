@@ -14,6 +14,7 @@ from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.endpoint.errors import as_told
+from holdfast.surfaces.http.endpoint.pings import pinged
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import EventWriter, framed
@@ -112,7 +113,7 @@ async def _stream(request: OpenAiRequest, opened: BegunAnswer, meter: Meter, bod
     frames = _Frames(tells_usage=isinstance(options, dict) and bool(options.get("include_usage")))
     last = DONE
     try:
-        async with aclosing(opened.batches()) as batches:
+        async with aclosing(opened.batches()) as batches, pinged(writer):
             async for batch in batches:
                 meter.hear_all(batch.heard)
                 told = b"".join(frames.of(batch.heard))
