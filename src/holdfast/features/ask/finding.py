@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.search.text.analyser import words
-from holdfast.features.ask.aspects import Aspect, aspects_of, ranked
+from holdfast.features.ask.aspects import Aspect, aspects_of
 from holdfast.features.ask.people import people_behind
+from holdfast.features.ask.ranking import ranked
 from holdfast.features.ask.sources import Evidence, commit_evidence, evidence_of
 from holdfast.features.ask.topic import topic_of
 from holdfast.features.repositories.finding.names import names_in

@@ -8,17 +8,10 @@ from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.aspects import (
-    REASON,
-    Aspect,
-    coverage,
-    covering,
-    is_definition,
-    is_document,
-    least_covered,
-    paragraphs,
-)
+from holdfast.features.ask.aspects import Aspect, is_definition
 from holdfast.features.ask.people import OWNERS
+from holdfast.features.ask.points import paragraphs
+from holdfast.features.ask.ranking import REASON, coverage, covering, is_document, is_notes, least_covered
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
@@ -119,7 +112,8 @@ class _Section:
             return self._quoted(evidence)
         key = (evidence.repository.id, evidence.key)
         is_code = not is_document(evidence.key)
-        if self._files.get(key, 0) >= 2 or (is_code and self._code_shown >= MOST_CODE):
+        most = self._most if is_notes(evidence.key) else 2
+        if self._files.get(key, 0) >= most or (is_code and self._code_shown >= MOST_CODE):
             return ""
         if not evidence.start_line:
             number = self._cite(evidence, [evidence.text])
@@ -170,12 +164,15 @@ class _Section:
         if not self._aspect.is_of_change:
             return self._sentences(evidence)[:3]
         points = []
-        chosen = [text for _, text in covering(self._aspect, evidence)[:2]]
-        if self._aspect.kind == "why":
-            # What was done is told first, and the reason for it in the next breath.
+        covered = [point for _, point in covering(self._aspect, evidence)[:2]]
+        chosen = [point.text for point in covered]
+        if self._aspect.kind in ("why", "broke"):
+            # What was done is told first, and the reason for it in the next breath or right below it.
             every = list(paragraphs(evidence.text))
             following = [every[at + 1] for at, text in enumerate(every[:-1]) if text in chosen]
-            chosen += [text for text in following if REASON.search(text) and text not in chosen]
+            reasons = [text for text in following if REASON.search(text)]
+            below = [text for point in covered[:1] for text in point.below[:2]]
+            chosen = list(dict.fromkeys([*chosen, *reasons, *below]))
         for text in chosen:
             tidy = text.lstrip("#>*- ")
             long = len(tidy) > MOST_POINT

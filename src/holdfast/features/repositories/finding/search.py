@@ -81,12 +81,12 @@ class RepositoryFinding:
         return [hit_of(match) for match in whole[:MOST_NAMED]]
 
     async def telling(self, principal: Principal, slugs: Sequence[str], text: str) -> dict[str, float]:
-        """How much each word of a text tells in these repositories: rare ones much, what nothing has most."""
+        """How much each word of a text tells in these repositories, rare ones most; those that none has are left out."""
         repositories = await self._repositories.named(principal, slugs)
         queries = queries_for(repositories, text, None, 1)
         told: dict[str, float] = {}
         for weights in await asyncio.gather(*map(self._search.telling, queries)):
-            # A word that one of them has is no unknown one.
+            # As much as where it tells least.
             told |= {word: min(weight, told.get(word, weight)) for word, weight in weights.items()}
         return told
 
