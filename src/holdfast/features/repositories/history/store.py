@@ -138,6 +138,15 @@ def page_commits(
     return [_commit(row) for row in rows]
 
 
+def first_commit(tx: Tx, repository_id: str) -> Commit | None:
+    """The commit that is older than all others."""
+    row = tx.one(
+        f"SELECT {_COMMIT} WHERE repository_id = :repository ORDER BY committed_at, authored_at, sha LIMIT 1",
+        {"repository": repository_id},
+    )
+    return _commit(row) if row else None
+
+
 # Tags
 
 

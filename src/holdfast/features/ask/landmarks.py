@@ -1,0 +1,125 @@
+"""Owns what is asked of a repository as a whole: its first and last commit, its releases, its notes and documents."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.features.ask.aspects import Aspect
+from holdfast.features.ask.ranking import is_document, is_notes
+from holdfast.features.ask.sources import Evidence, commit_evidence, tag_evidence
+from holdfast.features.repositories.history import store as history_store
+from holdfast.features.repositories.history.entries import entry_id
+from holdfast.features.repositories.model import Repository
+from holdfast.storage.database import Database, Tx
+
+MOST_DOCUMENTS = 300
+MOST_KEPT = 64
+"""Repositories whose documents are remembered."""
+MOST_RELEASES = 3
+
+_THIS = r"(?:this|the)\s+(?:project|repo\w*|codebase|library|package|framework|tool|crate|gem)"
+_FIRST_COMMIT = re.compile(
+    r"\b(?:first|initial|oldest|earliest|root)\s+(?:ever\s+)?commit\b|\bcommit\w*\s+first\b"
+    rf"|\b(?:start|creat|found|beg[ua]n|launch|invent)\w*\s+{_THIS}|{_THIS}\s+(?:start|creat|found|beg[ua]n|launch)",
+    re.I,
+)
+_LAST_COMMIT = re.compile(r"\b(?:last|latest|newest|most\s+recent)\s+commit\b|\bcommit\w*\s+last\b", re.I)
+_LAST_RELEASE = re.compile(
+    r"\b(?:last|latest|newest|current|most\s+recent)\s+(?:stable\s+)?(?:version|release|tag)\b|\blast\s+released\b", re.I
+)
+_RELEASED = re.compile(r"\b(?:releas\w+|publish\w*|c[oa]me\s+out|shipp?\w*|tagged|out)\b", re.I)
+_NUMBER = re.compile(r"\d+(?:\.\d+)+(?:[-.]?(?:rc|alpha|beta|pre|dev|a|b)[-.]?\d*)?|(?<=\bv)\d+\b", re.I)
+_UNFINISHED = re.compile(r"rc|alpha|beta|pre|dev|nightly|snapshot|\d[ab]\d", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """The entries of a repository's files that were written for people."""
+
+    notes: frozenset[str]
+    documents: frozenset[str]
+
+
+class Landmarks:
+    """Looks up what stands for a whole repository."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._written: dict[tuple[str, str], WrittenFiles] = {}
+
+    async def of(self, repositories: Sequence[Repository], aspect: Aspect) -> list[Evidence]:
+        """What answers an aspect that asks for such a thing; nothing for any other."""
+        text = aspect.text
+        if aspect.kind in ("who", "when", "what"):
+            if _FIRST_COMMIT.search(text):
+                return await self._commits(repositories, is_first=True)
+            if _LAST_COMMIT.search(text):
+                return await self._commits(repositories, is_first=False)
+        if aspect.kind in ("when", "version", "what") and _LAST_RELEASE.search(text):
+            return await self._database.read(lambda tx: [found for each in repositories for found in _latest(tx, each)])
+        if aspect.kind == "when" and _RELEASED.search(text) and all(term.is_number for term in aspect.topic.terms):
+            wanted = _NUMBER.findall(text)
+            return await self._database.read(
+                lambda tx: [found for each in repositories for found in _tagged(tx, each, wanted)]
+            )
+        return []
+
+    async def written(self, repositories: Sequence[Repository]) -> WrittenFiles:
+        """The notes and documents of the repositories, as their heads have them."""
+        found = []
+        for repository in repositories:
+            key = (repository.id, repository.head)
+            if key not in self._written:
+                if len(self._written) >= MOST_KEPT:
+                    self._written.clear()
+                self._written[key] = await self._database.read(lambda tx, each=repository: _written(tx, each))
+            found.append(self._written[key])
+        return WrittenFiles(
+            frozenset[str]().union(*(each.notes for each in found)),
+            frozenset[str]().union(*(each.documents for each in found)),
+        )
+
+    async def _commits(self, repositories: Sequence[Repository], *, is_first: bool) -> list[Evidence]:
+        def work(tx: Tx) -> list[Evidence]:
+            found = []
+            for repository in repositories:
+                if is_first:
+                    commit = history_store.first_commit(tx, repository.id)
+                else:
+                    commit = next(iter(history_store.page_commits(tx, repository.id, limit=1)), None)
+                if commit is not None:
+                    found.append(commit_evidence(repository, commit, "First commit" if is_first else "Latest commit"))
+            return found
+
+        return await self._database.read(work)
+
+
+def _written(tx: Tx, repository: Repository) -> WrittenFiles:
+    paths = sorted(
+        (file.path for file in history_store.files(tx, repository.id) if is_document(file.path)),
+        key=lambda path: (path.count("/"), path),
+    )
+    notes = [path for path in paths if is_notes(path)]
+    documents = [path for path in paths if not is_notes(path)][:MOST_DOCUMENTS]
+    return WrittenFiles(
+        frozenset(entry_id(repository.id, path) for path in notes),
+        frozenset(entry_id(repository.id, path) for path in documents),
+    )
+
+
+def _latest(tx: Tx, repository: Repository) -> list[Evidence]:
+    tags = [tag for tag in history_store.tags(tx, repository.id) if _NUMBER.search(tag.name)]
+    finished = [tag for tag in tags if not _UNFINISHED.search(tag.name)]
+    return [tag_evidence(repository, tag) for tag in (finished or tags)[:1]]
+
+
+def _tagged(tx: Tx, repository: Repository, wanted: Sequence[str]) -> list[Evidence]:
+    """The tags of these versions; that of 5.0 may be called 5.0.0, and express-5.0.0 too."""
+    found = []
+    for number in wanted:
+        spellings = {number.lower(), f"{number}.0", f"{number}.0.0"}
+        for tag in history_store.tags(tx, repository.id):
+            named = _NUMBER.search(tag.name)
+            if named is not None and named[0].lower() in spellings and tag.name.endswith(named[0]):
+                found.append(tag_evidence(repository, tag))
+    return found[:MOST_RELEASES]
