@@ -9,22 +9,26 @@ from dataclasses import dataclass, replace
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.search.text.analyser import words
-from holdfast.features.ask.aspects import Aspect, aspects_of, is_definition
 from holdfast.features.ask.landmarks import Landmarks
 from holdfast.features.ask.people import people_behind
-from holdfast.features.ask.ranking import ranked
+from holdfast.features.ask.question.aspects import Aspect, aspects_of, is_definition
+from holdfast.features.ask.question.topic import topic_of
+from holdfast.features.ask.ranking import LEAST_COVERED, ranked
 from holdfast.features.ask.sources import Evidence, commit_evidence, evidence_of, file_evidence
-from holdfast.features.ask.topic import topic_of
 from holdfast.features.repositories.finding.names import names_in
 from holdfast.features.repositories.finding.search import RepositoryFinding
+from holdfast.features.repositories.history.entries import entry_id
 from holdfast.features.repositories.history.reading import LiveFiles
-from holdfast.features.repositories.model import FILE, Repository
+from holdfast.features.repositories.model import COMMIT, FILE, Match, Repository
 from holdfast.storage.database import Database
 
 FOUND_EACH = 12
 FOUND_OF_CHANGE = 24
 """More, for a change is told by one line of many about the same thing."""
 MOST_NAMES = 2
+LIKELY_FILES = 4
+ANNOUNCED = 0.9
+"""The share of the topic in the title of a commit that says that it brought it."""
 INTRODUCTION_LINES = 80
 FIRST = "First commit that has"
 READMES = ("README.md", "README.rst", "Readme.md", "readme.md", "README", "README.txt", "README.adoc", "docs/README.md")
@@ -34,7 +38,7 @@ _CALLED = re.compile(
 )
 _FLAG = re.compile(r"(?<![\w-])--\w[\w-]+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)+")
-_TELLING = re.compile(r"_\w|[a-z0-9][A-Z]|^--|[.:#>]\w")
+_TELLING = re.compile(r"_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|^--|[.:#>]\w")
 """A name that is no word of English besides."""
 _log = logging.getLogger(__name__)
 
@@ -91,10 +95,13 @@ class SourceFinding:
             first = await people_behind(principal, best, self._files)
         elif is_definition(aspect) and _is_of_the_whole(aspect, slugs):
             first = await self._introductions(principal, repositories)
+        if aspect.is_of_origin:
+            announced = _announced(aspect, first, best)
+            if first:
+                # What came later is no beginning; notes name the version that brought it.
+                best = [each for each in best if each.version] if aspect.kind == "when" else []
+            first += announced
         known = {(each.kind, each.address) for each in first}
-        if first and aspect.is_of_origin:
-            # What came later is no beginning; notes name the version that brought it.
-            best = [each for each in best if each.version] if aspect.kind == "when" else []
         best = [*first, *(each for each in best if (each.kind, each.address) not in known)]
         kept = {id(each) for each in best}
         return FoundFor(aspect, best, [each for each in found if id(each) not in kept][:FOUND_EACH])
@@ -113,11 +120,23 @@ class SourceFinding:
             matches += await self._finding.search(principal, slugs, query, limit=limit)
         if aspect.types is not None and aspect.types != {FILE}:
             matches += await self._finding.search(principal, slugs, query, limit=limit // 2, types=aspect.types)
+        if aspect.kind == "where":
+            matches += await self._likely(principal, slugs, query)
         for entries in (written.notes if aspect.is_of_change else frozenset[str](), written.documents):
             if entries:
                 matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=entries)
         distinct = {(each.repository.id, each.source_id): evidence_of(each) for each in reversed(matches)}
         return list(reversed(distinct.values()))
+
+    async def _likely(self, principal: Principal, slugs: Sequence[str], query: str) -> list[Match]:
+        """Passages of the files that work on this is likely to touch, as alike as the file is likely."""
+        files = await self._finding.files(principal, slugs, query, limit=LIKELY_FILES)
+        found = []
+        for file in files:
+            entries = frozenset([entry_id(file.repository.id, file.path)])
+            best = await self._finding.search(principal, slugs, query, limit=1, least=0.0, within=entries)
+            found += [replace(each, similarity=max(each.similarity, min(1.0, file.score))) for each in best]
+        return found
 
     async def _introductions(self, principal: Principal, repositories: Sequence[Repository]) -> list[Evidence]:
         """How each repository introduces itself; "What is Starlette?" is for its README to say."""
@@ -154,6 +173,18 @@ class SourceFinding:
         return origins
 
 
+def _announced(aspect: Aspect, origins: Sequence[Evidence], best: Sequence[Evidence]) -> list[Evidence]:
+    """The oldest commit that says it brought this, where the first that has the name is about something else."""
+    if any(aspect.topic.coverage(each.prose) >= LEAST_COVERED for each in origins):
+        return []
+    saying = [
+        each
+        for each in best
+        if each.kind == COMMIT and aspect.topic.coverage(each.title) >= ANNOUNCED and aspect.topic.is_said(each.title)
+    ]
+    return sorted(saying, key=lambda each: each.at or 0)[:1]
+
+
 def _names(query: str) -> list[str]:
     """What a question names as code, as it is looked for: `res.jsonp` whole, for jsonp may be a word of others."""
     dotted = {re.split(r"\W+", name)[-1]: name for name in _DOTTED.findall(query)}
@@ -173,4 +204,3 @@ def _is_of_the_whole(aspect: Aspect, slugs: Sequence[str]) -> bool:
 def _whole(aspect: Aspect) -> str:
     """What it is about, with its own words where those of a part before it are searched for."""
     return aspect.query if aspect.text in aspect.query else f"{aspect.query} {aspect.text}"
-

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from holdfast.features.ask.aspects import Aspect
+from holdfast.features.ask.question.aspects import Aspect
 from holdfast.features.ask.ranking import is_document, is_notes
 from holdfast.features.ask.sources import Evidence, commit_evidence, tag_evidence
 from holdfast.features.repositories.history import store as history_store
@@ -25,7 +26,8 @@ _FIRST_COMMIT = re.compile(
 )
 _LAST_COMMIT = re.compile(r"\b(?:last|latest|newest|most\s+recent)\s+commit\b|\bcommit\w*\s+last\b", re.I)
 _LAST_RELEASE = re.compile(
-    r"\b(?:last|latest|newest|current|most\s+recent)\s+(?:stable\s+)?(?:version|release|tag)\b|\blast\s+released\b", re.I
+    r"\b(?:last|latest|newest|current|most\s+recent)\s+(?:stable\s+)?(?:version|release|tag)\b|\blast\s+released\b",
+    re.I,
 )
 _RELEASED = re.compile(r"\b(?:releas\w+|publish\w*|c[oa]me\s+out|shipp?\w*|tagged|out)\b", re.I)
 _NUMBER = re.compile(r"\d+(?:\.\d+)+(?:[-.]?(?:rc|alpha|beta|pre|dev|a|b)[-.]?\d*)?|(?<=\bv)\d+\b", re.I)
@@ -72,7 +74,7 @@ class Landmarks:
             if key not in self._written:
                 if len(self._written) >= MOST_KEPT:
                     self._written.clear()
-                self._written[key] = await self._database.read(lambda tx, each=repository: _written(tx, each))
+                self._written[key] = await self._database.read(partial(_written, repository))
             found.append(self._written[key])
         return WrittenFiles(
             frozenset[str]().union(*(each.notes for each in found)),
@@ -94,7 +96,7 @@ class Landmarks:
         return await self._database.read(work)
 
 
-def _written(tx: Tx, repository: Repository) -> WrittenFiles:
+def _written(repository: Repository, tx: Tx) -> WrittenFiles:
     paths = sorted(
         (file.path for file in history_store.files(tx, repository.id) if is_document(file.path)),
         key=lambda path: (path.count("/"), path),

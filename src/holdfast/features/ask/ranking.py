@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.features.ask.aspects import Aspect, Kind, is_definition
-from holdfast.features.ask.points import Point, points
+from holdfast.features.ask.answering.points import Point, points
+from holdfast.features.ask.question.aspects import Aspect, Kind, is_definition
 from holdfast.features.ask.sources import Evidence
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 from holdfast.registry.precedence import KnowledgeKind, in_order, is_about_tests, place_of_path
@@ -22,6 +22,8 @@ LEAST_COVERED = 0.6
 LEAST_COVERED_WHY = 0.5
 LEAST_COVERED_ELSE = 0.34
 _LEAST_TITLE = 0.3
+_MERGE = re.compile(r"Merge (?:pull request|branch|remote|PR)\b", re.I)
+_MERGE_SHARE = 0.7
 _PATH_SHARE = 0.3
 """How much a path counts that has all of the topic's words."""
 
@@ -60,7 +62,8 @@ def ranked(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
         return _of_change(aspect, found)
     there = [each for each in found if each.exact or coverage(aspect, each) >= LEAST_COVERED_ELSE]
     if kind == "where" or _IMPLEMENTED.search(aspect.text):
-        return _places(aspect, there)
+        called = [each for each in found if each.kind == FILE and aspect.topic.overlap(each.key)]
+        return _places(aspect, [*there, *(each for each in called if each not in there)])
     if kind == "what" and not is_definition(aspect) and any(each.line for each in there):
         # "What does parse_location do": the definition tells best.
         return _by_score([(each.similarity + fitness(kind, each), each) for each in there])
@@ -75,9 +78,14 @@ def _places(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
         (each.similarity + fitness("where", each) + _PATH_SHARE * aspect.topic.coverage(each.key), each)
         for each in found
     ]
-    tests_count = is_about_tests(aspect.text)
-    listed = _by_score(scored)
-    return sorted(listed, key=lambda each: not tests_count and each.kind == FILE and _is_test(each.key))
+    is_of_tests = is_about_tests(aspect.text)
+
+    def order(each: Evidence) -> tuple[bool, bool]:
+        is_code = each.kind == FILE and not is_document(each.key)
+        return is_code and not is_of_tests and _is_test(each.key), not is_code
+
+    # Code first, then what is written about it, and tests last.
+    return sorted(_by_score(scored), key=order)
 
 
 def _explains(aspect: Aspect, evidence: Evidence) -> bool:
@@ -136,8 +144,12 @@ def covers(aspect: Aspect, evidence: Evidence) -> float:
     is_told_below = aspect.kind in ("why", "broke", "support")
     if max(title, whole) < least_covered(aspect) or title < (0.0 if is_told_below else _LEAST_TITLE):
         return 0.0
-    is_done = _is_lenient(aspect) or topic.is_done(evidence.title) or (is_told_below and _is_done_below(aspect, evidence))
-    return (title + whole) / 2 if is_done else 0.0
+    is_done = (
+        _is_lenient(aspect) or topic.is_done(evidence.title) or (is_told_below and _is_done_below(aspect, evidence))
+    )
+    # A merge says whose branch it was; what it brought is told by the commits of that branch.
+    share = _MERGE_SHARE if _MERGE.match(evidence.title) else 1.0
+    return share * (title + whole) / 2 if is_done else 0.0
 
 
 def _is_done_below(aspect: Aspect, evidence: Evidence) -> bool:

@@ -8,9 +8,9 @@ from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.aspects import Aspect, is_definition
+from holdfast.features.ask.answering.points import paragraphs
 from holdfast.features.ask.people import OWNERS
-from holdfast.features.ask.points import paragraphs
+from holdfast.features.ask.question.aspects import Aspect, is_definition
 from holdfast.features.ask.ranking import REASON, coverage, covering, is_document, is_notes, least_covered
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
@@ -241,14 +241,15 @@ class _Section:
 
     def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
         """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
-        fresh = [each for each in said if each not in self._said]
-        if not fresh or not any(each.strip() for each in said):
+        # The same line in the notes of two versions, or of two packages, tells of two releases.
+        keys = [f"{evidence.key} {evidence.version} {each}" if evidence.version else each for each in said]
+        if self._said.issuperset(keys) or not any(each.strip() for each in said):
             return 0
         source = ReadSource(0, "", "", evidence.text)
         if not all(source.has(each) or source_of(0, evidence).has(each) for each in said):
             self._made.dropped += 1
             return 0
-        self._said.update(said)
+        self._said.update(keys)
         return self._made.ledger.add(evidence)
 
 

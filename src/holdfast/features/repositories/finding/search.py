@@ -86,7 +86,7 @@ class RepositoryFinding:
         return [hit_of(match) for match in whole[:MOST_NAMED]]
 
     async def telling(self, principal: Principal, slugs: Sequence[str], text: str) -> dict[str, float]:
-        """How much each word of a text tells in these repositories, rare ones most; those that none has are left out."""
+        """How much each word of a text tells in these repositories, rare ones most; those none has are left out."""
         repositories = await self._repositories.named(principal, slugs)
         queries = queries_for(repositories, text, None, 1)
         told: dict[str, float] = {}

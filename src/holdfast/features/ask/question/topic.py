@@ -105,7 +105,7 @@ class AskedTopic:
     action: Action | None
 
     def coverage(self, text: str) -> float:
-        """The share of the question's words in a text, rare ones counting more; none where a number or name is missing."""
+        """The share of the question's words in a text, rare ones counting more; none where a number or name lacks."""
         if not self.terms:
             return 1.0
         read = _read(text)
@@ -135,6 +135,10 @@ class AskedTopic:
         # "GZip middleware (#111)": what says nothing else of a thing brings it.
         others = (_ACTIONS[each] for each in ("remove", "deprecate", "fix", "revert"))
         return action == "add" and not any(said & other for other in others)
+
+    def is_said(self, text: str) -> bool:
+        """Whether a text says in so many words that it was done."""
+        return self.action is not None and bool(_said(text) & _ACTIONS[self.action])
 
     def _is_near(self, text: str, heading: str, action: Action) -> bool:
         """Whether the word stands beside what it is about: a list of removals names much that was not removed."""

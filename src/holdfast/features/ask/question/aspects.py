@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Literal
 
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.topic import AskedTopic
+from holdfast.features.ask.question.topic import AskedTopic
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
 Kind = Literal["why", "who", "when", "version", "where", "broke", "how", "support", "what"]
@@ -56,7 +56,9 @@ _TYPES: dict[Kind, frozenset[str]] = {
 }
 _WHICH_VERSION = re.compile(r"\b(?:which|what|whose)\s+(?:[\w-]+\s+)?(?:version|release)s?\b", re.I)
 _WHOSE_VERSION = re.compile(r"\b(?:[Ww]hich|[Ww]hat)\s+[A-Z][\w.+#-]*(?:\s+[A-Z][\w.+#-]*)?\s+versions?\b")
-_NEEDED = re.compile(r"\b(?:requir\w*|needs?|needed|supports?|supported|runs?|works?|compatible|minimum|expects?)\b", re.I)
+_NEEDED = re.compile(
+    r"\b(?:requir\w*|needs?|needed|supports?|supported|runs?|works?|compatible|minimum|expects?)\b", re.I
+)
 _CHANGED_IN = re.compile(
     r"\bwhat\b.*\b(?:new|chang\w+|introduc\w+|add\w*|remov\w*|drop\w*|fix\w*)\b.*\b(?:in|with|by|since)\s+"
     r"(?:\w+\s+){0,2}v?\d",
