@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.search.text.analyser import words
-from holdfast.features.ask.landmarks import Landmarks
+from holdfast.features.ask.landmarks import Landmarks, is_of_the_whole
 from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.question.aspects import Aspect, aspects_of, is_definition
 from holdfast.features.ask.question.topic import topic_of
@@ -36,6 +36,7 @@ _CALLED = re.compile(
     r"\b(?:the|of) `?(\w{3,})`? (?:function|class|method|type|option|parameter|decorator|module|setting|attribute|"
     r"action|hook|command|event|macro|trait|interface|struct|annotation|extractor|middleware|helper|property|field)\b"
 )
+_LICENSE = re.compile(r"\blicen[cs]\w*|permission is hereby granted", re.I)
 _FLAG = re.compile(r"(?<![\w-])--\w[\w-]+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->)[^\W\d]\w*)+")
 _TELLING = re.compile(r"_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]|^--|[.:#>]\w")
@@ -86,14 +87,17 @@ class SourceFinding:
         best = ranked(aspect, found)
         if landmarks:
             # Notes of the very version may tell the day as well.
-            best = [*landmarks, *(each for each in best if each.version and aspect.kind == "when")]
+            is_of_version = aspect.kind == "when" and any(term.is_number for term in aspect.topic.terms)
+            best = [*landmarks, *(each for each in best if each.version and is_of_version)]
             return FoundFor(aspect, best, found[:FOUND_EACH])
         first: list[Evidence] = []
         if aspect.is_of_origin:
             first = await self._origins(principal, repositories, aspect, found)
         elif aspect.kind == "who":
             first = await people_behind(principal, best, self._files)
-        elif is_definition(aspect) and _is_of_the_whole(aspect, slugs):
+        elif _LICENSE.search(aspect.text):
+            first = await self._licenses(principal, repositories)
+        elif is_definition(aspect) and is_of_the_whole(aspect, repositories):
             first = await self._introductions(principal, repositories)
         if aspect.is_of_origin:
             announced = _announced(aspect, first, best)
@@ -152,6 +156,22 @@ class SourceFinding:
                 break
         return found
 
+    async def _licenses(self, principal: Principal, repositories: Sequence[Repository]) -> list[Evidence]:
+        """The line of each license that names it."""
+        known = {repository.slug: repository for repository in repositories}
+        found = []
+        for slug, path in (await self._landmarks.written(repositories)).licenses:
+            try:
+                read = await self._files.read(principal, slug, path, 1, INTRODUCTION_LINES)
+            except HoldfastError:
+                # Gone since it was listed; what a search found is left.
+                continue
+            lines = enumerate(read.text.splitlines(), 1)
+            named = next(((number, line) for number, line in lines if _LICENSE.search(line)), None)
+            if named is not None:
+                found.append(file_evidence(known[slug], path, named[1], named[0], named[0], is_read=True))
+        return found
+
     async def _origins(
         self, principal: Principal, repositories: Sequence[Repository], aspect: Aspect, found: Sequence[Evidence]
     ) -> list[Evidence]:
@@ -193,12 +213,6 @@ def _names(query: str) -> list[str]:
     for name in symbols:
         names += [name] if _TELLING.search(name) or name not in dotted else [dotted[name], name]
     return list(dict.fromkeys([*_FLAG.findall(query), *names, *_CALLED.findall(query)]))
-
-
-def _is_of_the_whole(aspect: Aspect, slugs: Sequence[str]) -> bool:
-    """Whether it is about nothing but the repositories."""
-    own = frozenset(word for slug in slugs for word in words(slug))
-    return all(term.whole in own for term in aspect.topic.terms)
 
 
 def _whole(aspect: Aspect) -> str:

@@ -67,7 +67,7 @@ def ranked(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
     if kind == "what" and not is_definition(aspect) and any(each.line for each in there):
         # "What does parse_location do": the definition tells best.
         return _by_score([(each.similarity + fitness(kind, each), each) for each in there])
-    listed = in_order(aspect.text, there, _place, lambda each: each.similarity + coverage(aspect, each) / 4)
+    listed = in_order(aspect.text, there, _place, lambda each: each.similarity + _aboutness(aspect, each) / 4)
     # A page that has most of what is asked for explains it, however much code is like the question.
     return sorted(listed, key=lambda each: not _explains(aspect, each))
 
@@ -86,6 +86,11 @@ def _places(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
 
     # Code first, then what is written about it, and tests last.
     return sorted(_by_score(scored), key=order)
+
+
+def _aboutness(aspect: Aspect, evidence: Evidence) -> float:
+    """How much a source is about the topic; what a heading announces is told below it."""
+    return coverage(aspect, evidence) + aspect.topic.overlap(evidence.heading.rpartition("›")[2])
 
 
 def _explains(aspect: Aspect, evidence: Evidence) -> bool:

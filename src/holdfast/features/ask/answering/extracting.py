@@ -8,7 +8,8 @@ from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.answering.points import paragraphs
+from holdfast.features.ask.answering.points import is_prose, paragraphs
+from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.question.aspects import Aspect, is_definition
 from holdfast.features.ask.ranking import REASON, coverage, covering, is_document, is_notes, least_covered
@@ -96,7 +97,7 @@ class _Section:
             return found
         told = [each for each in found if each.kind != FILE or is_document(each.key)]
         if self._aspect.kind == "version":
-            return [each for each in told if each.version] or told
+            return [each for each in told if each.version] or [each for each in told if each.kind != FILE]
         return told
 
     def _code_behind(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -111,7 +112,7 @@ class _Section:
         if evidence.kind != FILE:
             return self._quoted(evidence)
         key = (evidence.repository.id, evidence.key)
-        is_code = not is_document(evidence.key)
+        is_code = not is_document(evidence.key) and not _is_line(evidence)
         most = self._most if is_notes(evidence.key) else 2
         if self._files.get(key, 0) >= most or (is_code and self._code_shown >= MOST_CODE):
             return ""
@@ -142,10 +143,10 @@ class _Section:
         return f"- {quoted}{f' – {by}' if by else ''} [{number}]"
 
     def _document(self, evidence: Evidence) -> str:
-        is_rule = evidence.key.endswith(OWNERS) and evidence.start_line == evidence.end_line
-        said = [evidence.text.strip()] if is_rule else self._told(evidence)
+        said = [" ".join(evidence.text.split())] if _is_line(evidence) else self._told(evidence)
         if not said:
-            return ""
+            # Below a heading that says it all there may be nothing but an example.
+            return self._example(evidence).lstrip()
         flat = " ".join(evidence.text.split())
         # In the order of the document, which reads on from one to the next.
         said.sort(key=lambda each: flat.find(each[:40]))
@@ -230,7 +231,8 @@ class _Section:
             chosen = alike or (reasons if evidence.kind == COMMIT else [])
             if chosen:
                 return chosen
-        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(lines))])]
+        written = [line for line in lines if is_prose(line)] if evidence.kind == FILE else lines
+        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
 
     def _defines(self, sentence: str) -> bool:
         """Whether a sentence begins with the thing and says what it is."""
@@ -251,6 +253,12 @@ class _Section:
             return 0
         self._said.update(keys)
         return self._made.ledger.add(evidence)
+
+
+def _is_line(evidence: Evidence) -> bool:
+    """Whether it is a line that was looked up for itself: a rule of owners, the name of a license."""
+    name = evidence.key.rpartition("/")[2]
+    return evidence.start_line == evidence.end_line and (name == OWNERS or LICENSE.fullmatch(name) is not None)
 
 
 def _split(text: str) -> list[str]:

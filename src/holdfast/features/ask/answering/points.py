@@ -8,9 +8,20 @@ MOST_LABEL = 90
 """Characters of a line that is taken for a heading of the points below it."""
 _MARKUP = ("<", "[![", ":::", "???")
 """How lines begin that say nothing to a reader: tags, badges, directives."""
+_CONTENTS = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*")
+"""A line of a table of contents: it names what stands elsewhere."""
 _NEW_POINT = re.compile(r"\s*(?:[-*+•>#|]|\d{1,3}[.)])\s*\S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LABEL = re.compile(r"#+\s.*|\*\*[^*]+\*\*:?|.*:")
+_SIGNS = re.compile(r"[{};=<>()\[\]|&]")
+MOST_SIGNS = 0.14
+
+
+def is_prose(text: str) -> bool:
+    """Whether a line is a sentence rather than code, of which a passage that begins in an example has some."""
+    return not text.startswith(("//", "#[", "@", "import ", "func ", "def ")) and (
+        len(_SIGNS.findall(text)) <= MOST_SIGNS * len(text)
+    )
 
 
 @dataclass(slots=True)
@@ -59,7 +70,7 @@ def _read(text: str) -> Iterator[Point]:
         if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
             line = ""
-        if line.lstrip().startswith(_MARKUP):
+        if line.lstrip().startswith(_MARKUP) or _CONTENTS.fullmatch(line):
             line = ""
         starts = _NEW_POINT.match(line) is not None
         if is_code or not line.strip() or starts:

@@ -147,6 +147,17 @@ def first_commit(tx: Tx, repository_id: str) -> Commit | None:
     return _commit(row) if row else None
 
 
+def authors(tx: Tx, repository_id: str, limit: int) -> list[tuple[str, int, str]]:
+    """Who wrote most commits, merges left out: name, how many, and the hash of one of them."""
+    rows = tx.all(
+        "SELECT author, COUNT(*) AS written, MAX(sha) AS one FROM repository_commit "
+        "WHERE repository_id = :repository AND LENGTH(parents) <= 64 GROUP BY author "
+        "ORDER BY written DESC, author LIMIT :limit",
+        {"repository": repository_id, "limit": limit},
+    )
+    return [(str(row["author"]), int(row["written"]), str(row["one"])) for row in rows]
+
+
 # Tags
 
 
