@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from holdfast.core.parts import Parts
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.features.workspaces.service import Workspaces
@@ -54,5 +55,6 @@ def build_dashboard(parts: Parts, authenticator: Authenticator, public_url: str)
         parts[Identity],
         parts[Workspaces],
         authenticator,
+        parts[EventBus],
         public_url=public_url,
     )

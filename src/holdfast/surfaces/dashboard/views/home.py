@@ -18,6 +18,7 @@ from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerStarts
 from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.chat.service import ChatService
+from holdfast.features.clients.service import Clients
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.service import Execution
 from holdfast.features.identity.keys.api_keys import Keys
@@ -75,12 +76,13 @@ async def home(
     execution: Execution,
     starts: ServerStarts,
     logins: RemoteLogins,
+    clients: Clients,
     settings: Settings,
     clock: Clock,
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
-        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
+        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget, unconnected=False)
     needs = await asyncio.gather(
         _asked(view, chats),
         _cases(view, cases),
@@ -99,6 +101,7 @@ async def home(
         brief=brief,
         links=_links(view, brief),
         budget=budget,
+        unconnected=not await clients.list(view.principal, limit=1),
     )
 
 
