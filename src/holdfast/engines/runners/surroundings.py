@@ -1,5 +1,7 @@
 """Owns the environment that every agent gets: a home, and git that asks nobody and reads nobody's settings."""
 
+FOREVER_SECONDS = 7 * 24 * 3_600
+"""How long an agent waits for a tool: some tools wait for a person. The session has its own limit of time."""
 _NAME = "Holdfast agent"
 _MAIL = "agent@holdfast.invalid"
 
