@@ -21,6 +21,7 @@ NAMES = (
     "jobs",
     "repositories",
     "intelligence",
+    "collections",
     "synthesis",
     "ask",
     "interchange",

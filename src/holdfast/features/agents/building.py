@@ -13,6 +13,7 @@ from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.definitions.attachments import AgentAttachments
 from holdfast.features.agents.definitions.service import AgentDefinitions
 from holdfast.features.agents.gate.base import SessionGates
+from holdfast.features.agents.gate.building import session_gates
 from holdfast.features.agents.sessions.actions import AgentActions
 from holdfast.features.agents.sessions.base import KIND, SessionBase
 from holdfast.features.agents.sessions.casework import Casework
@@ -115,6 +116,11 @@ def actions(parts: Parts) -> AgentActions:
         most_depth=settings.agent_spawn_depth,
         most_sessions=settings.agent_spawn_most,
     )
+
+
+@build
+def gates(parts: Parts) -> SessionGates:
+    return session_gates(parts, lambda: parts[AgentActions])
 
 
 @build

@@ -22,6 +22,7 @@ FEATURE = Feature(
         "Freezing",
         "LiveSessions",
         "SessionBase",
+        "SessionGates",
         "SessionModels",
         "SessionRuns",
         "SessionTelling",

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
+from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.runners.installing import PUBLISHED, InstalledAgents
 from holdfast.features.agents.answers import AgentAnswer
 from holdfast.features.agents.definitions.attachments import AgentAttachments
 from holdfast.features.agents.definitions.model import AgentLimits, NewAgent, NewAttachment, RunnerName
@@ -148,6 +149,25 @@ async def grant(session: Session, service: AgentDefinitions, given: GrantSecret)
     changed = await change(session.principal, found.id, given.secret)
     names = ", ".join(each.name for each in changed.secrets) or "none"
     session.out.record(AgentAnswer.shown(changed, session.principal), [f"{changed.slug} has these secrets: {names}."])
+
+
+class InstallAgent(Given):
+    """What `install` is given."""
+
+    name: Annotated[str, Argument(metavar="NAME", choices=tuple(PUBLISHED))]
+    version: str | None = Field(None, description="Another version than the one that our tests drive.")
+
+
+@agents.command("install", help="Fetch an agent of others, pinned; nothing is fetched when a session starts.")
+async def install(session: Session, installed: InstalledAgents, given: InstallAgent) -> None:
+    with session.out.progress() as progress:
+
+        async def tell(message: str) -> None:
+            progress.show(message)
+
+        made = await installed.install(given.name, tell, given.version)
+    shown = {"name": made.name, "version": made.version, "integrity": made.integrity}
+    session.out.record(shown, [f"{made.name} {made.version} is installed."])
 
 
 @agents.command("remove", help="Forget an agent; what its sessions did is kept.")

@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import FAILED, Argument, Commands, Given, InWorkspace, Option, Session
-from holdfast.core.text.terminal import printable
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.features.agents.answers import SessionAnswer, SessionEventAnswer, SessionStartAnswer
@@ -138,6 +137,11 @@ def _line(event: SessionEvent) -> str:
         case _:
             return ""
     return printable(text.strip())[:2_000]
+
+
+def printable(text: str) -> str:
+    """Text of an agent's without anything that a terminal would act on."""
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
 
 
 def _ending(session: AgentSession) -> list[str]:

@@ -33,7 +33,6 @@ from holdfast.storage.database import Tx
 
 STOP_SECONDS = 5.0
 """How long an agent that is asked to stop may take before it is made to."""
-SETTLE_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 _DISK_SECONDS = 5.0
 _SAID_SECONDS = 0.2
@@ -95,7 +94,6 @@ class Attending:
         self._turn_over = asyncio.Event()
         self._disk_at = 0.0
         self._delivering = asyncio.Lock()
-        self._told_meanwhile = False
 
     async def until_over(self) -> SessionEnding:
         """Keep what it tells and tell it what it is told, until one of the ways in which a session ends."""
@@ -118,35 +116,15 @@ class Attending:
     # What it tells.
 
     async def _listen(self) -> SessionEnding:
-        events = aiter(self._attended.driving.events())
-        ending: SessionEnding | None = None
         try:
-            while True:
-                coming = asyncio.ensure_future(anext(events))
-                # An agent that was told something during its turn may take it up in another one.
-                patience = None if ending is None else SETTLE_SECONDS
-                try:
-                    await asyncio.wait((coming,), timeout=patience)
-                    if ending is not None and not coming.done():
-                        return ending
-                    event = await coming
-                finally:
-                    coming.cancel()
+            async for event in self._attended.driving.events():
                 self._attended.live.touch()
                 await self._keep(event)
-                ending = None
-                if isinstance(event, TurnOver):
-                    ending = await self._turned(event)
-                    if ending is not None and (ending.state != "completed" or not self._told_meanwhile):
-                        return ending
-                    self._told_meanwhile = False
-        except StopAsyncIteration:
-            pass
+                if isinstance(event, TurnOver) and (ending := await self._turned(event)) is not None:
+                    return ending
         except HoldfastError as problem:
             ended = await self._process_ending(grace_seconds=1)
             return self._by_ending(ended) or failed(problem.code, problem.message)
-        if ending is not None:
-            return ending
         ended = await self._process_ending(grace_seconds=5)
         return self._by_ending(ended) or failed("agent_ended", self._last_words(ended))
 
@@ -313,7 +291,6 @@ class Attending:
                 await self._attended.driving.send(message.text)
                 await self._base.database.write(partial(store.deliver, id=message.id, now=self._clock.now()))
         if waiting:
-            self._told_meanwhile = self._turn is None
             self._turn = None
             self._turn_over.clear()
             self._attended.live.touch()
