@@ -36,7 +36,9 @@ async def run(session: Session, service: AgentSessions, jobs: JobEngine, given: 
     made = await service.start(session.principal, workspace_id, given.agent, NewSession(given.prompt, given.case))
     if not given.follow:
         shown = SessionStartAnswer(session_id=made.id, state=made.state)
-        session.out.record(shown, [f"{made.id} waits for a server to run it.", f"Next: holdfast sessions show {made.id}"])
+        session.out.record(
+            shown, [f"{made.id} waits for a server to run it.", f"Next: holdfast sessions show {made.id}"]
+        )
         return
     # There may be no server: whoever follows also runs it.
     async with working(jobs):
