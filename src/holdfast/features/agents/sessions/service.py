@@ -117,7 +117,7 @@ class AgentSessions:
                 "agent": agent.slug,
                 "version": agent.version,
                 "runner": agent.spec.runner,
-                "secrets": sorted(each.name for each in agent.secrets),
+                "granted": sorted(each.name for each in agent.secrets),
                 "parent": session.parent_id,
                 "case": session.case_id,
             },
