@@ -29,6 +29,6 @@ async def test_walk(house: GateHouse) -> None:
             print(r)
             r = await c.call_tool("graph_write", {"record_type": "person", "data": {"name": "Ada"}})
             print(r)
-            r = await c.call_tool("graph_query", {"query": "find person where name = \"Ada\""})
+            r = await c.call_tool("graph_query", {"query": 'find person where name = "Ada"'})
             print(r)
     print(house.sessions.events)
