@@ -133,6 +133,10 @@ class Settings:
     )
     exec_at_once: int = _setting(64, "Calls of MCP servers' tools that run at once in each process")
     approval_seconds: int = _setting(3600, "How long a call waits for a person's decision before it expires")
+    agents_at_once: int = _setting(32, "Sessions of agents that run at once in each process")
+    agent_quiet_seconds: int = _setting(900, "How long an agent may give no sign of life before its session is ended")
+    agent_spawn_depth: int = _setting(3, "How deep sessions may start other sessions")
+    agent_spawn_most: int = _setting(20, "Sessions in one tree of sessions that started each other, in all")
     preview_command: str | None = _setting(
         None,
         "Program that deploys a preview for agents, given the repository, the branch and the commit; it prints the "

@@ -30,6 +30,7 @@ NAMES = (
     "cases",
     "catalog",
     "execution",
+    "agents",
     "server_tools",
     "chat",
     "deep_think",

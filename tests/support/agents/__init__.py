@@ -1,1 +1,1 @@
-"""What tests of agents stand on."""
+"""What tests of agents have in common."""

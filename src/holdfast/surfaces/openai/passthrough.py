@@ -5,6 +5,7 @@ from contextlib import aclosing
 import orjson
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.sse import framed
 from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.metering import Meter
@@ -14,7 +15,7 @@ from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import FieldError, HoldfastError
+from holdfast.core.sse import framed
 from holdfast.core.text import jsontext
 from holdfast.surfaces.http.asgi import send_bytes
-from holdfast.surfaces.http.sse import framed
 
 logger = logging.getLogger(__name__)
 
