@@ -63,7 +63,9 @@ class GateHouse:
             yield opened
 
 
-async def gate_house(stack: AsyncExitStack, database: Database, clock: MovableClock, directory: Path, **instead: Any) -> GateHouse:
+async def gate_house(
+    stack: AsyncExitStack, database: Database, clock: MovableClock, directory: Path, **instead: Any
+) -> GateHouse:
     """A gate house on a database."""
     settings = Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY, **instead.pop("settings", {}))
     services = build_services(settings, database, clock, WordEmbedder(), **instead)

@@ -1,4 +1,4 @@
-"""Owns a session as the gate knows it, and what stands in for the rest of sessions: kept in memory, answered by tests."""
+"""Owns a session as the gate knows it, and what stands in for sessions: kept in memory, answered by tests."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

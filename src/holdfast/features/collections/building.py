@@ -30,6 +30,4 @@ def records(parts: Parts) -> GraphRecords:
 
 @build
 def vectors(parts: Parts) -> VectorCollections:
-    return VectorCollections(
-        parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[Clock]
-    )
+    return VectorCollections(parts[Database], parts[Audit], parts[Workspaces], parts[SearchEngine], parts[Clock])

@@ -161,7 +161,9 @@ def checked_object(given: Mapping[str, Any], field: str, most_bytes: int) -> dic
     if kind is not None:
         raise Invalid(
             f"The {field} carries a credential.",
-            fields=[FieldError(field, f"this looks like it holds a credential ({kind}); leave it out, nothing was stored")],
+            fields=[
+                FieldError(field, f"this looks like it holds a credential ({kind}); leave it out, nothing was stored")
+            ],
             code="secret_refused",
         )
     return dict(given)

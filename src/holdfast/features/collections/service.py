@@ -264,7 +264,10 @@ class GraphRecords:
 
 def ensure_collection(tx: Tx, workspace_id: str, name: str, now: int, author: str) -> None:
     """Make a collection unless it is there; TooManyCollections where there are enough."""
-    if store.ensure(tx, workspace_id, name, now, author) and store.count_collections(tx, workspace_id) > MAX_COLLECTIONS:
+    if (
+        store.ensure(tx, workspace_id, name, now, author)
+        and store.count_collections(tx, workspace_id) > MAX_COLLECTIONS
+    ):
         raise TooManyCollections
 
 
@@ -319,7 +322,11 @@ def _recognised(record: GraphRecord, name: str, email: str, attributes: Mapping[
     same = [key for key, value in attributes.items() if value is not None and record.data.get(key) == value]
     if attributes and same:
         matched += [f"attributes.{key}" for key in same]
-        score = max(score, 0.7 * len(same) / len(attributes)) if not matched[0] in ("email", "name") else min(1.0, score + 0.05 * len(same))
+        score = (
+            max(score, 0.7 * len(same) / len(attributes))
+            if matched[0] not in ("email", "name")
+            else min(1.0, score + 0.05 * len(same))
+        )
     return Resolved(record, round(score, 3), matched) if matched else None
 
 

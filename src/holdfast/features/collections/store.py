@@ -30,9 +30,7 @@ def settle_dimensions(tx: Tx, workspace_id: str, name: str, dimensions: int) -> 
     """Say what vectors a collection holds, unless that was said; what holds now."""
     given = {"workspace_id": workspace_id, "name": name, "dimensions": dimensions}
     where = "workspace_id = :workspace_id AND name = :name"
-    tx.execute(
-        f"UPDATE knowledge_collection SET dimensions = COALESCE(dimensions, :dimensions) WHERE {where}", given
-    )
+    tx.execute(f"UPDATE knowledge_collection SET dimensions = COALESCE(dimensions, :dimensions) WHERE {where}", given)
     row = tx.one(f"SELECT dimensions FROM knowledge_collection WHERE {where}", given)
     return dimensions if row is None else int(row["dimensions"])
 
@@ -100,9 +98,7 @@ def records(tx: Tx, workspace_id: str, ids: Sequence[str]) -> dict[str, GraphRec
     return found
 
 
-def of_type(
-    tx: Tx, workspace_id: str, *, type: str | None, collection: str | None, limit: int
-) -> list[GraphRecord]:
+def of_type(tx: Tx, workspace_id: str, *, type: str | None, collection: str | None, limit: int) -> list[GraphRecord]:
     """Records of a type and of a collection, the first made first; of any where none is named."""
     clauses, values = ["workspace_id = :workspace_id"], {"workspace_id": workspace_id, "limit": limit}
     if type is not None:
@@ -115,19 +111,24 @@ def of_type(
     return [_record(row) for row in tx.all(sql, values)]
 
 
-def recognised(tx: Tx, workspace_id: str, type: str, collection: str | None, name: str, email: str) -> list[GraphRecord]:
+def recognised(
+    tx: Tx, workspace_id: str, type: str, collection: str | None, name: str, email: str
+) -> list[GraphRecord]:
     """Records of a type that have this e-mail address or this very name."""
-    clauses, values = ["workspace_id = :workspace_id", "type = :type"], {"workspace_id": workspace_id, "type": type}
-    either = [f"{column} = :{column}" for column, value in (("email", email), ("name", name)) if value]
-    if not either:
+    looked_for = {column: value for column, value in (("email", email), ("name", name)) if value}
+    if not looked_for:
         return []
-    values |= {"name": name, "email": email}
+    values = {"workspace_id": workspace_id, "type": type, **looked_for}
+    within = ""
     if collection is not None:
-        clauses.append("collection = :collection")
+        within = "AND collection = :collection "
         values["collection"] = collection
-    used = {key: value for key, value in values.items() if f":{key}" in " ".join([*clauses, *either])}
-    sql = f"SELECT {_COLUMNS} FROM graph_record WHERE {' AND '.join(clauses)} AND ({' OR '.join(either)}) ORDER BY id LIMIT 200"
-    return [_record(row) for row in tx.all(sql, used)]
+    either = " OR ".join(f"{column} = :{column}" for column in looked_for)
+    sql = (
+        f"SELECT {_COLUMNS} FROM graph_record WHERE workspace_id = :workspace_id AND type = :type {within}"
+        f"AND ({either}) ORDER BY id LIMIT 200"
+    )
+    return [_record(row) for row in tx.all(sql, values)]
 
 
 def newest(tx: Tx, workspace_id: str, limit: int) -> list[GraphRecord]:
@@ -196,10 +197,7 @@ def count_vectors(tx: Tx, workspace_id: str, collection: str) -> int:
 
 def delete_vector(tx: Tx, workspace_id: str, collection: str, id: str) -> bool:
     """Whether there was one to forget."""
-    sql = (
-        "DELETE FROM collection_vector "
-        "WHERE workspace_id = :workspace_id AND collection = :collection AND id = :id"
-    )
+    sql = "DELETE FROM collection_vector WHERE workspace_id = :workspace_id AND collection = :collection AND id = :id"
     return tx.execute(sql, {"workspace_id": workspace_id, "collection": collection, "id": id}) == 1
 
 

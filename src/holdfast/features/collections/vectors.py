@@ -106,7 +106,9 @@ class VectorCollections:
                 store.put_vector(tx, values)
                 most = MAX_COLLECTION_FLOATS // wanted
                 if store.count_vectors(tx, workspace, name) > most:
-                    raise wrong("collection", f"it holds {most:,} vectors of {wanted} numbers, and no more; use another")
+                    raise wrong(
+                        "collection", f"it holds {most:,} vectors of {wanted} numbers, and no more; use another"
+                    )
             self._note(tx, principal, workspace, "vector.upsert", name, key)
 
         await self._database.write(work)

@@ -103,7 +103,9 @@ class AttachedServer:
         """Those that were pinned when the session started, as they were, and that nobody has held back since."""
 
         def work(tx: Tx) -> Sequence[PinnedTool]:
-            found = [self._parts.pins.named(tx, self._session.workspace_id, f"{self.name}.{tool}") for tool in self._names]
+            found = [
+                self._parts.pins.named(tx, self._session.workspace_id, f"{self.name}.{tool}") for tool in self._names
+            ]
             return [each[1] for each in found if each is not None]
 
         pinned = await self._parts.database.read(work)
@@ -134,7 +136,9 @@ class AttachedServer:
             call.status = "failed" if call.result.get("isError") else "succeeded"
         except HoldfastError as problem:
             call.status = "denied" if isinstance(problem, Forbidden) else "failed"
-            call.result = error_result(problem, **({"holdfast/grant": problem.details} if isinstance(problem, PermissionRequired) else {}))
+            call.result = error_result(
+                problem, **({"holdfast/grant": problem.details} if isinstance(problem, PermissionRequired) else {})
+            )
         finally:
             call.seconds = time.perf_counter() - began
             await self._parts.records.keep(self._session, call, self._mask)
@@ -174,9 +178,7 @@ class AttachedServer:
         if held_back is not None:
             raise held_back
         subjects = [each for each in (session.agent_id, session.user_id) if each is not None]
-        verdict = self._parts.deciding.decide_attached(
-            tx, session.workspace_id, subjects, session.id, pin, spend=spend
-        )
+        verdict = self._parts.deciding.decide_attached(tx, session.workspace_id, subjects, session.id, pin, spend=spend)
         return pin, verdict
 
     def _check(self, call: GateCall, pin: PinnedTool, verdict: Verdict) -> None:
@@ -201,7 +203,9 @@ class AttachedServer:
             ) from None
 
     async def _shortened(self, call: GateCall, given: CallResult) -> Mapping[str, Any]:
-        masked = CallResult(tuple(self._mask.value(list(given.content))), self._mask.value(given.structured), given.is_error)
+        masked = CallResult(
+            tuple(self._mask.value(list(given.content))), self._mask.value(given.structured), given.is_error
+        )
         shown = await bounded(
             self._parts.artifacts,
             self._session.principal,

@@ -41,7 +41,7 @@ class _RpcError(Exception):
         self.body: dict[str, Any] = {"code": code, "message": message, **({} if data is None else {"data": data})}
 
 
-class Conversation:
+class GateConversation:
     """Serves a toolset to one client until it hangs up, does not read, or sends what is no message too often."""
 
     def __init__(
@@ -124,7 +124,9 @@ class Conversation:
             del self._running[id]
         if not task.cancelled() and (problem := task.exception()) is not None:
             if not isinstance(problem, (ConnectionError, TimeoutError, _HungUp)):
-                _log.error("an answer of %s to session %s was lost", self._toolset.name, self._session_id, exc_info=problem)
+                _log.error(
+                    "an answer of %s to session %s was lost", self._toolset.name, self._session_id, exc_info=problem
+                )
             self._writer.transport.abort()
 
     def _cancel(self, id: Any) -> None:
@@ -211,7 +213,9 @@ class Conversation:
         error = {"code": _PARSE_ERROR, "message": f"Refused: {refusal.why}."}
         await self._send({"jsonrpc": "2.0", "id": None, "error": error})
         if self._refused >= MOST_REFUSED:
-            _log.warning("session %s: %s hangs up on a client that breaks the protocol", self._session_id, self._toolset.name)
+            _log.warning(
+                "session %s: %s hangs up on a client that breaks the protocol", self._session_id, self._toolset.name
+            )
             raise _HungUp
 
     async def _send(self, message: Mapping[str, Any]) -> None:
@@ -245,7 +249,7 @@ class _HungUp(Exception):
 class _Progress:
     """Tells the client how far one call is, until it is over."""
 
-    def __init__(self, conversation: Conversation, token: str | int | None) -> None:
+    def __init__(self, conversation: GateConversation, token: str | int | None) -> None:
         self._conversation = conversation
         self._token = token
         self.is_over = False

@@ -66,9 +66,7 @@ class Gates:
         mask = SecretMask(_secrets(ready))
         # A pool of its own: no other session's calls reach these servers, and none of them is stopped for being idle.
         pool = ConnectionPool(most=max(1, len(ready)), idle_seconds=_NEVER_IDLE)
-        servers = [
-            AttachedServer(self._attached, session, each.attachment, each.start, pool, mask) for each in ready
-        ]
+        servers = [AttachedServer(self._attached, session, each.attachment, each.start, pool, mask) for each in ready]
         toolsets: Sequence[Toolset] = [*servers, self._built_in(session, mask)]
         mounts = await asyncio.to_thread(_programs, directory)
         try:
@@ -161,7 +159,7 @@ def stand_in(place: Path) -> tuple[Mounted, ...]:
     python = Path(sys.executable).resolve()
     text = (resources.files("holdfast.features.agents.gate") / "socat.py").read_text()
     program = place / "socat"
-    program.write_text(f"#!{python} -IS\n" + text.partition("\n")[2])
+    program.write_text(f"#!{python} -IS\n{text}")
     for path, mode in ((place, 0o755), (program, 0o755)):
         path.chmod(stat.S_IMODE(mode))
     mounts = (Mounted(place, PROGRAMS),)

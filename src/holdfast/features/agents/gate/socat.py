@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for socat in a sandbox whose machine has none: `socat - UNIX-CONNECT:PATH` joins stdio and a socket.
 
 It is copied into the sandbox as it is, so it needs nothing but the standard library.

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.engines.runtime.process import is_own_user
-from holdfast.features.agents.gate.conversation import Conversation
+from holdfast.features.agents.gate.conversation import GateConversation
 from holdfast.features.agents.gate.pace import SessionPace
 from holdfast.features.agents.gate.toolset import Toolset
 
@@ -27,12 +27,7 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def listening(session_id: str, directory: Path, toolsets: Sequence[Toolset]) -> AsyncIterator[None]:
     """Serve each toolset at `<directory>/<name>.sock`; when this is left, sockets, clients and calls are gone."""
-    if directory.exists():
-        # What an earlier process of ours left when it was killed.
-        shutil.rmtree(directory)
-    # The program in the sandbox is another user where we are root: it may pass, and see no more than what it is told.
-    directory.mkdir(parents=True, mode=0o711)
-    directory.chmod(0o711)
+    _prepare(directory)
     pace = SessionPace()
     sockets = [_Socket(session_id, toolset, pace) for toolset in toolsets]
     try:
@@ -44,6 +39,14 @@ async def listening(session_id: str, directory: Path, toolsets: Sequence[Toolset
         for each in sockets:
             await each.close()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _prepare(directory: Path) -> None:
+    if directory.exists():
+        # What an earlier process of ours left when it was killed.
+        shutil.rmtree(directory)
+    directory.mkdir(parents=True)
+    directory.chmod(_modes()[0])
 
 
 class _Socket:
@@ -62,7 +65,7 @@ class _Socket:
         try:
             # An address of a socket has 107 bytes; a data directory may have more.
             listener.bind(f"/proc/self/fd/{directory}/{name}")
-            os.chmod(name, 0o666, dir_fd=directory)
+            os.chmod(name, _modes()[1], dir_fd=directory)
             listener.listen(_BACKLOG)
             listener.setblocking(False)
             self._server = await asyncio.start_unix_server(self._accepted, sock=listener)
@@ -84,7 +87,7 @@ class _Socket:
             _log.warning("session %s: %s refuses a client: %s", self._session_id, self._toolset.name, why)
             writer.transport.abort()
             return
-        conversation = Conversation(self._session_id, self._toolset, reader, writer, self._pace)
+        conversation = GateConversation(self._session_id, self._toolset, reader, writer, self._pace)
         task = asyncio.create_task(conversation.run())
         self._clients.add(task)
         task.add_done_callback(self._left)
@@ -99,6 +102,11 @@ class _Socket:
             return f"{MOST_CLIENTS} are connected"
         _, uid, _ = peer_of(writer)
         return None if is_own_user(uid) else f"user {uid} is no sandbox of ours"
+
+
+def _modes() -> tuple[int, int]:
+    """Of the directory and its sockets. Where we are root the program in the sandbox is another user, not known yet."""
+    return (0o711, 0o666) if os.geteuid() == 0 else (0o700, 0o600)
 
 
 def peer_of(writer: asyncio.StreamWriter) -> tuple[int, int, int]:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.tools.tool import Annotations, AnyTool, Tool, ToolCall
+from holdfast.core.tools.tool import Annotations, AnyTool, Consumer, Tool, ToolCall
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
 
-CONSUMER = "x1agent"
+CONSUMER: Consumer = "x1agent"
 
 
 class X1Input(BaseModel):
@@ -23,7 +23,7 @@ class X1Output(BaseModel):
     """What an agent reads."""
 
 
-class Done(X1Output):
+class AckOutput(X1Output):
     """It was done."""
 
     ok: bool = True
@@ -75,5 +75,5 @@ def x1_tool(
         handler=run,
         annotations=Annotations(read_only=reads, idempotent=reads or repeats, open_world=outside),
         access=READ if reads else WRITE,
-        consumer="x1agent",
+        consumer=CONSUMER,
     )

@@ -28,9 +28,7 @@ class Channels:
         self._secrets = secrets
         self._guard = guard
 
-    async def post(
-        self, workspace_id: str, channel: str, text: str, *, thread_id: str | None, username: str
-    ) -> str:
+    async def post(self, workspace_id: str, channel: str, text: str, *, thread_id: str | None, username: str) -> str:
         """Post a message where Slack's webhooks and those that are like them take it; the channel's plain name."""
         found = _NAME.fullmatch(channel.strip().lower())
         if found is None:
@@ -45,7 +43,9 @@ class Channels:
             reply = await self._guard.send(request, limits=_LIMITS)
         except HoldfastError as problem:
             # Its text may name the address, which is a secret.
-            raise UpstreamFailed(f"The webhook of the channel {name} could not be reached.", code=problem.code) from None
+            raise UpstreamFailed(
+                f"The webhook of the channel {name} could not be reached.", code=problem.code
+            ) from None
         if not 200 <= reply.status < 300:
             raise UpstreamFailed(f"The webhook of the channel {name} answered {reply.status}.")
         return name
@@ -53,8 +53,10 @@ class Channels:
     def _address(self, tx: Tx, workspace_id: str, name: str) -> Url:
         secret = PREFIX + name.upper().replace("-", "_")
         if not self._secrets.is_set(tx, workspace_id, secret):
-            raise _wrong(f"there is no channel {name}; an admin makes one by setting the secret {secret} to the address "
-                         f"of a webhook. {INBOX} is always there")
+            raise _wrong(
+                f"there is no channel {name}; an admin makes one by setting the secret {secret} to the address "
+                f"of a webhook. {INBOX} is always there"
+            )
         try:
             url = parse_url(self._secrets.value_to_compare(tx, workspace_id, secret))
         except BadUrl:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.core.tools.tool import AnyTool, ToolCall
-from holdfast.features.agents.x1.base import Done, X1Input, X1Output, X1Turn, x1_tool
+from holdfast.features.agents.x1.base import AckOutput, X1Input, X1Output, X1Turn, x1_tool
 
 MAX_PROMPT = 100_000
 MAX_QUIET_SECONDS = 6 * 3600
@@ -79,14 +79,14 @@ async def _child_output(call: ToolCall, turn: X1Turn, given: ChildOutputInput) -
     return ChildEvents(state=read.state, events=[dict(event) for event in read.events], next_seq=read.next_seq)
 
 
-async def _inject(call: ToolCall, turn: X1Turn, given: InjectInput) -> Done:
+async def _inject(call: ToolCall, turn: X1Turn, given: InjectInput) -> AckOutput:
     await turn.actions.inject(turn.session, given.child_session_id, given.text)
-    return Done()
+    return AckOutput()
 
 
-async def _quiet(call: ToolCall, turn: X1Turn, given: QuietInput) -> Done:
+async def _quiet(call: ToolCall, turn: X1Turn, given: QuietInput) -> AckOutput:
     await turn.actions.expect_quiet(turn.session, given.seconds, given.reason)
-    return Done()
+    return AckOutput()
 
 
 async def _message_caller(call: ToolCall, turn: X1Turn, given: CallerInput) -> CallerOutput:
@@ -120,12 +120,12 @@ def delegating_tools() -> list[AnyTool]:
             _child_output,
             reads=True,
         ),
-        x1_tool("inject_message", "Say something to a session that you started.", InjectInput, Done, _inject),
+        x1_tool("inject_message", "Say something to a session that you started.", InjectInput, AckOutput, _inject),
         x1_tool(
             "expect_quiet_for",
             "Say that nothing will be heard of you for so long, so that you are not taken for stuck.",
             QuietInput,
-            Done,
+            AckOutput,
             _quiet,
             repeats=True,
         ),

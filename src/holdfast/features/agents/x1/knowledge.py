@@ -5,13 +5,15 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.core.tools.tool import AnyTool, ToolCall
-from holdfast.features.agents.x1.base import Done, X1Input, X1Output, X1Turn, x1_tool
+from holdfast.features.agents.x1.base import AckOutput, X1Input, X1Output, X1Turn, x1_tool
 from holdfast.features.collections.model import NewRecord
 from holdfast.features.collections.query.running import facts_of
 from holdfast.features.collections.service import GraphRecords
 from holdfast.features.collections.vectors import VectorCollections
 
-Collection = Field(None, max_length=64, description="A named collection; all of them where you ask, `default` where you write")
+Collection = Field(
+    None, max_length=64, description="A named collection; all of them where you ask, `default` where you write"
+)
 OneCollection = Field(None, max_length=64, description="A named collection; `default` where you name none")
 RecordType = Field(min_length=1, max_length=64, description="Such as person")
 
@@ -27,8 +29,8 @@ class CollectionsOutput(X1Output):
 class QueryInput(X1Input):
     query: str = Field(
         min_length=1,
-        description='find TYPE [where COND] [-> EDGE [TYPE] [where COND]] [order by FIELD [desc]] [limit N]; '
-        'COND: name = "x" and (age >= 3 or not tag in ["a"]) ; @id @type @confidence … are facts of the record; $x from vars',
+        description="find TYPE [where COND] [-> EDGE [TYPE] [where COND]] [order by FIELD [desc]] [limit N]; COND: "
+        'name = "x" and (age >= 3 or not tag in ["a"]); @id, @type, @confidence are facts of a record; $x is from vars',
     )
     collection: str | None = Collection
     vars: dict[str, Any] | None = Field(None, description="Values of $names in the query")
@@ -56,7 +58,7 @@ class WriteOutput(X1Output):
     collection: str
 
 
-class RelateInput(X1Input):
+class EdgeInput(X1Input):
     from_: str = Field(alias="from", min_length=1, max_length=200, description="An id or slug of anything known here")
     edge: str = Field(min_length=1, max_length=64, description="Such as works_at")
     to: str = Field(min_length=1, max_length=200)
@@ -64,7 +66,7 @@ class RelateInput(X1Input):
     properties: dict[str, Any] | None = None
 
 
-class RelateOutput(X1Output):
+class EdgeOutput(X1Output):
     start: str = Field(serialization_alias="from")
     edge: str
     to: str
@@ -107,7 +109,9 @@ class VectorSearchInput(X1Input):
     vector: list[float] | None = Field(None, description="Or text")
     text: str | None = None
     top_k: int = 10
-    filter: dict[str, Any] | None = Field(None, description='{"lang": "de"}, or {"type": "gte", "key": "year", "value": 2020}')
+    filter: dict[str, Any] | None = Field(
+        None, description='{"lang": "de"}, or {"type": "gte", "key": "year", "value": 2020}'
+    )
     collection: str | None = OneCollection
 
 
@@ -164,7 +168,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
         made, is_new = await graph.write(call.principal, call.workspace(), new)
         return WriteOutput(id=made.id, created=is_new, collection=made.collection)
 
-    async def relate(call: ToolCall, turn: X1Turn, given: RelateInput) -> RelateOutput:
+    async def relate(call: ToolCall, turn: X1Turn, given: EdgeInput) -> EdgeOutput:
         edge = await graph.relate(
             call.principal,
             call.workspace(),
@@ -174,7 +178,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             collection=given.collection,
             properties=given.properties,
         )
-        return RelateOutput(
+        return EdgeOutput(
             start=edge.start, edge=edge.edge, to=edge.end, created=edge.is_new, properties=dict(edge.properties)
         )
 
@@ -206,7 +210,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
     async def discover(call: ToolCall, turn: X1Turn, given: DiscoverInput) -> DiscoverOutput:
         return DiscoverOutput(**await graph.discover(call.principal, call.workspace(), given.collection))
 
-    async def upsert(call: ToolCall, turn: X1Turn, given: UpsertInput) -> Done:
+    async def upsert(call: ToolCall, turn: X1Turn, given: UpsertInput) -> AckOutput:
         await vectors.upsert(
             call.principal,
             call.workspace(),
@@ -217,7 +221,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             collection=given.collection,
             session_id=turn.session.id,
         )
-        return Done()
+        return AckOutput()
 
     async def vector_search(call: ToolCall, turn: X1Turn, given: VectorSearchInput) -> VectorSearchOutput:
         found = await vectors.search(
@@ -241,9 +245,9 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             ]
         )
 
-    async def delete(call: ToolCall, turn: X1Turn, given: VectorDeleteInput) -> Done:
+    async def delete(call: ToolCall, turn: X1Turn, given: VectorDeleteInput) -> AckOutput:
         await vectors.delete(call.principal, call.workspace(), given.id, given.collection)
-        return Done()
+        return AckOutput()
 
     return [
         x1_tool(
@@ -256,7 +260,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
         ),
         x1_tool(
             "graph_query",
-            'Ask the graph. Example: find person where email = $mail -> works_at company limit 5',
+            "Ask the graph. Example: find person where email = $mail -> works_at company limit 5",
             QueryInput,
             QueryOutput,
             query,
@@ -266,8 +270,8 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
         x1_tool(
             "graph_relate",
             "Tie two records, or anything else that is known here, by a named edge.",
-            RelateInput,
-            RelateOutput,
+            EdgeInput,
+            EdgeOutput,
             relate,
             repeats=True,
         ),
@@ -291,7 +295,7 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             "vector_upsert",
             "Keep a vector, or a text to be found by its meaning, under an id of yours.",
             UpsertInput,
-            Done,
+            AckOutput,
             upsert,
             repeats=True,
         ),
@@ -303,5 +307,5 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             vector_search,
             reads=True,
         ),
-        x1_tool("vector_delete", "Forget a vector or text by its id.", VectorDeleteInput, Done, delete),
+        x1_tool("vector_delete", "Forget a vector or text by its id.", VectorDeleteInput, AckOutput, delete),
     ]

@@ -99,8 +99,13 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
             language=given.language,
         )
         made = await keep(call, new)
-        data = {"artifact_id": made.id, "title": made.title, "artifact_type": given.artifact_type}
-        data |= {"version": made.version, "metadata": given.metadata or {}}
+        data = {
+            "artifact_id": made.id,
+            "title": made.title,
+            "artifact_type": given.artifact_type,
+            "version": made.version,
+            "metadata": given.metadata or {},
+        }
         await turn.actions.emit(turn.session, "artifact", data)
         return _made(made)
 

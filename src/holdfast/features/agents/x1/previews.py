@@ -119,8 +119,8 @@ def _address(said: bytes) -> str:
     url = found.get("url") if isinstance(found, dict) else text.rpartition("\n")[2].strip()
     try:
         if not isinstance(url, str) or len(url) > 2_000:
-            raise BadUrl("no address")
+            raise ValueError
         parse_url(url)
-    except BadUrl:
+    except (BadUrl, ValueError):
         raise PreviewFailed("What deploys previews did not say where the preview is.") from None
     return url

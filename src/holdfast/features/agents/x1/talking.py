@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.text import jsontext
 from holdfast.core.tools.tool import AnyTool, ToolCall
-from holdfast.features.agents.x1.base import Done, X1Input, X1Output, X1Turn, x1_tool
+from holdfast.features.agents.x1.base import AckOutput, X1Input, X1Output, X1Turn, x1_tool
 
 MAX_OPTIONS = 20
 MAX_SCOPES = 10
@@ -25,13 +25,13 @@ class StatusInput(X1Input):
     detail: str = Field("", max_length=2_000, description="In a sentence, for whoever watches")
 
 
-class AskInput(X1Input):
+class QuestionInput(X1Input):
     question: str = Field(min_length=1, max_length=8_000)
     request_id: str = RequestId
     options: list[str] = Field([], max_length=MAX_OPTIONS, description="Answers to choose from")
 
 
-class AskOutput(X1Output):
+class AnswerOutput(X1Output):
     answer: str
 
 
@@ -72,22 +72,22 @@ class EndInput(X1Input):
     summary: str = Field(min_length=1, max_length=20_000, description="What was done, and what is left")
 
 
-async def _emit_status(call: ToolCall, turn: X1Turn, given: StatusInput) -> Done:
+async def _emit_status(call: ToolCall, turn: X1Turn, given: StatusInput) -> AckOutput:
     await turn.actions.emit(turn.session, "status", {"status": given.status, "detail": given.detail})
-    return Done()
+    return AckOutput()
 
 
-async def _emit_error(call: ToolCall, turn: X1Turn, given: ErrorInput) -> Done:
+async def _emit_error(call: ToolCall, turn: X1Turn, given: ErrorInput) -> AckOutput:
     data = {"message": given.message, "recoverable": given.recoverable}
     await turn.actions.emit(turn.session, "error", data)
-    return Done()
+    return AckOutput()
 
 
-async def _request_input(call: ToolCall, turn: X1Turn, given: AskInput) -> AskOutput:
+async def _request_input(call: ToolCall, turn: X1Turn, given: QuestionInput) -> AnswerOutput:
     empty = [number for number, option in enumerate(given.options) if not option.strip()]
     if empty:
         raise Invalid("An option is empty.", fields=[FieldError(f"options[{empty[0]}]", "write what can be chosen")])
-    return AskOutput(answer=await turn.actions.ask(turn.session, given.request_id, given.question, given.options))
+    return AnswerOutput(answer=await turn.actions.ask(turn.session, given.request_id, given.question, given.options))
 
 
 async def _request_permission(call: ToolCall, turn: X1Turn, given: PermissionInput) -> PermissionOutput:
@@ -132,24 +132,26 @@ async def _request_grant(call: ToolCall, turn: X1Turn, given: GrantInput) -> Gra
     )
 
 
-async def _end_session(call: ToolCall, turn: X1Turn, given: EndInput) -> Done:
+async def _end_session(call: ToolCall, turn: X1Turn, given: EndInput) -> AckOutput:
     await turn.actions.end(turn.session, given.summary)
-    return Done()
+    return AckOutput()
 
 
 def talking_tools() -> list[AnyTool]:
     """Telling, asking, ending."""
     return [
-        x1_tool("emit_status", "Say what you are doing now, for whoever watches.", StatusInput, Done, _emit_status),
+        x1_tool(
+            "emit_status", "Say what you are doing now, for whoever watches.", StatusInput, AckOutput, _emit_status
+        ),
         x1_tool(
             "request_input",
             "Ask a person and wait for the answer. Use it only for what you cannot find out yourself.",
-            AskInput,
-            AskOutput,
+            QuestionInput,
+            AnswerOutput,
             _request_input,
             repeats=True,
         ),
-        x1_tool("emit_error", "Report that something went wrong.", ErrorInput, Done, _emit_error),
+        x1_tool("emit_error", "Report that something went wrong.", ErrorInput, AckOutput, _emit_error),
         x1_tool(
             "request_permission",
             "Ask a person for scopes of tools, for this session, and wait for the decision.",
@@ -167,5 +169,7 @@ def talking_tools() -> list[AnyTool]:
             _request_grant,
             repeats=True,
         ),
-        x1_tool("end_session", "Say that the work is done; the session ends after this.", EndInput, Done, _end_session),
+        x1_tool(
+            "end_session", "Say that the work is done; the session ends after this.", EndInput, AckOutput, _end_session
+        ),
     ]

@@ -10,10 +10,11 @@ Queries only read. What follows `where` is about one record at a time; each step
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Scalar = str | int | float | bool | None
 Comparing = Literal["=", "!=", "<", "<=", ">", ">=", "~"]
+COMPARING: tuple[Comparing, ...] = get_args(Comparing)
 
 _ORDERED: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -30,7 +31,7 @@ class QueryField:
     path: tuple[str, ...]
     is_fact: bool = False
 
-    def of(self, seen: "Seen") -> Any:
+    def of(self, seen: "SeenThing") -> Any:
         """The value that a record has there; None where it has none."""
         if self.is_fact:
             return seen.facts.get(self.path[0])
@@ -43,7 +44,7 @@ class QueryField:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenThing:
     """One thing, as conditions see it."""
 
     facts: Mapping[str, Scalar]
@@ -55,20 +56,20 @@ class Condition:
 
     __slots__ = ()
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         """Whether it is."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Condition):
+class IsCompared(Condition):
     """A field against a value. What is not there equals null, and nothing else; other kinds are never in order."""
 
     field: QueryField
     sign: Comparing
     value: Scalar
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         have = self.field.of(seen)
         if self.sign in ("=", "!="):
             return _same(have, self.value) == (self.sign == "=")
@@ -80,45 +81,45 @@ class Compared(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Among(Condition):
+class IsAmong(Condition):
     """A field whose value is one of several."""
 
     field: QueryField
     values: tuple[Scalar, ...]
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         have = self.field.of(seen)
         return any(_same(have, value) for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(Condition):
+class IsThere(Condition):
     """A field that has a value other than null."""
 
     field: QueryField
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         return self.field.of(seen) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Negated(Condition):
+class IsNot(Condition):
     """The opposite."""
 
     inner: Condition
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         return not self.inner.holds(seen)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Condition):
+class AllOrAny(Condition):
     """Several conditions, all or any of which hold."""
 
     how: Literal["and", "or"]
     parts: tuple[Condition, ...]
 
-    def holds(self, seen: Seen) -> bool:
+    def holds(self, seen: SeenThing) -> bool:
         each = (part.holds(seen) for part in self.parts)
         return all(each) if self.how == "and" else any(each)
 

@@ -1,15 +1,15 @@
 """Owns how the text of a query is read: one pass over its words, by hand, with an error that says where and what.
 
-    query     = "find" type [ "where" either ] { step } [ "order" "by" field [ "asc" | "desc" ] ] [ "limit" number ]
-    step      = ( "->" | "<-" ) ( edge | "*" ) [ type ] [ "where" either ]
-    either    = both { "or" both }
-    both      = term { "and" term }
-    term      = "not" term | "(" either ")" | field test
-    test      = ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" ) value | "in" list | "exists"
-    list      = "[" value { "," value } "]" | "$" name
-    value     = string | number | "true" | "false" | "null" | "$" name
-    field     = ( name | `any text` ) { "." ( name | `any text` ) } | "@" fact
-    type      = name | "*"
+query     = "find" type [ "where" either ] { step } [ "order" "by" field [ "asc" | "desc" ] ] [ "limit" number ]
+step      = ( "->" | "<-" ) ( edge | "*" ) [ type ] [ "where" either ]
+either    = both { "or" both }
+both      = term { "and" term }
+term      = "not" term | "(" either ")" | field test
+test      = ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" ) value | "in" list | "exists"
+list      = "[" value { "," value } "]" | "$" name
+value     = string | number | "true" | "false" | "null" | "$" name
+field     = ( name | `any text` ) { "." ( name | `any text` ) } | "@" fact
+type      = name | "*"
 """
 
 import json
@@ -17,17 +17,19 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.collections.query.language import (
-    Among,
-    Compared,
+    COMPARING,
+    AllOrAny,
+    Comparing,
     Condition,
-    Exists,
     GraphQuestion,
-    Joined,
-    Negated,
+    IsAmong,
+    IsCompared,
+    IsNot,
+    IsThere,
     QueryField,
     Scalar,
     Step,
@@ -39,7 +41,10 @@ MAX_DEPTH = 30
 MAX_STEPS = 5
 MAX_LIMIT = 200
 FACTS = ("id", "type", "collection", "title", "confidence", "source", "session", "author", "created", "updated")
-KEYWORDS = frozenset("find where order by asc desc limit and or not in exists true false null".split())
+KEYWORDS = frozenset(
+    {"find", "where", "order", "by", "asc", "desc", "limit", "and", "or", "not", "in", "exists"}
+    | {"true", "false", "null"}
+)
 
 _WORD = re.compile(
     r"""\s*(?:
@@ -53,7 +58,6 @@ _WORD = re.compile(
     )""",
     re.VERBOSE,
 )
-_COMPARING = ("=", "!=", "<", "<=", ">", ">=", "~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class _Parser:
         if type is None:
             raise self._wanted("a type of records, or *")
         where = self._where()
-        steps = []
+        steps: list[Step] = []
         while (arrow := self._sign("->", "<-")) is not None:
             if len(steps) == MAX_STEPS:
                 raise _invalid("query", f"at most {MAX_STEPS} steps")
@@ -181,13 +185,13 @@ class _Parser:
         parts = [self._both()]
         while self._skip("or"):
             parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Joined("or", tuple(parts))
+        return parts[0] if len(parts) == 1 else AllOrAny("or", tuple(parts))
 
     def _both(self) -> Condition:
         parts = [self._term()]
         while self._skip("and"):
             parts.append(self._term())
-        return parts[0] if len(parts) == 1 else Joined("and", tuple(parts))
+        return parts[0] if len(parts) == 1 else AllOrAny("and", tuple(parts))
 
     def _term(self) -> Condition:
         self._depth += 1
@@ -195,7 +199,7 @@ class _Parser:
             raise _invalid("query", f"conditions stand at most {MAX_DEPTH} deep in each other")
         try:
             if self._skip("not"):
-                return Negated(self._term())
+                return IsNot(self._term())
             if self._sign("("):
                 inner = self._either()
                 if not self._sign(")"):
@@ -206,13 +210,13 @@ class _Parser:
             self._depth -= 1
 
     def _test(self, field: QueryField) -> Condition:
-        sign = self._sign(*_COMPARING)
+        sign = self._sign(*COMPARING)
         if sign is not None:
-            return Compared(field, sign, self._value())  # type: ignore[arg-type] - one of the signs above
+            return IsCompared(field, cast(Comparing, sign), self._value())
         if self._skip("in"):
-            return Among(field, self._list())
+            return IsAmong(field, self._list())
         if self._skip("exists"):
-            return Exists(field)
+            return IsThere(field)
         raise self._wanted("=, !=, <, <=, >, >=, ~, 'in' or 'exists'")
 
     def _field(self) -> QueryField:
@@ -260,7 +264,7 @@ class _Parser:
             given = self._variable(word)
             if not _is_scalar(given):
                 raise _invalid(f"vars.{word.text[1:]}", "this must be a text, a number, true, false or null")
-            return given  # type: ignore[no-any-return] - looked at just now
+            return cast(Scalar, given)
         if word.kind in ("string", "number"):
             value = _literal(word)
         elif word.keyword in ("true", "false", "null"):
@@ -284,7 +288,9 @@ def _words(text: str) -> list[_Word]:
         match = _WORD.match(text, at)
         if match is None or match.lastgroup is None:
             begin = at + len(text[at:]) - len(text[at:].lstrip())
-            raise _invalid("query", f"at character {begin + 1} stands {text[begin : begin + 10]!r}, which means nothing")
+            raise _invalid(
+                "query", f"at character {begin + 1} stands {text[begin : begin + 10]!r}, which means nothing"
+            )
         found.append(_Word(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         if len(found) > MAX_WORDS:
             raise _invalid("query", f"at most {MAX_WORDS} words")

@@ -8,7 +8,7 @@ from holdfast.core.clock import iso
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.collections import store
 from holdfast.features.collections.model import RECORD, GraphEdge, GraphRecord
-from holdfast.features.collections.query.language import Condition, GraphQuestion, Seen, Step, order_key
+from holdfast.features.collections.query.language import Condition, GraphQuestion, SeenThing, Step, order_key
 from holdfast.features.intelligence.graph import relation_store
 from holdfast.features.intelligence.graph.vocabulary import inverse
 from holdfast.features.intelligence.model import Ref
@@ -32,10 +32,10 @@ class FoundThing:
     record: GraphRecord | None = None
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> SeenThing:
         """As conditions see it."""
         if self.record is None:
-            return Seen({"id": self.ref.id, "type": self.ref.type, "title": self.title}, {})
+            return SeenThing({"id": self.ref.id, "type": self.ref.type, "title": self.title}, {})
         record = self.record
         facts = {
             "id": record.id,
@@ -49,7 +49,7 @@ class FoundThing:
             "created": iso(record.created_at),
             "updated": iso(record.updated_at),
         }
-        return Seen(facts, record.data)
+        return SeenThing(facts, record.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +93,14 @@ def _followed(
     reached: dict[Ref, list[GraphEdge]] = {}
     for tie in ties:
         for near, far, name in ((tie.start, tie.end, tie.relation), (tie.end, tie.start, inverse(tie.relation))):
-            # Seen from here the edge has its name, or its name for the way back.
+            # SeenThing from here the edge has its name, or its name for the way back.
             told = name if step.forward else inverse(name)
             if near in here and step.edge in (None, told):
                 start, end = (near, far) if step.forward else (far, near)
                 reached.setdefault(far, []).append(GraphEdge(start.id, told, end.id, said.get(tie.id, {})))
     things = _things(tx, workspace_id, list(reached), titles_of)
     kept = [
-        thing
-        for thing in things
-        if step.type in (None, thing.seen.facts["type"]) and _fits(step.where, thing.seen)
+        thing for thing in things if step.type in (None, thing.seen.facts["type"]) and _fits(step.where, thing.seen)
     ]
     return kept, [edge for thing in kept for edge in reached[thing.ref]]
 
@@ -118,7 +116,7 @@ def _thing(record: GraphRecord) -> FoundThing:
     return FoundThing(Ref(RECORD, record.id), record.title, record)
 
 
-def _fits(condition: Condition | None, seen: Seen) -> bool:
+def _fits(condition: Condition | None, seen: SeenThing) -> bool:
     return condition is None or condition.holds(seen)
 
 

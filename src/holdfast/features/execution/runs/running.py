@@ -177,6 +177,7 @@ class Runs:
         else:
             await job.write(lambda tx: self._endings.end(tx, invocation, "succeeded", result=result))
 
+
 class _Telling:
     """Keeps what a server says of its progress, not more often than people can read."""
 
