@@ -300,7 +300,6 @@ async def test_each_session_has_servers_of_its_own_and_they_end_with_it(house: G
     assert house.server.closed
 
 
-
 async def test_a_result_that_is_too_large_is_shortened_and_kept_as_an_artifact(house: GateHouse) -> None:
     session = house.session(await house.attached())
     async with house.open(session), raw(house, session) as client:
@@ -309,4 +308,3 @@ async def test_a_result_that_is_too_large_is_shortened_and_kept_as_an_artifact(h
         large = await client.call("long", characters=5_000_000)
         assert len(json.dumps(large)) < 100_000
         assert large["content"][-1]["type"] == "resource_link"
-

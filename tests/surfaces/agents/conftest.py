@@ -115,5 +115,3 @@ async def agency(database: Database, data_dir: Path, script: Script, **settings:
 async def house(database: Database, tmp_path: Path) -> AsyncIterator[Agency]:
     async with agency(database, tmp_path, Script([])) as made:
         yield made
-
-

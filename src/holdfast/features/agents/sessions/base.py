@@ -14,8 +14,8 @@ from holdfast.features.agents.sessions.model import (
     OVER,
     STATES,
     AgentSession,
+    AgentSessionNotFound,
     QuestionState,
-    SessionNotFound,
     SessionQuestion,
     SessionState,
 )
@@ -54,12 +54,12 @@ class SessionBase:
         """A session of a workspace that the principal sees."""
         found = store.find(tx, session_id)
         if found is None:
-            raise SessionNotFound(session_id)
+            raise AgentSessionNotFound(session_id)
         try:
             self.workspaces.check(tx, principal, found.workspace_id)
         except NotFound:
             # Somebody else's answers like one that is not there.
-            raise SessionNotFound(session_id) from None
+            raise AgentSessionNotFound(session_id) from None
         return found
 
     def queue(self, tx: Tx, session: AgentSession, attempts: int) -> None:

@@ -22,11 +22,11 @@ from holdfast.engines.runners.base import (
     TurnOver,
 )
 from holdfast.engines.runtime.base import RunEnding, Running
+from holdfast.features.agents.runs.live import LiveSession
+from holdfast.features.agents.runs.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.live import LiveSession
 from holdfast.features.agents.sessions.model import AgentSession, LimitReached, SessionState
-from holdfast.features.agents.sessions.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions.telling import TOPIC
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Tx
