@@ -1,8 +1,7 @@
 """Claude Code, Codex, opencode and goose, real and unchanged, in the real sandbox: a whole task, interrupted, resumed."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +102,7 @@ async def test_it_is_interrupted_and_resumed_in_a_new_process(task: Task) -> Non
     await first.until(lambda event: isinstance(event, ToolStarted))
     await first.driving.interrupt()
     assert (await first.turn()).reason == "interrupted"
+    task.follow()
     await first.driving.send("What do you remember?")
     assert (await first.turn()).reason == "done"
     await first.running.stop(0)
