@@ -85,6 +85,12 @@ def _seals(parts: Parts) -> object:
     return Seals(lambda: [feature.module("building").reseal(parts) for feature in sealing])
 
 
+def _model_door(parts: Parts) -> object:
+    from holdfast.server.endpoints.model_door import EndpointDoor
+
+    return EndpointDoor(parts[Settings], parts)
+
+
 _REGISTRIES: dict[str, Build] = {
     "Entities": _entities,
     "Topics": _topics,
@@ -93,6 +99,7 @@ _REGISTRIES: dict[str, Build] = {
     "Resources": _resources,
     "Methods": _methods,
     "Seals": _seals,
+    "ModelDoor": _model_door,
 }
 
 

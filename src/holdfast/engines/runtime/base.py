@@ -1,6 +1,7 @@
 """Owns what a program that we run for somebody is given and may use, and the narrow interface of whatever runs it."""
 
 import asyncio
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,18 @@ class Mounted:
     """Where we are root, what is writable belongs to the program's own user from then on, also at its next start."""
     most_bytes: int | None = None
     """How much a writable directory may hold: who keeps more is stopped."""
+
+
+class LoopbackService(Protocol):
+    """What Holdfast answers at one port of a sandbox's own loopback; used for one program, and closed with it."""
+
+    async def open(self, listener: socket.socket) -> None:
+        """Begin to answer on the sandbox's listening socket."""
+        ...
+
+    async def close(self) -> None:
+        """Break everything off; also where it never was opened."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,8 @@ class RunSpec:
     """An unpacked image to live in instead of this machine's read-only system."""
     egress: tuple[str, ...] = ()
     """The `host:port`s that its proxy lets it reach; none, and it has no network."""
+    listeners: Mapping[int, LoopbackService] = field(default_factory=dict[int, LoopbackService], repr=False)
+    """What Holdfast serves on ports of the program's own loopback; nobody else can reach them."""
     limits: RunLimits = RunLimits()
 
 
