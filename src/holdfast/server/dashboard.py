@@ -23,6 +23,8 @@ MODULES = (
     "artifacts",
     "decisions",
     "cases",
+    "agents.definitions",
+    "agents.sessions",
     "connect",
     "repositories",
     "exchange",
