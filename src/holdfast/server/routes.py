@@ -15,6 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.agents.sessions.telling import SessionTelling
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.client_bundles.service import ClientBundles
@@ -144,6 +145,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         prefixes=[
             (WEBHOOKS, WebhookEndpoint(parts[Webhooks])),
             ("/api/", api),
+            ("/agents/", api),
             ("/approve/", pages),
             ("/mcp/", zero),
             ("/connect/", pages),
@@ -165,7 +167,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     if settings.embedder == "embedded":
         parts[SearchEngine].is_loading = True
         gate.on_ready.append(parts[SearchEngine].load)
-    gate.on_stop += [streams.stop, mcp.stop, zero.stop]
+    gate.on_stop += [streams.stop, parts[SessionTelling].stop, mcp.stop, zero.stop]
     if traced is not None:
         gate.on_stop.append(traced.stop)
     return gate

@@ -170,7 +170,7 @@ class GitEngine:
     async def checkout(self, repository_id: str, location: Location, commit: str, directory: Path) -> None:
         """Write a commit's files into an empty directory, and nothing else of the repository: no `.git`."""
         bounds = replace(self._bounds, written_bytes=_CHECKOUT_FILE_BYTES, writable=str(directory))
-        asked = {"job": "checkout", "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+        asked = {"job": "checkout", "path": self.path(repository_id, location), "limits": asdict(self.limits)}
         child = await Child.start(MODULE, bounds)
         try:
             async with asyncio.timeout(_CHECKOUT_SECONDS):
@@ -196,13 +196,14 @@ class GitEngine:
         """End all processes."""
         await self._readers.close()
 
-    def _path(self, repository_id: str, location: Location) -> str:
+    def path(self, repository_id: str, location: Location) -> str:
+        """Where a repository is on this machine: its own directory, or our mirror of it."""
         return location.path if location.is_local else str(self._mirrors.path(repository_id))
 
     async def _look(self, repository_id: str, location: Location, job: str, **arguments: Any) -> Any:
         asked = {"job": job, "limits": asdict(self.limits), "arguments": arguments}
         try:
-            return await self._readers.ask(self._path(repository_id, location), asked)
+            return await self._readers.ask(self.path(repository_id, location), asked)
         except GitFailed as problem:
             raise _as_not_found(problem) from None
 
@@ -212,7 +213,7 @@ class GitEngine:
         """The values of a long job in a process of its own, which ends with the iterator."""
         child = await Child.start(MODULE, self._bounds)
         try:
-            asked = {**job, "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+            asked = {**job, "path": self.path(repository_id, location), "limits": asdict(self.limits)}
             async for value in child.answers(asked):
                 yield child, value
         finally:

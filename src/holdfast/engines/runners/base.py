@@ -66,7 +66,7 @@ class LaunchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Text for whoever reads along; `whole` unless more of the same paragraph follows."""
+    """Text for whoever reads along, whole or in pieces: the last piece of one text, perhaps empty, is `whole`."""
 
     text: str
     whole: bool = True

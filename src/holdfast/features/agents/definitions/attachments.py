@@ -1,4 +1,4 @@
-"""Owns attachments: which servers of the catalog an agent may use, each with an environment that its manifest allows."""
+"""Owns attachments: servers of the catalog that an agent may use, each with an environment that its manifest allows."""
 
 from collections.abc import Sequence
 from dataclasses import replace

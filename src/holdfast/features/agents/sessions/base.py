@@ -150,7 +150,12 @@ class SessionBase:
         values = {"state": state, "answer": answer, "grant_id": grant_id, "decided_at": now, "decided_by": by}
         if not store.decide(tx, question.id, values):
             return False
-        data = {"question_id": question.id, "request_id": question.request_id, "kind": question.kind, "state": state}
+        data: dict[str, Any] = {
+            "question_id": question.id,
+            "request_id": question.request_id,
+            "kind": question.kind,
+            "state": state,
+        }
         data |= {"answer": answer, "grant_id": grant_id, "by": by}
         self.telling.add(tx, session.id, session.workspace_id, "answer", data)
         self.publish(tx, session, "answered")

@@ -121,9 +121,7 @@ class Freezing:
             wrong += problem.fields
         return wrong
 
-    def _repository(
-        self, tx: Tx, workspace: Workspace, slug: str | None, wrong: list[FieldError]
-    ) -> Repository | None:
+    def _repository(self, tx: Tx, workspace: Workspace, slug: str | None, wrong: list[FieldError]) -> Repository | None:
         if slug is None:
             return None
         found = repository_store.find_in(tx, workspace.id, slug) or repository_store.find(

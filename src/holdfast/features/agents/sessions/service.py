@@ -62,7 +62,9 @@ class AgentSessions:
             return await self._base.database.write(lambda tx: self.add(tx, principal, agent, id, new, case=case))
         except BaseException:
             if case is not None:
-                await self._cases.claims.release(self._acting(principal, agent), agent.workspace_id, case.id, case.fence)
+                await self._cases.claims.release(
+                    self._acting(principal, agent), agent.workspace_id, case.id, case.fence
+                )
             raise
 
     def add(

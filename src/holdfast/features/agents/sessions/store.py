@@ -125,6 +125,12 @@ def add_key(tx: Tx, id: str, key_id: str) -> None:
         tx.execute("UPDATE agent_session SET key_ids = :kept WHERE id = :id", {"id": id, "kept": kept})
 
 
+def count_tokens(tx: Tx, id: str, counted: Mapping[str, float]) -> None:
+    """Keep what a session's model used, be the session over or not."""
+    sql = "UPDATE agent_session SET tokens_in = :tokens_in, tokens_out = :tokens_out, cost = :cost WHERE id = :id"
+    tx.execute(sql, {"id": id, **counted})
+
+
 def append(tx: Tx, session_id: str, at: int, kind: str, data: Mapping[str, Any]) -> int | None:
     """Add an event; its number, or None where the session is gone."""
     # The row's lock gives each event its number in turn.
