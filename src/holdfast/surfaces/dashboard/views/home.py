@@ -151,9 +151,7 @@ async def _cases(view: PageView, cases: WaitingCases) -> list[Need]:
 async def _sessions(view: PageView, sessions: AgentSessions, now: int) -> list[Need]:
     """What agents wait for from people, and sessions that failed in the last week."""
     asked = await sessions.waiting(view.principal, view.ws.id, limit=_MOST)
-    failed = await sessions.list(
-        view.principal, view.ws.id, SessionFilter(state="failed"), limit=_MOST, cursor=None
-    )
+    failed = await sessions.list(view.principal, view.ws.id, SessionFilter(state="failed"), limit=_MOST, cursor=None)
     base = f"{_base(view)}/sessions"
     return [
         *(

@@ -138,9 +138,7 @@ async def _one(
 ) -> Reply:
     agent = await agents.get(view.principal, view.ws.id, view.path["id"])
     servers = {each.name: each for each in await catalog.list(view.principal, view.ws.id)}
-    last = await sessions.list(
-        view.principal, view.ws.id, SessionFilter(agent=agent.id), limit=_SESSIONS, cursor=None
-    )
+    last = await sessions.list(view.principal, view.ws.id, SessionFilter(agent=agent.id), limit=_SESSIONS, cursor=None)
     context: dict[str, Any] = {
         "agent": agent,
         "servers": servers,
