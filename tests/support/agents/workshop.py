@@ -147,7 +147,7 @@ async def workshop(
     """A place for an agent, with a model and a small real MCP server; nothing of it is left afterwards."""
     home, worktree, sockets, runs = (directory / name for name in ("home", "worktree", "sockets", "runs"))
     for each in (home, worktree, sockets, runs):
-        each.mkdir()
+        each.mkdir(parents=True)
     (worktree / "README.md").write_text("A repository.\n")
     for words in (
         ["init", "-q", "-b", "main"],

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from holdfast.engines.runners.base import HOME, Assignment, Driving, LaunchPlan
-from holdfast.engines.runners.line_json import LineJsonConversation
-from holdfast.engines.runners.speech import JsonLines
+from holdfast.engines.runners.protocols.line_json import LineJsonConversation
+from holdfast.engines.runners.protocols.speech import JsonLines
 from holdfast.engines.runners.surroundings import surroundings
 from holdfast.engines.runtime.base import Mounted, Running
 from holdfast.engines.runtime.packages import python_mounts, python_program

@@ -16,10 +16,10 @@ from holdfast.engines.runners.base import (
     ToolEnded,
     ToolStarted,
 )
-from holdfast.engines.runners.conversation import Conversation
 from holdfast.engines.runners.installing import InstalledAgents
-from holdfast.engines.runners.rpc import as_object
-from holdfast.engines.runners.speech import JsonLines, plain, short_arguments, short_result
+from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.rpc import as_object
+from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 from holdfast.engines.runners.surroundings import FOREVER_SECONDS, surroundings
 from holdfast.engines.runtime.base import Running
 

@@ -19,10 +19,10 @@ from holdfast.engines.runners.base import (
     ToolEnded,
     ToolStarted,
 )
-from holdfast.engines.runners.conversation import Reason
 from holdfast.engines.runners.installing import InstalledAgents
-from holdfast.engines.runners.rpc import RpcConversation, as_object
-from holdfast.engines.runners.speech import JsonLines, plain, short_arguments, short_result
+from holdfast.engines.runners.protocols.conversation import Reason
+from holdfast.engines.runners.protocols.rpc import RpcConversation, as_object
+from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 from holdfast.engines.runners.surroundings import FOREVER_SECONDS, surroundings
 from holdfast.engines.runtime.base import Running
 

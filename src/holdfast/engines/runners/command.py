@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.engines.runners.acp import AcpConversation, initialize_message
 from holdfast.engines.runners.base import HOME, Assignment, Driving, LaunchPlan
-from holdfast.engines.runners.conversation import first_answer
-from holdfast.engines.runners.line_json import LineJsonConversation
-from holdfast.engines.runners.speech import JsonLines
+from holdfast.engines.runners.protocols.acp import AcpConversation, initialize_message
+from holdfast.engines.runners.protocols.conversation import first_answer
+from holdfast.engines.runners.protocols.line_json import LineJsonConversation
+from holdfast.engines.runners.protocols.speech import JsonLines
 from holdfast.engines.runners.surroundings import surroundings
 from holdfast.engines.runtime.base import Running
 

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from holdfast.engines.runners.acp import AcpConversation, initialize_message
 from holdfast.engines.runners.base import HOME, Assignment, Driving, LaunchPlan
-from holdfast.engines.runners.conversation import first_answer
 from holdfast.engines.runners.installing import InstalledAgents
-from holdfast.engines.runners.speech import JsonLines
+from holdfast.engines.runners.protocols.acp import AcpConversation, initialize_message
+from holdfast.engines.runners.protocols.conversation import first_answer
+from holdfast.engines.runners.protocols.speech import JsonLines
 from holdfast.engines.runners.surroundings import FOREVER_SECONDS, surroundings
 from holdfast.engines.runtime.base import Running
 

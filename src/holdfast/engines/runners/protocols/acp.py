@@ -14,9 +14,9 @@ from holdfast.engines.runners.base import (
     ToolEnded,
     ToolStarted,
 )
-from holdfast.engines.runners.conversation import Reason
-from holdfast.engines.runners.rpc import RpcConversation, as_object
-from holdfast.engines.runners.speech import JsonLines, plain, short_arguments, short_result
+from holdfast.engines.runners.protocols.conversation import Reason
+from holdfast.engines.runners.protocols.rpc import RpcConversation, as_object
+from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 
 _PROTOCOL = 1
 _INITIALIZE_ID = 0

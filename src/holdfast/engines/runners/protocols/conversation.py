@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Literal
 
 from holdfast.engines.runners.base import RunnerEvent, TurnOver
-from holdfast.engines.runners.speech import JsonLines, plain
+from holdfast.engines.runners.protocols.speech import JsonLines, plain
 
 START_SECONDS = 180.0
 """How long an agent may take to greet us; the slowest needs five seconds on an idle machine."""

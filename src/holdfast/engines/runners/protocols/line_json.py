@@ -12,8 +12,8 @@ from holdfast.engines.runners.base import (
     ToolEnded,
     ToolStarted,
 )
-from holdfast.engines.runners.conversation import Conversation
-from holdfast.engines.runners.speech import JsonLines, plain, short_arguments, short_result
+from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 
 _MOST_TOKEN = 200
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.engines.runners.base import RunnerEvent
-from holdfast.engines.runners.conversation import Conversation
-from holdfast.engines.runners.speech import JsonLines, plain
+from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.speech import JsonLines, plain
 
 _METHOD_UNKNOWN = -32601
 
