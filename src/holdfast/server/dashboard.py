@@ -24,6 +24,8 @@ MODULES = (
     "artifacts",
     "decisions",
     "cases",
+    "agents.definitions",
+    "agents.sessions",
     "connect",
     "repositories",
     "exchange",

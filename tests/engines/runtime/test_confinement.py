@@ -244,7 +244,7 @@ async def test_a_spec_that_names_what_is_not_there_says_which_field(spec: RunSpe
 
 
 def test_a_program_inherits_no_descriptor_on_the_loop_that_the_server_runs_on() -> None:
-    """uvloop closes nothing of ours in its children; what starts the server may leave it descriptors that are passed on."""
+    """uvloop closes nothing of ours in its children; whoever starts the server may leave it some that are passed on."""
 
     async def inherited() -> list[str]:
         runtime = ProcessRuntime()

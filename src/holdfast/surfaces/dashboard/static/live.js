@@ -41,8 +41,9 @@ function refresh(part) {
 
 function tell(told, here) {
   waiting.push(told);
-  clearTimeout(timer);
-  timer = setTimeout(() => {
+  // Not put off by what comes in between: an agent that talks without a pause is to be seen while it does.
+  timer ||= setTimeout(() => {
+    timer = 0;
     const events = waiting;
     waiting = [];
     const concerns = (part) => {
