@@ -4,7 +4,7 @@ import asyncio
 from types import TracebackType
 from typing import Protocol
 
-from holdfast.surfaces.http.sse import PING_SECONDS
+from holdfast.core.text.sse import PING_SECONDS
 
 
 class Pinged(Protocol):
