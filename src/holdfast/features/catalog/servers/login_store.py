@@ -110,16 +110,6 @@ def client(tx: Tx, server_id: str, url: str, redirect_uri: str) -> Sealed | None
     return _sealed(row) if row else None
 
 
-def issuers(tx: Tx, workspace_id: str) -> dict[str, str]:
-    """Where people sign in for the entries of a workspace, by the entry's id."""
-    rows = tx.all(
-        "SELECT mcp_oauth.server_id, mcp_oauth.issuer FROM mcp_oauth JOIN mcp_server "
-        "ON mcp_server.id = mcp_oauth.server_id WHERE mcp_server.workspace_id = :id",
-        {"id": workspace_id},
-    )
-    return {str(row["server_id"]): str(row["issuer"]) for row in rows}
-
-
 def drop_client(tx: Tx, server_id: str) -> None:
     """Nobody has to sign in for an entry any more."""
     tx.execute("DELETE FROM mcp_oauth WHERE server_id = :id", {"id": server_id})
