@@ -3,8 +3,8 @@
 import io
 import json
 import os
-import socket
 import shutil
+import socket
 import subprocess
 import tarfile
 from pathlib import Path
