@@ -1,9 +1,12 @@
 """Servers that are packages: recognised in a command, installed and pinned once, run without a network."""
 
+import asyncio
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.mcp_client.stdio import open_stdio
@@ -150,3 +153,38 @@ async def test_without_npm_the_remedy_is_said(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(InstallerMissing, match="apt-get install nodejs npm"):
         await Packages(tmp_path / "packages").install(PackageCommand("npm", "x", None, None, ()), silent)
+
+
+NPM = """#!/bin/sh
+umask
+mkdir -p node_modules/pkg
+echo '{"name": "pkg", "version": "1.0.0", "bin": "run.js"}' > node_modules/pkg/package.json
+echo '{"packages": {"node_modules/pkg": {"version": "1.0.0", "integrity": "sha512-x"}}}' > package-lock.json
+"""
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_what_is_installed_is_read_by_the_programs_own_user_on_either_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    """The server makes files for itself alone; whoever runs a package is another user."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in (("npm", NPM), ("node", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    said: list[str] = []
+
+    async def tell(text: str) -> None:
+        said.append(text)
+
+    before = os.umask(0o077)
+    try:
+        install = Packages(tmp_path / "packages").install(PackageCommand("npm", "pkg", None, None, ()), tell)
+        made = uvloop.run(install) if loop == "uvloop" else asyncio.run(install)
+    finally:
+        os.umask(before)
+    assert "0022" in said and os.umask(before) == before
+    for path in (made.directory, *made.directory.joinpath("node_modules").rglob("*")):
+        assert path.stat().st_mode & 0o044 == 0o044, path

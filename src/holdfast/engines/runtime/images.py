@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import tarfile
 import tempfile
@@ -112,7 +113,7 @@ class Images:
         if image.startswith("-"):
             raise _wrong("a name of an image does not begin with a dash")
         if (await _run((podman, "image", "exists", "--", image), making, may_fail=True)) is None:
-            _check_registry(image)
+            await _check_registry(image)
             await _run((podman, "pull", "--quiet", "--", image), making)
         described = json.loads(await _run((podman, "image", "inspect", "--", image), making) or "[]")[0]
         kept = self.find(f"sha256:{described['Id'].removeprefix('sha256:')}")
@@ -209,7 +210,7 @@ def _configuration(layout: Path, digest: str) -> dict[str, Any]:
         raise _wrong(f"its description can't be read: {problem}") from None
 
 
-def _check_registry(image: str) -> None:
+async def _check_registry(image: str) -> None:
     """podman fetches by itself, so what it would ask is judged here: no machine of an internal network."""
     host = image.partition("/")[0] if "/" in image else ""
     if "." not in host and ":" not in host and host != "localhost":
@@ -218,8 +219,17 @@ def _check_registry(image: str) -> None:
     with suppress(ValueError):
         if closed_because(ipaddress.ip_address(url.host)) is not None:
             raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
-    if url.is_local_name:
+    if url.is_local_name or any(closed_because(each) is not None for each in await _addresses(url.host, url.port)):
         raise _wrong(f"{url.host} is not on the public internet; load the image with podman first")
+
+
+async def _addresses(host: str, port: int) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """Where a name leads; nowhere, and podman says so itself."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found]
 
 
 def _path_and_tag(rest: str) -> tuple[Path, str]:

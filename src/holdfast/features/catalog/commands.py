@@ -1,6 +1,8 @@
 """Owns `holdfast catalog`: MCP servers that a workspace may run."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -87,6 +89,40 @@ async def add(session: Session, service: ServerCatalog, given: Add) -> None:
     if made.install == "installing":
         lines.insert(1, "Its package is installed by the server while it runs: see `holdfast jobs list`.")
     session.out.record(shown, lines)
+
+
+class Set(Named):
+    """What `set` is given: what is left out stays as it is."""
+
+    env: Annotated[list[str], Option("--env", metavar="K=V")] = Field(
+        [], description="A variable of its environment: a value, or ${SECRET}; K= takes it away; repeat."
+    )
+    headers: Annotated[list[str], Option("--header", metavar="K=V")] = Field(
+        [], description="A header of a remote server; K= takes it away; repeat."
+    )
+    allow: Annotated[list[str], Option("--allow", metavar="HOST:PORT")] = Field(
+        [], description="The places that it may reach, instead of those before; repeat."
+    )
+    manifest: Annotated[str | None, Option(metavar="FILE", reads="file")] = Field(
+        None, description="What it expects, as JSON, instead of what was given or guessed."
+    )
+    enabled: Annotated[bool | None, Option("--enabled/--disabled")] = Field(None, description="Switch it on or off.")
+
+
+@catalog.command("set", help="Change what an MCP server is given: its environment, headers, places and manifest.")
+async def set_server(session: Session, service: ServerCatalog, given: Set) -> None:
+    workspace_id = await session.workspace(given.workspace)
+    spec = (await service.get(session.principal, workspace_id, given.name)).spec
+    new = replace(
+        spec,
+        env=_merged(spec.env, _pairs(given.env, "env")),
+        headers=_merged(spec.headers, _pairs(given.headers, "header")),
+        allow=tuple(given.allow) or spec.allow,
+        manifest=spec.manifest if given.manifest is None else manifest_of(_json(given.manifest)),
+        enabled=spec.enabled if given.enabled is None else given.enabled,
+    )
+    changed = await service.change(session.principal, workspace_id, given.name, new)
+    session.out.record(ServerAnswer.shown(changed, session.principal), [f"{changed.name} is changed."])
 
 
 @catalog.command("list", help="List MCP servers.")
@@ -204,6 +240,10 @@ async def reset(session: Session, service: ServerCatalog, given: Named) -> None:
 async def remove(session: Session, service: ServerCatalog, given: Named) -> None:
     await service.remove(session.principal, await session.workspace(given.workspace), given.name)
     session.out.record({"name": given.name, "removed": True})
+
+
+def _merged(before: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in {**before, **given}.items() if value or name not in given}
 
 
 def _pairs(given: list[str], field: str) -> dict[str, str]:

@@ -17,6 +17,10 @@ _SCOPE = re.compile(r"[a-z][a-z0-9_.:-]{0,63}")
 _HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^\s/@?#\\*%:]{1,253}):(?P<port>[0-9]{1,5})")
 MAX_ARGS, MAX_TEXT, MAX_ENV, MAX_ALLOW = 64, 4_096, 64, 64
 _MAX_REGEX = 200
+_REFER = "this is a secret: refer to one of the workspace's as ${NAME}"
+_REFER_OR_CORRECT = (
+    "this looks like a secret: refer to one of the workspace's as ${NAME}, or say kind value for it in the manifest"
+)
 # Quantifiers inside repeated groups take exponential time; a manifest comes from whoever wrote the server.
 _RUNAWAY = re.compile(r"\([^()]*[+*}][^()]*\)\s*[+*{]")
 
@@ -57,6 +61,7 @@ def manifest_json(manifest: ServerManifest) -> dict[str, Any]:
                 **({"required": True} if rule.required else {}),
                 **({"regex": rule.regex} if rule.regex is not None else {}),
                 **({"enum": list(rule.enum)} if rule.enum else {}),
+                **({"guessed": True} if rule.guessed else {}),
             }
             for name, rule in manifest.env.items()
         },
@@ -115,7 +120,7 @@ def value_problem(rule: EnvRule, value: str) -> str | None:
         return "this is required" if rule.required else None
     if rule.kind == "secret":
         if referred(value) is None:
-            return REMEDY if is_mixed(value) else "this is a secret: refer to one of the workspace's as ${NAME}"
+            return REMEDY if is_mixed(value) else _REFER_OR_CORRECT if rule.guessed else _REFER
         return None
     if is_mixed(value):
         return REMEDY
@@ -218,7 +223,7 @@ def _rule(given: Any, field: str, name: str, wrong: list[FieldError]) -> EnvRule
         return EnvRule()
     if _VARIABLE.fullmatch(name) is None:
         wrong.append(FieldError(field, "no environment variable can have this name"))
-    unknown = sorted(set(given) - {"kind", "label", "required", "regex", "enum", "description", "default"})
+    unknown = sorted(set(given) - {"kind", "label", "required", "regex", "enum", "guessed", "description", "default"})
     wrong += [FieldError(f"{field}.{each}", "no such field") for each in unknown]
     kind, regex = given.get("kind", "value"), given.get("regex")
     if kind not in ("secret", "value"):
@@ -242,6 +247,7 @@ def _rule(given: Any, field: str, name: str, wrong: list[FieldError]) -> EnvRule
         required=given.get("required") is True,
         regex=regex,
         enum=tuple(enum),
+        guessed=given.get("guessed") is True,
     )
 
 

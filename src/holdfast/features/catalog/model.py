@@ -28,6 +28,8 @@ class EnvRule:
     required: bool = False
     regex: str | None = None
     enum: tuple[str, ...] = ()
+    guessed: bool = False
+    """Whether nobody said so: it was read off a README, a snippet or the server's own complaints."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
-from holdfast.engines.mcp_client.base import ServedTool, ServerDescription
+from holdfast.engines.mcp_client.base import ServedTool, ServerDescription, ServerFailed
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
+from holdfast.features.catalog.guessing import guessed, names_in_complaints
 from holdfast.features.catalog.model import (
     MAX_TOOLS,
     CatalogEntry,
@@ -27,6 +28,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 TOPIC = "catalog"
+_FROM_COMPLAINTS = "asked for when it was started"
 
 
 class ToolPins:
@@ -63,9 +65,37 @@ class ToolPins:
             return found
 
         entry = await self._database.read(ready)
-        described = await self._connections.describe(await self._starts.of(principal, entry.id))
+        start = await self._starts.of(principal, entry.id)
+        try:
+            described = await self._connections.describe(start)
+        except ServerFailed as problem:
+            wanted = await self._note_wanted(entry, problem.message)
+            if not wanted:
+                raise
+            raise ServerFailed(f"{problem.message} It seems to want {', '.join(wanted)}: give that in env.") from None
+        await self._note_wanted(entry)
         seconds = time.perf_counter() - began
         return await self._database.write(lambda tx: self._pin(tx, principal, entry, described, seconds))
+
+    async def _note_wanted(self, entry: CatalogEntry, problem: str = "") -> list[str]:
+        """The variables that a server complained about at a run; those that nobody spoke of become guesses."""
+        if entry.spec.shape == "remote":
+            return []
+        wanted = names_in_complaints(f"{self._connections.logs(entry.id)}\n{problem}")
+        missing = [name for name in wanted if not entry.spec.env.get(name)]
+
+        def work(tx: Tx) -> None:
+            current = store.by_id(tx, entry.id)
+            if current is None or current.revision != entry.revision:
+                return
+            spec = current.spec
+            manifest = guessed(spec.manifest, spec.env, missing, label=_FROM_COMPLAINTS)
+            if manifest is not spec.manifest:
+                store.update(tx, replace(current, spec=replace(spec, manifest=manifest)))
+
+        if missing:
+            await self._database.write(work)
+        return missing
 
     async def of(self, principal: Principal, workspace_id: str, name: str) -> Sequence[PinnedTool]:
         """The server's tools, in its order."""

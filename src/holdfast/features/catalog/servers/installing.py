@@ -1,6 +1,8 @@
 """Owns the installation of what an entry runs: packages and images are fetched once, pinned, and never at a call."""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError
@@ -8,13 +10,29 @@ from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs import Job, JobEngine, JobRun
 from holdfast.engines.runtime.images import Images
 from holdfast.engines.runtime.packages import Packages, read_command
+from holdfast.engines.runtime.readme import readme_of
 from holdfast.features.catalog import store
+from holdfast.features.catalog.guessing import guessed, names_in_readme
 from holdfast.features.catalog.manifest import manifest_of
 from holdfast.features.catalog.model import CatalogEntry, InstallState, PackagePin
 from holdfast.storage.database import Tx
 
 KIND = "catalog.install"
 TOPIC = "catalog"
+
+
+_FROM_README = "named in its README"
+
+
+@dataclass(frozen=True, slots=True)
+class _Installed:
+    """What an installation found; nothing of it where it failed."""
+
+    pin: PackagePin | None = None
+    manifest: object = None
+    """What an image says that it expects."""
+    wants: Sequence[str] = ()
+    """The variables that a package's README names."""
 
 
 class Installations:
@@ -45,25 +63,25 @@ class Installations:
         if entry is None or entry.revision != revision:
             return
         try:
-            pin, manifest = await self._installed(entry, job)
+            done = await self._installed(entry, job)
         except HoldfastError as problem:
             said = problem.message[:2_000]
-            await job.write(lambda tx: self._put(tx, server_id, revision, None, None, said))
+            await job.write(lambda tx: self._put(tx, server_id, revision, _Installed(), said))
             return
-        await job.write(lambda tx: self._put(tx, server_id, revision, pin, manifest, None))
+        await job.write(lambda tx: self._put(tx, server_id, revision, done, None))
 
     def ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends a job: whatever it was, nothing is still being installed."""
         if job.state != "succeeded":
             problem = job.error or "The installation was cancelled."
-            self._put(tx, str(job.payload["server_id"]), int(job.payload["revision"]), None, None, problem)
+            self._put(tx, str(job.payload["server_id"]), int(job.payload["revision"]), _Installed(), problem)
 
-    async def _installed(self, entry: CatalogEntry, job: JobRun) -> tuple[PackagePin, object]:
+    async def _installed(self, entry: CatalogEntry, job: JobRun) -> "_Installed":
         spec = entry.spec
         if spec.shape == "image":
             await job.progress(0, None, f"Unpacking {spec.image}")
             image = await self._images.unpack(spec.image or "")
-            return PackagePin("image", spec.image or "", image.digest, image.digest), image.manifest
+            return _Installed(PackagePin("image", spec.image or "", image.digest, image.digest), image.manifest)
         wanted = read_command(spec.command or "", spec.args)
         assert wanted is not None
 
@@ -71,15 +89,16 @@ class Installations:
             await job.progress(0, None, line[:500])
 
         made = await self._packages.install(wanted, tell)
-        return PackagePin(made.ecosystem, made.name, made.version, made.integrity), None
+        pin = PackagePin(made.ecosystem, made.name, made.version, made.integrity)
+        return _Installed(pin, wants=names_in_readme(await asyncio.to_thread(readme_of, made)))
 
-    def _put(
-        self, tx: Tx, server_id: str, revision: int, pin: PackagePin | None, manifest: object, problem: str | None
-    ) -> None:
+    def _put(self, tx: Tx, server_id: str, revision: int, done: "_Installed", problem: str | None) -> None:
         entry = store.by_id(tx, server_id)
         if entry is None or entry.revision != revision or entry.install != "installing":
             return
-        spec = entry.spec
+        spec, pin, manifest = entry.spec, done.pin, done.manifest
+        if done.wants:
+            spec = replace(spec, manifest=guessed(spec.manifest, spec.env, done.wants, label=_FROM_README))
         if manifest is not None and not spec.manifest.env and not spec.manifest.tool_scopes:
             # What the image says of itself; an admin's own words would have come first.
             try:

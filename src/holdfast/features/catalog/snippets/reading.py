@@ -2,19 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.text.secrets_scan import first_secret_kind
+from holdfast.features.catalog.guessing import SECRET_NAME, is_credential
 from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
 
 MAX_SERVERS = 50
-_SECRET_NAME = re.compile(
-    r"secret|passw|passphrase|token|api_?key|private_?key|access_?key|credential|authorization|cookie|"
-    r"(?:^|_)(?:pat|key|auth|dsn|pwd)$",
-    re.I,
-)
 # What stands in READMEs where a person's own value goes.
 _PLACEHOLDER = re.compile(
     r"\s*(?:<.*>|\[.*\]|\{\{.*\}\}|\$\{(?:input|env):[^}]*\}|your[ _-].*|.*[_-]here|"
@@ -92,7 +88,7 @@ def _local(
 ) -> PastedServer:
     found = {**dict.fromkeys(rules, ""), **env}
     known = {
-        each: rules.get(each) or EnvRule(kind="secret" if is_credential(each, value) else "value")
+        each: rules.get(each) or EnvRule(kind="secret" if is_credential(each, value) else "value", guessed=True)
         for each, value in found.items()
     }
     credentials = {
@@ -118,9 +114,7 @@ def _local(
 
 
 def _needed(rule: EnvRule, missing: bool) -> EnvRule:
-    return EnvRule(
-        kind=rule.kind, label=rule.label, required=rule.required or missing, regex=rule.regex, enum=rule.enum
-    )
+    return replace(rule, required=rule.required or missing)
 
 
 def _remote(name: str, url: str, headers: Mapping[str, str], *, enabled: bool) -> PastedServer:
@@ -191,11 +185,6 @@ def _arguments(listed: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def is_credential(name: str, value: str) -> bool:
-    """Whether a variable or header holds what must not be kept in the open."""
-    return _SECRET_NAME.search(name) is not None or bool(value and first_secret_kind([f"{name}: {value}", value]))
-
-
 def _is_placeholder(value: str) -> bool:
     return _PLACEHOLDER.fullmatch(value) is not None
 
@@ -208,8 +197,8 @@ def _behind_scheme(value: str) -> str:
 def _no_credentials(args: Sequence[str], where: str) -> None:
     for number, arg in enumerate(args):
         before = args[number - 1] if number else ""
-        named = before.startswith("-") and _SECRET_NAME.search(before) is not None and not arg.startswith("-")
-        inline = arg.startswith("-") and "=" in arg and _SECRET_NAME.search(arg.partition("=")[0]) is not None
+        named = before.startswith("-") and SECRET_NAME.search(before) is not None and not arg.startswith("-")
+        inline = arg.startswith("-") and "=" in arg and SECRET_NAME.search(arg.partition("=")[0]) is not None
         if (named or inline or first_secret_kind([arg]) is not None) and not _is_placeholder(arg):
             raise _wrong(
                 f"{where}[{number}]",

@@ -24,18 +24,13 @@ class EqualCalls:
 
     workspace: str
     calls: Sequence[PendingCall]
+    askers: str
+    """Who asks, each once."""
 
     @property
     def first(self) -> PendingCall:
         """The newest of them, which stands for all."""
         return self.calls[0]
-
-    @property
-    def askers(self) -> str:
-        """Who asks, each once."""
-        return ", ".join(
-            dict.fromkeys(each.invocation.requested_name or each.invocation.requested_by for each in self.calls)
-        )
 
     @property
     def ids(self) -> str:
@@ -104,8 +99,13 @@ async def _listed(view: PageView, approvals: Approvals, *, problem: str = "", st
             call = each.invocation
             key = (workspace_id, call.tool_name, call.tool_digest, call.arguments_digest)
             groups.setdefault(key, []).append(each)
-    waiting = [EqualCalls(names[key[0]], calls) for key, calls in groups.items()]
+    waiting = [EqualCalls(names[key[0]], calls, _askers(calls)) for key, calls in groups.items()]
     return view.page("approvals/index.html", "Approvals", status=status, waiting=waiting, problem=problem)
+
+
+def _askers(calls: Sequence[PendingCall]) -> str:
+    names = (each.invocation.requested_name or each.invocation.requested_by for each in calls)
+    return ", ".join(dict.fromkeys(names))
 
 
 async def _shown(view: PageView, approvals: Approvals, *, problem: str = "", status: int = 200) -> Reply:

@@ -1,10 +1,12 @@
 """Owns the form that says what an MCP server is: read into an entry, and filled from one."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.features.catalog.model import NewEntry, Shape
+from holdfast.features.catalog.manifest import manifest_json, manifest_of
+from holdfast.features.catalog.model import NewEntry, ServerManifest, Shape
 from holdfast.surfaces.dashboard.shell.view import PageView
 
 SHAPES: tuple[Shape, ...] = ("command", "image", "remote")
@@ -17,10 +19,12 @@ def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
     wrong: list[FieldError] = []
     env = _pairs(view.given("env"), "=", "env", wrong)
     headers = _pairs(view.given("headers"), ":", "headers", wrong)
+    manifest = _manifest(view.given("manifest"), before, wrong) if "manifest" in view.form else before.manifest
     if wrong:
         raise Invalid("The server cannot be saved like this.", fields=wrong)
     return replace(
         before,
+        manifest=manifest,
         name=before.name or view.given("name"),
         shape=shape,
         command=view.given("command") or None if shape == "command" else None,
@@ -35,7 +39,7 @@ def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
 
 def typed(view: PageView) -> dict[str, str]:
     """The form as somebody left it."""
-    fields = ("name", "shape", "command", "args", "image", "url", "env", "headers", "allow")
+    fields = ("name", "shape", "command", "args", "image", "url", "env", "headers", "allow", "manifest")
     return {name: view.given(name) for name in fields}
 
 
@@ -51,7 +55,19 @@ def filled(entry: NewEntry) -> dict[str, str]:
         "env": "\n".join(f"{name}={value}" for name, value in entry.env.items()),
         "headers": "\n".join(f"{name}: {value}" for name, value in entry.headers.items()),
         "allow": "\n".join(entry.allow),
+        "manifest": json.dumps(manifest_json(entry.manifest), indent=2, ensure_ascii=False),
     }
+
+
+def _manifest(text: str, before: NewEntry, wrong: list[FieldError]) -> ServerManifest:
+    """What the server expects as somebody wrote it; what they left as it was stays a guess."""
+    try:
+        return manifest_of(json.loads(text or "{}"))
+    except ValueError as problem:
+        wrong.append(FieldError("manifest", f"is no JSON: {problem}"))
+    except Invalid as problem:
+        wrong.extend(problem.fields)
+    return before.manifest
 
 
 def _pairs(text: str, between: str, field: str, wrong: list[FieldError]) -> Mapping[str, str]:
