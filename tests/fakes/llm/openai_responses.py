@@ -20,6 +20,8 @@ KEY = "sk-fake-key-for-tests"
 @dataclass
 class FakeResponses:
     script: Script
+    server: str
+    """An MCP server of the client."""
     url: str = ""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -39,13 +41,13 @@ class FakeResponses:
             item = _call(tools[chosen[0]], chosen[1])
         elif len(results) < len(self.script.steps) and WAIT in tools and _waits(body["input"]) < MOST_WAITS:
             # Codex begins while its servers are still connecting; asking one for its resources waits for it.
-            item = _call(tools[WAIT], {"server": "xerotier"})
+            item = _call(tools[WAIT], {"server": self.server})
         return await _stream(request, item, len(results))
 
 
 @asynccontextmanager
-async def openai_responses(script: Script) -> AsyncIterator[FakeResponses]:
-    made = FakeResponses(script)
+async def openai_responses(script: Script, server: str = "xerotier") -> AsyncIterator[FakeResponses]:
+    made = FakeResponses(script, server)
     async with serve(made.answer) as port:
         made.url = f"http://127.0.0.1:{port}/v1"
         yield made

@@ -69,6 +69,10 @@ class InsideServers:
         self.starts.append(start)
         yield self.server
 
+    async def open(self, start: ServerStart) -> InsideServer:
+        self.starts.append(start)
+        return self.server
+
     async def describe(self, start: ServerStart) -> ServerDescription:
         self.starts.append(start)
         return await self.server.describe()
@@ -78,6 +82,9 @@ class InsideServers:
 
     async def retire(self, server_id: str) -> None:
         """Nothing runs that could be stopped."""
+
+    async def forget(self, server_id: str) -> None:
+        """Nothing was kept."""
 
     async def close(self) -> None:
         """Nothing runs that could be stopped."""

@@ -1,19 +1,16 @@
 """Owns running our own Python programs in a sandbox, whatever interpreter the tests run on."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from holdfast.engines.runtime.base import Mounted, RunSpec
+from holdfast.engines.runtime.packages import python_mounts
+from holdfast.engines.runtime.packages import python_program as our_interpreter
 from holdfast.engines.runtime.process import ProcessRuntime, SandboxedProcess
 
 HERE = Path(__file__).parent
-PYTHON = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def interpreter() -> tuple[Mounted, ...]:
-    """What a Python program needs of this machine."""
-    return () if sys.base_prefix.startswith("/usr") else (Mounted(Path(sys.base_prefix), sys.base_prefix),)
+PYTHON = our_interpreter()
+interpreter = python_mounts
 
 
 def python_program(path: Path, *args: str, name: str = "program", **fields: Any) -> RunSpec:

@@ -113,6 +113,15 @@ def examine(line: bytes) -> Frame | RefusedLine:
     return Frame(clear(body), message, kind)
 
 
+def read_object(line: bytes) -> dict[str, Any] | RefusedLine:
+    """One line without its end as the JSON object that it is to every reader, whatever protocol it belongs to."""
+    body = line.removesuffix(b"\r")
+    try:
+        return _parse(body)
+    except _Unclear as problem:
+        return RefusedLine(str(problem), line[:200], is_message=body.lstrip(b" \t\xef\xbb\xbf")[:1] == b"{")
+
+
 def clear(body: bytes) -> bytes:
     """The same JSON on one line, whatever a reader takes for the end of a line."""
     return _LINE_ENDS.sub(lambda found: _ESCAPED[found[0]], body)

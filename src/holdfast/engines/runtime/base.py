@@ -1,6 +1,7 @@
 """Owns what a program that we run for somebody is given and may use, and the narrow interface of whatever runs it."""
 
 import asyncio
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Literal, Protocol
 
 from holdfast.core.errors import Unavailable
 
-Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "lost"]
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
 
 _SHORTEST_SECRET = 6
@@ -27,7 +28,21 @@ class Mounted:
     source: Path
     target: str
     writable: bool = False
-    """Where we are root, what is writable belongs to the program's own user from then on."""
+    """Where we are root, what is writable belongs to the program's own user from then on, also at its next start."""
+    most_bytes: int | None = None
+    """How much a writable directory may hold: who keeps more is stopped."""
+
+
+class LoopbackService(Protocol):
+    """What Holdfast answers at one port of a sandbox's own loopback; used for one program, and closed with it."""
+
+    async def open(self, listener: socket.socket) -> None:
+        """Begin to answer on the sandbox's listening socket."""
+        ...
+
+    async def close(self) -> None:
+        """Break everything off; also where it never was opened."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +77,8 @@ class RunSpec:
     """An unpacked image to live in instead of this machine's read-only system."""
     egress: tuple[str, ...] = ()
     """The `host:port`s that its proxy lets it reach; none, and it has no network."""
+    listeners: Mapping[int, LoopbackService] = field(default_factory=dict[int, LoopbackService], repr=False)
+    """What Holdfast serves on ports of the program's own loopback; nobody else can reach them."""
     limits: RunLimits = RunLimits()
 
 

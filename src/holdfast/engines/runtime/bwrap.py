@@ -11,7 +11,8 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.runtime.base import RunSpec
 from holdfast.engines.runtime.seccomp import syscall_filter
 
-PROXY_URL = "http://127.0.0.1:3128"
+PROXY_PORT = 3128
+_PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/ssl", "/etc/pki", "/etc/ca-certificates")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -57,7 +58,7 @@ def environment(spec: RunSpec) -> dict[str, str]:
     given = {"PATH": _PATH, "HOME": _WORK, "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "work", "SHELL": "/bin/sh"}
     if spec.egress:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-            given[name] = given[name.lower()] = PROXY_URL
+            given[name] = given[name.lower()] = _PROXY_URL
         # Its own loopback is reached directly, unless the list means ours by that name.
         listed = {place.rpartition(":")[0].strip("[]") for place in spec.egress}
         given["NO_PROXY"] = given["no_proxy"] = ",".join(name for name in _LOOPBACK if name not in listed)
@@ -141,6 +142,9 @@ def check_spec(spec: RunSpec) -> None:
             wrong.append(FieldError("mounts", f"{mount.target!r} is no place where something can be mounted"))
     if not spec.directory.startswith("/"):
         wrong.append(FieldError("directory", f"{spec.directory!r} is not an absolute path"))
+    for port in spec.listeners:
+        if not 0 < port < 65_536 or (spec.egress and port == PROXY_PORT):
+            wrong.append(FieldError("listeners", f"{port} is no port that is free for a service"))
     if spec.root is not None and not spec.root.is_dir():
         wrong.append(FieldError("root", f"{spec.root} is not a directory; unpack the image first"))
     if wrong:

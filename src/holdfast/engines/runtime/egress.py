@@ -16,6 +16,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.addresses import Exceptions
 from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver, SystemResolver
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
+from holdfast.engines.runtime.loopback import Connections
 
 _HEAD_BYTES = 32_768
 _PIECE_BYTES = 131_072
@@ -75,51 +76,31 @@ class EgressProxy:
         # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
         private = [_entry(url) for url in allowed if url.is_local_name or _is_address(url.host)]
         self._backend = PinnedBackend(rules.resolver, Exceptions((*rules.allow_private, *private)))
-        self._server: asyncio.Server | None = None
-        self._busy: set[asyncio.Task[None]] = set()
+        self._connections = Connections(self._accept, limit_bytes=_HEAD_BYTES)
         self.refused: deque[str] = deque(maxlen=_KEPT_REFUSALS)
         """The last places that the program wanted and did not get, for whoever reads its log."""
 
     async def open(self, listener: socket.socket) -> None:
         """Begin to answer on the sandbox's socket."""
-        listener.setblocking(False)
-        self._server = await asyncio.start_server(self._accept, sock=listener, limit=_HEAD_BYTES)
+        await self._connections.open(listener)
 
     async def close(self) -> None:
         """Break everything off."""
-        if self._server is not None:
-            self._server.close()
-        for task in tuple(self._busy):
-            task.cancel()
-        await asyncio.gather(*self._busy, return_exceptions=True)
+        await self._connections.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._busy.add(task)
         try:
-            if len(self._busy) > _AT_ONCE:
+            if len(self._connections) > _AT_ONCE:
                 raise _Refused("503 Service Unavailable", f"more than {_AT_ONCE} connections at once")
             await self._lead(reader, writer)
         except _Refused as refusal:
             text = f"{refusal}\n".encode()
             fields = f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close"
             writer.write(f"HTTP/1.1 {refusal.status}\r\n{fields}\r\n\r\n".encode() + text)
-            with suppress(OSError):
-                await writer.drain()
-        except (
-            OSError,
-            TimeoutError,
-            asyncio.IncompleteReadError,
-            asyncio.LimitOverrunError,
-            httpcore.NetworkError,
-            httpcore.TimeoutException,
-        ):
-            # Either side hung up or stayed silent; the program sees a closed connection.
+            await writer.drain()
+        except (httpcore.NetworkError, httpcore.TimeoutException):
+            # The place hung up or stayed silent; the program sees a closed connection.
             pass
-        finally:
-            self._busy.discard(task)
-            writer.close()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_HEAD_SECONDS):

@@ -25,9 +25,10 @@ _NEW_MOUNTS, _NEW_USER, _NEW_PIDS, _NEW_NETWORK = 0x0002_0000, 0x1000_0000, 0x20
 _BIND_WHOLE, _PRIVATE_WHOLE = 0x1000 | 0x4000, 0x4_0000 | 0x4000
 _DEATH_SIGNAL, _DUMPABLE = 1, 4
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
-_PROXY_PORT = 3128
 _NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
+_KEPT_SECONDS = 1.0
+_SMALLEST_FILE = 1024
 _PAGE = resource.getpagesize()
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -103,8 +104,10 @@ def _become_program(order: dict[str, Any], control: socket.socket, alive: int, f
         _step("follow our end", _libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
         if select.select([alive], [], [], 0)[0]:
             os._exit(1)
-        if order["egress"]:
-            _send_listener(control)
+        if order["ports"]:
+            _raise_loopback()
+        for port in order["ports"]:
+            _send_listener(port, control)
         _limit(order["limits"])
         args = _memory_file("\0".join(_filled(order)).encode())
         os.execve(_placed(order["bwrap"], order), ["bwrap", "--args", str(args), "--", *order["command"]], {})
@@ -150,17 +153,20 @@ def _drop(uid: int) -> None:
     _step("own /proc/self again", _libc.prctl(_DUMPABLE, 1, 0, 0, 0))
 
 
-def _send_listener(control: socket.socket) -> None:
-    """A socket in the sandbox's own network, answered by Holdfast outside: the only way out."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    request = bytearray(struct.pack("16sH14x", b"lo", 0))
-    fcntl.ioctl(listener, _GET_FLAGS, request)
-    flags = struct.unpack("16xH14x", request)[0]
-    fcntl.ioctl(listener, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
-    listener.bind(("127.0.0.1", _PROXY_PORT))
-    listener.listen(64)
-    socket.send_fds(control, [b'{"listener":true}\n'], [listener.fileno()])
-    listener.close()
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as any_socket:
+        request = bytearray(struct.pack("16sH14x", b"lo", 0))
+        fcntl.ioctl(any_socket, _GET_FLAGS, request)
+        flags = struct.unpack("16xH14x", request)[0]
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH14x", b"lo", flags | _UP))
+
+
+def _send_listener(port: int, control: socket.socket) -> None:
+    """A socket in the sandbox's own network, answered by Holdfast outside; there is no other way out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(64)
+        socket.send_fds(control, [b'{"port":%d}\n' % port], [listener.fileno()])
 
 
 def _limit(limits: dict[str, Any]) -> None:
@@ -223,7 +229,7 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
     poll.register(ended, select.POLLIN)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
-    how, peak, pause = "exited", 0, _WATCHFUL_SECONDS
+    how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -243,6 +249,13 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
                 how = "memory"
             elif count > limits["processes"] + 8:
                 how = "processes"
+            elif limits["kept"] and time.monotonic() >= look_at:
+                began = time.monotonic()
+                how = "disk" if _keeps_too_much(limits["kept"]) else how
+                # A directory of very many files is not walked all the time.
+                look_at = time.monotonic() + max(_KEPT_SECONDS, 20 * (time.monotonic() - began))
+                if how != "disk":
+                    continue
             else:
                 pause = _WATCHFUL_SECONDS if used > limits["memory_bytes"] // 4 else _CALM_SECONDS
                 continue
@@ -291,6 +304,33 @@ def _used(first: int, most: int) -> tuple[int, int]:
     if used > most:
         used = sum(_shared_fairly(pid) for pid in pids)
     return used, len(pids)
+
+
+def _keeps_too_much(kept: list[tuple[str, int]]) -> bool:
+    return any(_fills(path, most) for path, most in kept)
+
+
+def _fills(path: str, most: int) -> bool:
+    """Whether the files below a directory take more than so many bytes; empty ones take some, too."""
+    taken, below = 0, [path]
+    while below:
+        try:
+            with os.scandir(below.pop()) as entries:
+                for entry in entries:
+                    try:
+                        taken += max(_SMALLEST_FILE, entry.stat(follow_symlinks=False).st_blocks * 512)
+                    except FileNotFoundError:
+                        continue
+                    if taken > most:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            # Only whoever owns it could have hidden it from us.
+            return True
+    return False
 
 
 def _shared_fairly(pid: int) -> int:

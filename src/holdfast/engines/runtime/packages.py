@@ -87,11 +87,8 @@ class InstalledPackage:
     @property
     def mounts(self) -> tuple[Mounted, ...]:
         """What a sandbox must show of this machine, read-only."""
-        found = [Mounted(self.directory, PLACE)]
-        interpreter = _interpreter()
-        if self.ecosystem == "pypi" and not str(interpreter).startswith("/usr"):
-            found.append(Mounted(interpreter, str(interpreter)))
-        return tuple(found)
+        package = Mounted(self.directory, PLACE)
+        return (package, *python_mounts()) if self.ecosystem == "pypi" else (package,)
 
 
 def read_command(command: str, args: Sequence[str]) -> PackageCommand | None:
@@ -300,8 +297,7 @@ async def _install_pypi(wanted: PackageCommand, making: Path, tell: TellInstall)
     launcher.write_text(_RUN.format(site=f"{PLACE}/site", module=module[0], function=module[1], program=module[2]))
     # The server makes files for itself alone; this one is read by the program's own user.
     launcher.chmod(0o644)
-    python = str(_interpreter() / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
-    command = (python, "-I", "-B", f"{PLACE}/run.py", *wanted.args)
+    command = (python_program(), "-I", "-B", f"{PLACE}/run.py", *wanted.args)
     return InstalledPackage("pypi", name, version, _digest(pins), pins, making, command)
 
 
@@ -360,8 +356,15 @@ def _digest(pins: Mapping[str, str]) -> str:
     return "sha256-" + hashlib.sha256(json.dumps(sorted(pins.items())).encode()).hexdigest()
 
 
-def _interpreter() -> Path:
-    return Path(sys.base_prefix)
+def python_program() -> str:
+    """The interpreter that we run on, as a sandbox with its mounts finds it."""
+    return f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def python_mounts() -> tuple[Mounted, ...]:
+    """What a sandbox must show of this machine for our interpreter, read-only."""
+    place = Path(sys.base_prefix)
+    return () if sys.base_prefix.startswith("/usr") else (Mounted(place, str(place)),)
 
 
 def _beside(program: str) -> str | None:

@@ -8,13 +8,13 @@ import socket
 import sys
 import time
 from asyncio.subprocess import PIPE, SubprocessStreamProtocol
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.runtime.base import Ended, RunEnding, RunLimits, RunSpec, SandboxMissing, hide
-from holdfast.engines.runtime.bwrap import arguments, check_spec, find_bwrap, reachable
+from holdfast.engines.runtime.base import Ended, LoopbackService, RunEnding, RunLimits, RunSpec, SandboxMissing, hide
+from holdfast.engines.runtime.bwrap import PROXY_PORT, arguments, check_spec, find_bwrap, reachable
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
@@ -84,9 +84,11 @@ class ProcessRuntime:
                 "Programs can't be confined: bubblewrap is missing. On Debian: apt-get install bubblewrap."
             )
         check_spec(spec)
-        proxy = EgressProxy(spec.name, spec.egress, self._rules) if spec.egress else None
+        services = dict(spec.listeners)
+        if spec.egress:
+            services[PROXY_PORT] = EgressProxy(spec.name, spec.egress, self._rules)
         order = await asyncio.to_thread(self._order, spec, bwrap)
-        process = SandboxedProcess(spec, proxy, self._running.discard)
+        process = SandboxedProcess(spec, services, self._running.discard)
         self._running.add(process)
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -104,9 +106,12 @@ class ProcessRuntime:
         args, sources = arguments(spec)
         program = reachable(bwrap, sources)
         uid = self._uid()
+        writable = [mount for mount in spec.mounts if mount.writable]
         if uid is not None:
-            for mount in spec.mounts:
-                if mount.writable:
+            # Whoever had a directory before has it again, and so do several programs at once that share one.
+            uid = next(filter(None, (_owner(mount.source) for mount in writable)), uid)
+            for mount in writable:
+                if mount.source.stat().st_uid != uid:
                     _give(mount.source, uid)
         limits = spec.limits
         return {
@@ -116,12 +121,13 @@ class ProcessRuntime:
             "uid": uid,
             "staged": sources,
             "stage_at": _staging_place(sources) if uid is not None else "",
-            "egress": bool(spec.egress),
+            "ports": [*spec.listeners, *((PROXY_PORT,) if spec.egress else ())],
             "limits": {
                 "memory_bytes": limits.memory_bytes,
                 "processes": limits.processes,
                 "file_bytes": limits.file_bytes,
                 "seconds": limits.seconds,
+                "kept": [[str(mount.source), mount.most_bytes] for mount in writable if mount.most_bytes is not None],
             },
         }
 
@@ -152,11 +158,14 @@ echo confined
 class SandboxedProcess:
     """One program and everything that it started."""
 
-    def __init__(self, spec: RunSpec, proxy: EgressProxy | None, forget: Callable[["SandboxedProcess"], None]) -> None:
+    def __init__(
+        self, spec: RunSpec, services: Mapping[int, LoopbackService], forget: Callable[["SandboxedProcess"], None]
+    ) -> None:
         self._name = spec.name
         self._limits = spec.limits
+        self._most_kept = min((mount.most_bytes for mount in spec.mounts if mount.most_bytes is not None), default=0)
         self._secrets = spec.secrets
-        self._proxy = proxy
+        self._services = services
         self._forget = forget
         self._tail = bytearray()
         self._printed = 0
@@ -181,8 +190,9 @@ class SandboxedProcess:
 
     def stderr_tail(self) -> str:
         said = hide(bytes(self._tail).decode("utf-8", "replace"), self._secrets)
-        if self._proxy is not None and self._proxy.refused:
-            said += f"\n[sandbox] refused to reach {', '.join(self._proxy.refused)}"
+        proxy = self._services.get(PROXY_PORT)
+        if isinstance(proxy, EgressProxy) and proxy.refused:
+            said += f"\n[sandbox] refused to reach {', '.join(proxy.refused)}"
         return said.strip()
 
     async def wait(self) -> RunEnding:
@@ -246,8 +256,9 @@ class SandboxedProcess:
     async def _await_start(self) -> None:
         while True:
             told, listener = await self._told()
-            if listener is not None and self._proxy is not None:
-                await self._proxy.open(listener)
+            if told is not None and listener is not None:
+                listener.setblocking(False)
+                await self._services[told["port"]].open(listener)
             elif told is None:
                 raise SandboxMissing(f"The sandbox of {self._name} could not be started: {self.stderr_tail()}")
             elif "cannot" in told:
@@ -290,6 +301,7 @@ class SandboxedProcess:
             "memory": f"It was stopped because it used more than {limits.memory_bytes >> 20} MiB of memory.",
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
+            "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory.",
             "processes": f"It was stopped because it had more than {limits.processes} processes.",
         }[how]
         return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
@@ -297,8 +309,8 @@ class SandboxedProcess:
     async def _abandon(self) -> None:
         if self._control is not None:
             self._control.close()
-        if self._proxy is not None:
-            await self._proxy.close()
+        for service in self._services.values():
+            await service.close()
         if self._process is not None:
             with suppress(OSError):
                 self.stdin.close()
@@ -362,6 +374,18 @@ def _first_uid() -> int | None:
                 return first
     # Root of a namespace in which there is nobody else is an ordinary user outside of it.
     return None
+
+
+def _owner(path: Path) -> int | None:
+    """The one of our programs' users who owns a directory; None where it is somebody else's."""
+    first, owner = _first_uid(), path.stat().st_uid
+    return owner if first is not None and first <= owner < first + _UIDS else None
+
+
+def is_own_user(uid: int) -> bool:
+    """Whether a process of that user is ours, or one that we confined."""
+    first = _first_uid()
+    return uid == os.geteuid() or (first is not None and first <= uid < first + _UIDS)
 
 
 async def _readable(source: socket.socket) -> None:

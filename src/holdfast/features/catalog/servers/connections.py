@@ -1,10 +1,11 @@
 """Owns how an entry becomes a connection: references read at the start, one server for each environment, shared."""
 
+import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from holdfast.engines.runtime.packages import Packages
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import env_problems, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryNotFound, NotReady
+from holdfast.features.catalog.servers.states import ServerStates
 from holdfast.features.secrets.references import References
 from holdfast.storage.database import Database, Tx
 
@@ -38,11 +40,14 @@ class ServerStart:
     """The values among them that came from secrets."""
     user_id: str | None
     """Whose login a remote server sees; None where nobody's is needed."""
+    durable: bool = False
+    """Whether its `/work` is the entry's own directory, which stays; else it is private and gone when it stops."""
 
     @property
     def key(self) -> Key:
         """Which running server serves this: another environment or another person's login is another one."""
-        given = hashlib.sha256(jsontext.dumps([sorted(self.env.items()), sorted(self.headers.items())])).hexdigest()
+        parts = [sorted(self.env.items()), sorted(self.headers.items()), self.durable]
+        given = hashlib.sha256(jsontext.dumps(parts)).hexdigest()
         return (self.entry.id, self.entry.revision, given, self.user_id)
 
 
@@ -69,6 +74,7 @@ class ServerConnections:
         pool: ConnectionPool,
         open_remote: OpenRemote,
         limits: RunLimits,
+        states: ServerStates,
     ) -> None:
         self._runtime = runtime
         self._packages = packages
@@ -76,6 +82,7 @@ class ServerConnections:
         self._pool = pool
         self._open_remote = open_remote
         self._limits = limits
+        self._states = states
         self._keys: dict[str, set[Key]] = {}
         self._last: OrderedDict[str, Connection | str] = OrderedDict()
 
@@ -83,18 +90,19 @@ class ServerConnections:
     async def connection(self, start: ServerStart) -> AsyncIterator[Connection]:
         """An open connection to just this server in just this environment, while somebody is in here."""
 
-        async def open() -> Connection:
-            try:
-                made = await self._open(start)
-            except ServerFailed as problem:
-                self._remember(start.entry.id, problem.message)
-                raise
-            self._remember(start.entry.id, made)
-            return made
-
         self._keys.setdefault(start.entry.id, set()).add(start.key)
-        async with self._pool.connection(start.key, open) as connection:
+        async with self._pool.connection(start.key, lambda: self.open(start)) as connection:
             yield connection
+
+    async def open(self, start: ServerStart) -> Connection:
+        """A server of the caller's own, which nobody else uses and the caller closes."""
+        try:
+            made = await self._open(start)
+        except ServerFailed as problem:
+            self._remember(start.entry.id, problem.message)
+            raise
+        self._remember(start.entry.id, made)
+        return made
 
     async def describe(self, start: ServerStart) -> ServerDescription:
         """What the server says of itself now."""
@@ -111,6 +119,11 @@ class ServerConnections:
         for key in self._keys.pop(server_id, ()):
             await self._pool.discard(key)
 
+    async def forget(self, server_id: str) -> None:
+        """Stop an entry's servers, and delete what they kept."""
+        await self.retire(server_id)
+        await self._states.forget(server_id)
+
     async def close(self) -> None:
         """Stop every server."""
         await self._pool.close()
@@ -119,7 +132,7 @@ class ServerConnections:
     async def _open(self, start: ServerStart) -> Connection:
         if start.entry.spec.shape == "remote":
             return await self._open_remote(start)
-        return await open_stdio(self._runtime, self._spec(start))
+        return await open_stdio(self._runtime, await asyncio.to_thread(self._spec, start))
 
     def _spec(self, start: ServerStart) -> RunSpec:
         entry, spec = start.entry, start.entry.spec
@@ -138,6 +151,8 @@ class ServerConnections:
             if package is None:
                 raise NotReady(f"The package of {spec.name} is no longer on this machine; save the entry again.")
             command, mounts = package.command, (*package.mounts, *mounts)
+        if start.durable:
+            mounts = (*mounts, self._states.mounted(entry.id))
         return RunSpec(
             name=spec.name,
             command=command,
@@ -172,15 +187,22 @@ class ServerStarts:
             entry = store.by_id(tx, server_id)
             if entry is None:
                 raise EntryNotFound(server_id)
-            return self._within(tx, principal, entry)
+            return replace(self._within(tx, entry, lambda: self._owner(tx, principal)), durable=True)
 
         return await self._database.read(work)
+
+    def attached(self, tx: Tx, entry: CatalogEntry, env: Mapping[str, str], user_id: str | None) -> ServerStart:
+        """What to start an entry with for an agent it is attached to: its attachment's environment, a person's login.
+
+        NotReady, Invalid or ReferenceBroken with what is missing.
+        """
+        return self._within(tx, replace(entry, spec=replace(entry.spec, env=env)), lambda: user_id)
 
     async def acts_for(self, principal: Principal) -> str | None:
         """The person whose login at a remote server a principal's calls use."""
         return await self._database.read(lambda tx: self._owner(tx, principal))
 
-    def _within(self, tx: Tx, principal: Principal, entry: CatalogEntry) -> ServerStart:
+    def _within(self, tx: Tx, entry: CatalogEntry, owner: Callable[[], str | None]) -> ServerStart:
         spec = entry.spec
         if entry.install == "installing":
             raise NotReady(f"The package of {spec.name} is still being installed; try again in a moment.")
@@ -192,7 +214,7 @@ class ServerStarts:
         places = places_of(spec)
         env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
-        user_id = self._owner(tx, principal) if spec.shape == "remote" else None
+        user_id = owner() if spec.shape == "remote" else None
         # What stands otherwise in the entry is a reference there.
         secrets = frozenset(value for name, value in env.items() if value != spec.env.get(name))
         return ServerStart(entry, env, headers, secrets, user_id)

@@ -1,0 +1,1 @@
+"""How agents are spoken with: reading their lines, turns, and each protocol."""

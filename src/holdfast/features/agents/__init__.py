@@ -1,0 +1,1 @@
+"""Agents: definitions, sessions in sandboxes, and the gate that nothing secret crosses."""
