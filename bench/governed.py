@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -145,7 +144,7 @@ async def _rate(url: str, headers: dict[str, str], tool: str, seconds: float) ->
 
 
 def _message(method: str, params: dict[str, Any], id: int) -> dict[str, Any]:
-    return json.loads(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
 async def against_contextforge(at: Governed, remote: int, environment: Path, seconds: float) -> list[Figure]:
