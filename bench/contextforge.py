@@ -46,7 +46,7 @@ def gateway(environment: Path, directory: Path, upstream: int) -> Iterator[tuple
         "RATE_LIMIT_MEDIUM_RPM": NO_LIMIT,
         "TOOL_RATE_LIMIT": NO_LIMIT,
     }
-    binaries = environment / "bin"
+    binaries = environment.absolute() / "bin"
     mint = [str(binaries / "python"), "-m", "mcpgateway.utils.create_jwt_token", "-u", ADMIN, "--admin"]
     minted = subprocess.run(mint, env=settings, cwd=directory, capture_output=True, text=True, check=True)
     token = minted.stdout.strip().splitlines()[-1]

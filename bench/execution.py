@@ -1,4 +1,4 @@
-"""Measures calling a stdio MCP server from the sandbox against calling the same server bare, with the official SDK."""
+"""Measures calling MCP servers: from the sandbox and through a started Holdfast, against bare with the official SDK."""
 
 import asyncio
 import statistics
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
+from bench import governed
 from bench.report import Figure, finish, options
 from holdfast.engines.mcp_client.pool import ConnectionPool
 from holdfast.engines.mcp_client.stdio import StdioConnection, open_stdio
@@ -93,7 +94,8 @@ async def starts(runtime: ProcessRuntime, rounds: int) -> tuple[float, float]:
     return statistics.median(alone) * 1_000, statistics.median(boxed) * 1_000
 
 
-async def measured(calls: int, rounds: int) -> list[Figure]:
+async def measured(calls: int, rounds: int) -> tuple[list[Figure], float]:
+    """What pool, gate and sandbox cost, and the CPU of a bare call."""
     runtime = ProcessRuntime()
     await runtime.check()
     bare_cpu, bare_rate = await bare(calls)
@@ -109,7 +111,7 @@ async def measured(calls: int, rounds: int) -> list[Figure]:
         Figure("start of server-everything, bare", bare_start, "ms"),
         Figure("start of server-everything, sandbox", our_start, "ms"),
         Figure("added", our_start - bare_start, "ms", ADDED_START_MS, "lower"),
-    ]
+    ], bare_cpu
 
 
 def main() -> None:
@@ -117,8 +119,12 @@ def main() -> None:
     parser = options(__doc__ or "")
     parser.add_argument("--calls", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=6, help="how long each gateway is asked")
+    parser.add_argument("--contextforge", type=Path, help="an environment with mcp-contextforge-gateway")
     chosen = parser.parse_args()
-    finish(asyncio.run(measured(chosen.calls, chosen.rounds)), as_json=chosen.json)
+    figures, bare_cpu = asyncio.run(measured(chosen.calls, chosen.rounds))
+    figures += governed.measured(chosen.calls // 2, bare_cpu, chosen.contextforge, chosen.seconds)
+    finish(figures, as_json=chosen.json)
 
 
 if __name__ == "__main__":

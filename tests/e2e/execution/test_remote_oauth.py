@@ -112,8 +112,13 @@ async def test_a_code_of_another_issuer_keeps_no_login(
 
 
 async def test_documents_that_lead_to_private_places_are_followed_nowhere(tmp_path: Path, lies: Lies) -> None:
-    reached: list[object] = []
-    inner = await asyncio.start_server(lambda reader, writer: reached.append(writer), "127.0.0.1", 0)
+    reached: list[str] = []
+
+    async def reach(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append("somebody came")
+        writer.close()
+
+    inner = await asyncio.start_server(reach, "127.0.0.1", 0)
     private = f"127.0.0.1:{inner.sockets[0].getsockname()[1]}"
     allowed = urlsplit(lies.url).netloc
     async with inner, product(tmp_path / "data", HOLDFAST_FETCH_ALLOW=allowed) as at, at.person() as person:
