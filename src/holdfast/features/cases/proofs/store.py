@@ -17,6 +17,8 @@ _RUN = (
     *("id", "proof_id", "case_id", "commit_sha", "side", "outcome", "said", "exit_code", "tests", "output"),
     *("output_bytes", "output_digest", "seconds", "environment", "job_id", "requested_by", "created_at", "ended_at"),
 )
+_EMPTY = {"tests": "'[]' AS tests", "output": "'' AS output", "environment": "'{}' AS environment"}
+_OUTCOME = tuple(_EMPTY.get(name, name) for name in _RUN)
 _FIXED_OF_RUN = frozenset({"id", "proof_id", "case_id", "commit_sha", "side", "requested_by", "created_at"})
 KEPT_RUNS = 50
 """How many runs of a proof are looked at: flakiness at one commit shows in far fewer."""
@@ -81,12 +83,13 @@ def get_run(tx: Tx, id: str) -> ProofRun | None:
     return None if row is None else _run(row)
 
 
-def runs(tx: Tx, proof_ids: Sequence[str]) -> dict[str, list[ProofRun]]:
-    """The newest runs of each proof, newest first."""
+def runs(tx: Tx, proof_ids: Sequence[str], *, whole: bool = True) -> dict[str, list[ProofRun]]:
+    """The newest runs of each proof, newest first; without `whole` only what a verdict needs, not what they printed."""
     found: dict[str, list[ProofRun]] = {}
+    columns = ", ".join(_RUN if whole else _OUTCOME)
     for proof_id in proof_ids:
         rows = tx.all(
-            f"SELECT {', '.join(_RUN)} FROM proof_run WHERE proof_id = :id ORDER BY id DESC LIMIT {KEPT_RUNS}",
+            f"SELECT {columns} FROM proof_run WHERE proof_id = :id ORDER BY id DESC LIMIT {KEPT_RUNS}",
             {"id": proof_id},
         )
         found[proof_id] = [_run(row) for row in rows]
