@@ -49,6 +49,39 @@ async def test_a_card_is_moved_by_drag_by_button_and_by_key(server: TestServer, 
         await person.check()
 
 
+async def test_a_card_is_moved_by_a_finger_that_rests_on_it_first(server: TestServer, browser: Browser) -> None:
+    id = await _case(server, "Mend the gate")
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        page = person.page
+        await person.open(BOARD)
+        touch = await page.context.new_cdp_session(page)
+        await touch.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+        async def middle(selector: str) -> dict[str, float]:
+            box = await page.locator(selector).bounding_box()
+            assert box is not None
+            return {"x": box["x"] + box["width"] / 2, "y": box["y"] + min(box["height"] / 2, 40)}
+
+        async def send(kind: str, *points: dict[str, float]) -> None:
+            await touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)})
+
+        begin, end = await middle(f"#{id}"), await middle('[data-state="PLANNING"]')
+        await send("touchStart", begin)
+        await expect(page.locator(f"#{id}.held")).to_be_visible()
+        await send("touchMove", end)
+        await expect(page.locator('[data-state="PLANNING"].over')).to_be_visible()
+        await send("touchEnd")
+        await _in(person, id, "PLANNING")
+
+        # A finger that moves at once scrolls, and moves nothing.
+        begin, end = await middle(f"#{id}"), await middle('[data-state="IMPLEMENTING"]')
+        await send("touchStart", begin)
+        await send("touchMove", end)
+        await send("touchEnd")
+        await _in(person, id, "PLANNING")
+        await person.check()
+
+
 async def test_a_drop_that_is_refused_names_where_the_card_can_go(server: TestServer, browser: Browser) -> None:
     id = await _case(server, "Mend the gate")
     async with signed_in(browser, server, server.start.owner_id) as person:

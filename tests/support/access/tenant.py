@@ -35,6 +35,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "OwnNameBody": {"name": "Renamed"},
     "KeyChangeBody": {"tier": "core"},
     "BundleBody": {},
+    "RepositoriesBody": {"repositories": []},
     "MemoryBody": {"content": "Foreign knowledge planted here"},
     "RecallBody": {"query": "secret"},
     "MemoryChangeBody": {"content": "Changed by a stranger"},

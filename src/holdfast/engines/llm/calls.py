@@ -27,9 +27,9 @@ class Finished:
     failed: bool
 
 
-def failure(message: str) -> Outcome:
-    """An outcome that tells the model what went wrong."""
-    return Outcome(dumps({"error": message}).decode())
+def failure(message: str, code: str = "") -> Outcome:
+    """An outcome that tells the model what went wrong; the code is for surfaces that tell of calls."""
+    return Outcome(dumps({"error": message}).decode(), data={"error_code": code} if code else {})
 
 
 def parse_arguments(text: str) -> Json | str:
@@ -88,7 +88,7 @@ async def _run(request: LoopRequest, tools: Mapping[str, LoopTool], call: AskedC
         return Finished(call, await tool.run(arguments), False)
     except HoldfastError as problem:
         told = [problem.message, *(f"{each.field}: {each.message}" for each in problem.fields)]
-        return Finished(call, failure(" ".join(told)), True)
+        return Finished(call, failure(" ".join(told), problem.code), True)
     except Exception:
         _log.exception("The tool %s failed.", tool.name)
         return Finished(call, failure(f"{tool.name} failed unexpectedly."), True)

@@ -139,6 +139,7 @@ class ProofAnswer(Answer):
 class EnvironmentAnswer(Answer):
     name: str
     path: str
+    repositories: list[str]
     created_by: str
     created_at: Time
 

@@ -123,11 +123,13 @@ def lane(tx: Tx, workspace_id: str, state: State, limit: int) -> list[Case]:
 
 
 def of_somebody(tx: Tx, workspace_id: str, actor: str, names: Sequence[str], limit: int) -> list[Case]:
-    """What is not over and assigned to one of the names, held by the actor or added by them; what is due first."""
+    """What is not over and assigned to one of the names, held by the actor, or added by them and being verified; what
+    is due first."""
     own, values = in_list(names)
+    theirs = "SELECT id FROM work_case WHERE workspace_id = :workspace_id AND"
     rows = tx.all(
-        f"SELECT {_SELECT} FROM work_case c WHERE c.workspace_id = :workspace_id AND c.state NOT IN ({_OVER}) "
-        f"AND (c.assignee IN ({own}) OR c.holder = :actor OR c.author = :actor) "
+        f"SELECT {_SELECT} FROM work_case c WHERE c.state NOT IN ({_OVER}) AND c.id IN ({theirs} assignee IN ({own}) "
+        f"UNION {theirs} holder = :actor UNION {theirs} author = :actor AND state = 'VERIFYING') "
         "ORDER BY CASE WHEN c.due_at IS NULL THEN 1 ELSE 0 END, c.due_at, c.priority, c.created_at, c.id LIMIT :limit",
         {**values, "workspace_id": workspace_id, "actor": actor, "limit": limit},
     )

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.tools.alias import Alias, AliasInput, AliasTarget, AnyAlias, json_text
@@ -12,16 +13,18 @@ from holdfast.engines.code_hosts.engine import RESULTS as CODE_RESULTS
 from holdfast.engines.code_hosts.model import MAX_PATHS
 from holdfast.engines.fetch.network.url import parse_url
 from holdfast.engines.fetch.pages import CHARACTERS, MAX_FOLLOW, MAX_URLS
-from holdfast.engines.web_search.engine import MAX_QUERY, RESULTS
+from holdfast.engines.web_search.engine import MAX_QUERY, MAX_RESULTS, RESULTS
 from holdfast.features.server_tools.budget import ResearchBudget
 from holdfast.features.server_tools.calc import EvaluateOutput
 from holdfast.features.server_tools.code import GITHUB, GITLAB, Host
+from holdfast.features.server_tools.domains import UrlNotAllowed, hinted, is_allowed
 from holdfast.features.server_tools.model import (
     CodeSearchOutput,
     FetchOutput,
     OverviewOutput,
     PageOutput,
     WebPage,
+    WebResult,
     WebSearchOutput,
 )
 
@@ -29,12 +32,16 @@ CODE_CHARACTERS = 60_000
 """What the files of one answer share."""
 
 _Url = Annotated[str, Field(max_length=2_048)]
+# A turn sets it, and no model sees it.
+_Set = SkipJsonSchema[list[str]]
 _Path = Annotated[str, Field(max_length=1_000)]
 
 
 class WebSearchInput(AliasInput):
     query: str = Field(max_length=MAX_QUERY, description="What to look for, as one would type it into a search engine.")
     max_results: int = Field(RESULTS, description="How many hits at most; a turn sets it by its context size.")
+    allowed_domains: _Set = Field([], description="Only hits of these places.")
+    blocked_domains: _Set = Field([], description="No hits of these places.")
 
 
 class FetchInput(AliasInput):
@@ -44,6 +51,8 @@ class FetchInput(AliasInput):
     max_follow: int = Field(
         0, ge=0, le=MAX_FOLLOW, description="With discover_links: how many links on the same site to read as well."
     )
+    allowed_domains: _Set = Field([], description="Only pages of these places.")
+    blocked_domains: _Set = Field([], description="No pages of these places.")
 
     @property
     def is_single(self) -> bool:
@@ -123,10 +132,16 @@ def aliases(budget: ResearchBudget) -> list[AnyAlias]:
 
 def _search(given: WebSearchInput) -> AliasTarget:
     query = " ".join(given.query.split())
-    return AliasTarget("xerotier.research.web_search", {"query": query, "max_results": given.max_results})
+    most = given.max_results
+    if given.allowed_domains or given.blocked_domains:
+        # Some of the hits are left out afterwards.
+        query, most = hinted(query, given.allowed_domains, given.blocked_domains), MAX_RESULTS
+    return AliasTarget("xerotier.research.web_search", {"query": query, "max_results": most})
 
 
 def _found(given: WebSearchInput, output: WebSearchOutput) -> Outcome:
+    if given.allowed_domains or given.blocked_domains:
+        output = _within(given, output)
     pages = [
         AnsweredCall("fetch_url", {"url": str(parse_url(page.url))}, _page_text(page)) for page in output.whole_pages
     ]
@@ -134,11 +149,29 @@ def _found(given: WebSearchInput, output: WebSearchOutput) -> Outcome:
     return Outcome(text, sources=len(output.results), untrusted=True, also=pages)
 
 
+def _within(given: WebSearchInput, output: WebSearchOutput) -> WebSearchOutput:
+    """What may be seen of it. A summary of an engine's own does not say where it is from."""
+
+    def keep(found: WebResult | WebPage) -> bool:
+        return is_allowed(found.url, given.allowed_domains, given.blocked_domains)
+
+    return WebSearchOutput(
+        answer="",
+        abstract="",
+        results=list(filter(keep, output.results))[: given.max_results],
+        fetched_pages=list(filter(keep, output.fetched_pages)),
+        whole_pages=list(filter(keep, output.whole_pages)),
+    )
+
+
 def _fetch(given: FetchInput) -> AliasTarget:
     urls = [*([given.url] if given.url else []), *(given.urls or [])]
     if not urls:
         raise Invalid("Nothing to fetch.", fields=[FieldError("url", "give a url, or several as urls")])
     wanted = list(dict.fromkeys(str(parse_url(url)) for url in urls))
+    for url in wanted:
+        if not is_allowed(url, given.allowed_domains, given.blocked_domains):
+            raise UrlNotAllowed(url)
     if given.is_single:
         return AliasTarget("xerotier.research.fetch_url", {"url": wanted[0]})
     follow = given.max_follow if given.discover_links else 0

@@ -1,5 +1,6 @@
 """Owns what a Messages request asks of this server itself: a chat, tools that run here, and what never travels on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ TOOLS_HEADER = b"x-xerotier-tools"
 # It changes with every request, and no cache of a prompt that begins with it is ever hit.
 BILLING = "x-anthropic-billing-header"
 _OUR_NAMES = {"web_search": "web_search", "web_fetch": "fetch_url"}
+_LIMITS = ("max_uses", "allowed_domains", "blocked_domains", "user_location")
 _OURS = ("x_chat_id", "x_tools", "x_deep_think", "x_max_iterations")
 
 
@@ -78,7 +80,7 @@ def asked(scope: Scope, body: Json) -> Asked:
     return Asked(made, chat_id, options, choice)
 
 
-def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
+def _options(scope: Scope, metadata: Json, hosted: Mapping[str, Json]) -> Json | None:
     named = header(scope, TOOLS_HEADER)
     names = metadata.get("x_tools")
     if names is None and named is not None:
@@ -89,6 +91,8 @@ def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
     if names is not None and not isinstance(names, list):
         raise Invalid("The tools cannot be read.", fields=[FieldError("metadata.x_tools", "write a list of names")])
     options: Json = {"x_tools": [*(names or ()), *hosted]}
+    if any(hosted.values()):
+        options["x_limits"] = hosted
     if deep is not None:
         options["x_deep_think"] = deep
     if metadata.get("x_max_iterations") is not None:
@@ -96,10 +100,10 @@ def _options(scope: Scope, metadata: Json, hosted: list[str]) -> Json | None:
     return options
 
 
-def _split(tools: Any) -> tuple[list[Json], list[str]]:
-    """The client's own tools, and the names of ours that stand for Anthropic's."""
+def _split(tools: Any) -> tuple[list[Json], dict[str, Json]]:
+    """The client's own tools, and by name those of ours that stand for Anthropic's, with what they may do."""
     own: list[Json] = []
-    hosted: list[str] = []
+    hosted: dict[str, Json] = {}
     for tool in tools if isinstance(tools, list) else ():
         kind = tool.get("type") if isinstance(tool, dict) else None
         # Their types end with a date, as web_search_20250305.
@@ -107,7 +111,7 @@ def _split(tools: Any) -> tuple[list[Json], list[str]]:
         if name is None:
             own.append(tool)
         else:
-            hosted.append(name)
+            hosted[name] = {key: tool[key] for key in _LIMITS if tool.get(key) is not None}
     return own, hosted
 
 

@@ -13,6 +13,12 @@ from holdfast.engines.llm.model import CallEvent, Json
 
 SERVER = "holdfast"
 # Anthropic's ids begin so, and go on otherwise.
+_CODES = {
+    "max_uses_exceeded": "max_uses_exceeded",
+    "url_not_allowed": "url_not_allowed",
+    "invalid": "invalid_tool_input",
+    "rate_limited": "too_many_requests",
+}
 _USE_ID, _MCP_ID = f"srvtoolu_{SERVER}_", f"mcptoolu_{SERVER}_"
 
 
@@ -43,7 +49,7 @@ def ran_here(block: Json) -> bool:
 
 def _hits(call: CallEvent) -> list[Json] | Json:
     if call.failed:
-        return {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+        return {"type": "web_search_tool_result_error", "error_code": _code(call, "unavailable")}
     return [_hit(each) for each in dicts(_parsed(call.outcome.text).get("results"))]
 
 
@@ -59,7 +65,7 @@ def _page(call: CallEvent) -> Json:
     pages = dicts(_parsed(call.outcome.text).get("pages"))
     page = pages[0] if pages else {"url": _parsed(call.arguments).get("url"), "content": call.outcome.text}
     if call.failed or page.get("error"):
-        return {"type": "web_fetch_tool_result_error", "error_code": "url_not_accessible"}
+        return {"type": "web_fetch_tool_result_error", "error_code": _code(call, "url_not_accessible")}
     source = {"type": "text", "media_type": "text/plain", "data": str(page.get("content") or "")}
     document = {"type": "document", "source": source, "title": None, "citations": None}
     told = {"url": str(page.get("url") or ""), "content": document, "retrieved_at": iso(SystemClock().now())}
@@ -70,6 +76,11 @@ _SERVED: Mapping[str, tuple[str, Callable[[CallEvent], list[Json] | Json]]] = {
     "web_search": ("web_search", _hits),
     "fetch_url": ("web_fetch", _page),
 }
+
+
+def _code(call: CallEvent, otherwise: str) -> str:
+    """Why it failed, as far as Anthropic has a word for it."""
+    return _CODES.get(str(call.outcome.data.get("error_code")), otherwise)
 
 
 def _parsed(text: str) -> Json:

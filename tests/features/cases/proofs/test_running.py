@@ -120,6 +120,31 @@ async def test_both_outcomes_at_one_commit_are_flaky_and_no_pass(at: ProofStage)
     assert proof.runs[0].environment["digest"] != proof.runs[1].environment["digest"]
 
 
+async def test_proofs_see_the_environment_that_their_repository_declares(at: ProofStage) -> None:
+    at.commit(calc_py=RIGHT)
+    await at.known()
+    case = await at.case()
+    stage, tools = at.stage, at.repo.path.parent / "tools"
+    tools.mkdir()
+    (tools / "there").touch()
+    await stage.proofs.register(stage.ada, stage.workspace, "tools", str(tools))
+    command = 'test -f "$PROOF_ENVIRONMENT/there"'
+    proof = await at.proven(await stage.prove(case.id, command=command))
+    assert proof.verdict == "failed"
+
+    with pytest.raises(Invalid, match="no repository 'nowhere'"):
+        await stage.proofs.declare(stage.ada, stage.workspace, "tools", ["nowhere"])
+    assert case.repository is not None
+    used = await stage.proofs.declare(stage.ada, stage.workspace, "tools", [case.repository])
+    assert used.repositories == (case.repository,)
+    again = await at.proven(await stage.prove(case.id, command=command, claim="with its tools"))
+    assert (again.verdict, again.runs[0].environment["environment"]) == ("passed", "tools")
+
+    await stage.proofs.unregister(stage.ada, stage.workspace, "tools")
+    bare = await at.proven(await stage.prove(case.id, command=command, claim="without them"))
+    assert bare.verdict == "failed"
+
+
 @pytest.mark.parametrize(
     ("command", "fields", "said"),
     [

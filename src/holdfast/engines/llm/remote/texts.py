@@ -1,4 +1,4 @@
-"""Owns reading events that only add text by the bytes around it: a run of them is parsed at once, as one list."""
+"""Owns reading events that only add text, by the bytes around it: a run of them is read and parsed at once."""
 
 import re
 from collections.abc import Callable

@@ -282,9 +282,10 @@ async def export(session: Session, exchange: CaseExchange, given: Export) -> Non
 class Environments(InWorkspace):
     """What `environment` is given."""
 
-    action: Annotated[Literal["add", "list", "remove"], Argument("add|list|remove")]
+    action: Annotated[Literal["add", "list", "remove", "use"], Argument("add|list|remove|use")]
     name: Annotated[str | None, Argument("NAME")] = None
     path: Annotated[str | None, Argument("DIRECTORY")] = None
+    repository: list[str] = Field([], description="With use: whose proofs see it where nothing else is named.")
 
 
 @cases.command("environment", help="Directories of this machine that proofs see, read-only.")
@@ -292,9 +293,13 @@ async def environment(session: Session, service: ProofService, given: Environmen
     workspace = await session.workspace(given.workspace)
     if given.action == "list":
         found = await service.environments(session.principal, workspace)
-        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path"])
+        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories"])
     elif given.name is None or (given.action == "add" and given.path is None):
         raise Invalid("It needs a NAME, and to be added a DIRECTORY.")
+    elif given.action == "use":
+        used = await service.declare(session.principal, workspace, given.name, given.repository)
+        told = ", ".join(used.repositories) or "no repository"
+        session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {told} see {used.name}."])
     elif given.action == "remove":
         await service.unregister(session.principal, workspace, given.name)
         session.out.record({"removed": given.name}, [f"Removed {given.name}."])

@@ -42,6 +42,10 @@ class ProofBody(Model):
     fence: int | None = Field(default=None, description="Of the claim under which this is written")
 
 
+class RepositoriesBody(Model):
+    repositories: list[str] = Field(max_length=1_000, description="Slugs; all that have it, in place of those before")
+
+
 class StatementQuery(Model):
     run_id: str | None = Field(default=None, max_length=200, description="The newest finished run when left out")
 
@@ -86,6 +90,13 @@ async def keys(proofs: ProofService, principal: Principal) -> Page[ProofKeyAnswe
 @api.get(_ENVIRONMENTS, READ, "List prepared environments; an operator registers them on the machine")
 async def environments(proofs: ProofService, principal: Principal, workspace_id: str) -> Page[EnvironmentAnswer]:
     return Page([EnvironmentAnswer.of(each) for each in await proofs.environments(principal, workspace_id)])
+
+
+@api.put(_ENVIRONMENTS + "/{name}/repositories", ADMINISTER, "Set whose proofs see an environment by themselves")
+async def declare(
+    proofs: ProofService, principal: Principal, workspace_id: str, name: str, body: RepositoriesBody
+) -> EnvironmentAnswer:
+    return EnvironmentAnswer.of(await proofs.declare(principal, workspace_id, name, body.repositories))
 
 
 @api.delete(_ENVIRONMENTS + "/{name}", ADMINISTER, "Forget a prepared environment")

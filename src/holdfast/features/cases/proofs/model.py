@@ -140,3 +140,5 @@ class Environment:
     path: str
     created_by: str
     created_at: int
+    repositories: tuple[str, ...] = ()
+    """Whose proofs see it where neither they nor their case names one."""

@@ -22,11 +22,11 @@ class RunQueue:
         self._jobs = jobs
         self._clock = clock
 
-    def proven(self, tx: Tx, case: Case) -> list[ProvenProof]:
-        """The case's proofs with what their runs say of its head."""
+    def proven(self, tx: Tx, case: Case, *, whole: bool = True) -> list[ProvenProof]:
+        """The case's proofs with what their runs say of its head; without `whole` not what the runs printed."""
         proofs = store.of_case(tx, case.id)
         head = head_of(tx, case)
-        runs = store.runs(tx, [proof.id for proof in proofs])
+        runs = store.runs(tx, [proof.id for proof in proofs], whole=whole)
         return [judged(case, head, proof, runs[proof.id]) for proof in proofs]
 
     def queue(self, tx: Tx, case: Case, proof: Proof, head: str, requested_by: str) -> Sequence[ProofRun]:
@@ -49,7 +49,7 @@ class RunQueue:
             return []
         return [
             run
-            for each in self.proven(tx, case)
+            for each in self.proven(tx, case, whole=False)
             if each.proof.kind == "run" and each.verdict in ("stale", "unrun")
             for run in self.queue(tx, case, each.proof, head, requested_by)
         ]

@@ -241,6 +241,8 @@ def _asked(tx: Tx, run_id: str) -> _Asked | None:
     if case is None or proof is None:
         return None
     wants = proof.environment or case.environment
+    if wants is None and case.repository is not None:
+        wants = store.declared_environment(tx, place, case.repository)
     return _Asked(
         run,
         proof,

@@ -32,6 +32,7 @@ from holdfast.features.cases.proofs.statement import Envelope, statement_of
 from holdfast.features.cases.proofs.verdicts import judged
 from holdfast.features.cases.service import CaseService, require_person
 from holdfast.features.intelligence.base import checked_text
+from holdfast.features.repositories import store as repository_store
 from holdfast.registry.entities import Entities
 from holdfast.storage.database import Tx
 
@@ -164,8 +165,33 @@ class ProofService:
             workspace = self._base.workspaces.administered(tx, principal, workspace_id).id
             if not store.remove_environment(tx, workspace, name):
                 raise EnvironmentNotFound(name)
+            store.declare_environment(tx, workspace, name, ())
 
         await self._base.database.write(work)
+
+    async def declare(
+        self, principal: Principal, workspace_id: str, name: str, repositories: Sequence[str]
+    ) -> Environment:
+        """Let the proofs of these repositories, and of no others, see an environment where nothing else is named."""
+        principal.require("management")
+
+        def work(tx: Tx) -> Environment:
+            place = self._base.workspaces.administered(tx, principal, workspace_id)
+            for number, slug in enumerate(repositories):
+                if repository_store.find(tx, place.organization_id, slug) is None:
+                    problem = "no such repository; `holdfast repos list` names those that there are"
+                    raise Invalid(
+                        f"There is no repository {slug[:100]!r}.",
+                        fields=[FieldError(f"repositories[{number}]", problem)],
+                    )
+            if store.get_environment(tx, place.id, name) is None:
+                raise EnvironmentNotFound(name)
+            store.declare_environment(tx, place.id, name, list(dict.fromkeys(repositories)))
+            found = store.get_environment(tx, place.id, name)
+            assert found is not None
+            return found
+
+        return await self._base.database.write(work)
 
     # Within.
 

@@ -17,6 +17,9 @@ _RUN = (
     *("id", "proof_id", "case_id", "commit_sha", "side", "outcome", "said", "exit_code", "tests", "output"),
     *("output_bytes", "output_digest", "seconds", "environment", "job_id", "requested_by", "created_at", "ended_at"),
 )
+_ENVIRONMENT = ("workspace_id", "name", "path", "created_by", "created_at")
+_EMPTY = {"tests": "'[]' AS tests", "output": "'' AS output", "environment": "'{}' AS environment"}
+_OUTCOME = tuple(_EMPTY.get(name, name) for name in _RUN)
 _FIXED_OF_RUN = frozenset({"id", "proof_id", "case_id", "commit_sha", "side", "requested_by", "created_at"})
 KEPT_RUNS = 50
 """How many runs of a proof are looked at: flakiness at one commit shows in far fewer."""
@@ -81,12 +84,13 @@ def get_run(tx: Tx, id: str) -> ProofRun | None:
     return None if row is None else _run(row)
 
 
-def runs(tx: Tx, proof_ids: Sequence[str]) -> dict[str, list[ProofRun]]:
-    """The newest runs of each proof, newest first."""
+def runs(tx: Tx, proof_ids: Sequence[str], *, whole: bool = True) -> dict[str, list[ProofRun]]:
+    """The newest runs of each proof, newest first; without `whole` only what a verdict needs, not what they printed."""
     found: dict[str, list[ProofRun]] = {}
+    columns = ", ".join(_RUN if whole else _OUTCOME)
     for proof_id in proof_ids:
         rows = tx.all(
-            f"SELECT {', '.join(_RUN)} FROM proof_run WHERE proof_id = :id ORDER BY id DESC LIMIT {KEPT_RUNS}",
+            f"SELECT {columns} FROM proof_run WHERE proof_id = :id ORDER BY id DESC LIMIT {KEPT_RUNS}",
             {"id": proof_id},
         )
         found[proof_id] = [_run(row) for row in rows]
@@ -137,23 +141,51 @@ def put_environment(tx: Tx, environment: Environment) -> None:
         "INSERT INTO proof_environment (workspace_id, name, path, created_by, created_at) "
         "VALUES (:workspace_id, :name, :path, :created_by, :created_at) ON CONFLICT (workspace_id, name) "
         "DO UPDATE SET path = excluded.path, created_by = excluded.created_by, created_at = excluded.created_at",
-        {name: getattr(environment, name) for name in Environment.__slots__},
+        {name: getattr(environment, name) for name in _ENVIRONMENT},
     )
 
 
 def get_environment(tx: Tx, workspace_id: str, name: str) -> Environment | None:
     """A registered directory."""
-    row = tx.one(
-        "SELECT * FROM proof_environment WHERE workspace_id = :workspace_id AND name = :name",
-        {"workspace_id": workspace_id, "name": name},
-    )
-    return None if row is None else Environment(**{each: row[each] for each in Environment.__slots__})
+    return next((each for each in environments(tx, workspace_id) if each.name == name), None)
 
 
 def environments(tx: Tx, workspace_id: str) -> list[Environment]:
     """What is registered, by name."""
     rows = tx.all("SELECT * FROM proof_environment WHERE workspace_id = :id ORDER BY name", {"id": workspace_id})
-    return [Environment(**{each: row[each] for each in Environment.__slots__}) for row in rows]
+    declared: dict[str, list[str]] = {}
+    for row in tx.all(
+        "SELECT environment, repository FROM repository_environment WHERE workspace_id = :id ORDER BY repository",
+        {"id": workspace_id},
+    ):
+        declared.setdefault(row["environment"], []).append(row["repository"])
+    return [
+        Environment(**{each: row[each] for each in _ENVIRONMENT}, repositories=tuple(declared.get(row["name"], ())))
+        for row in rows
+    ]
+
+
+def declared_environment(tx: Tx, workspace_id: str, repository: str) -> str | None:
+    """The name of the environment that a repository's proofs see, be it registered or not."""
+    row = tx.one(
+        "SELECT environment FROM repository_environment WHERE workspace_id = :workspace_id AND repository = :slug",
+        {"workspace_id": workspace_id, "slug": repository},
+    )
+    return None if row is None else str(row["environment"])
+
+
+def declare_environment(tx: Tx, workspace_id: str, name: str, repositories: Sequence[str]) -> None:
+    """Let these repositories, and no others, have the environment; each has one."""
+    tx.execute(
+        "DELETE FROM repository_environment WHERE workspace_id = :workspace_id AND environment = :name",
+        {"workspace_id": workspace_id, "name": name},
+    )
+    for repository in repositories:
+        tx.execute(
+            "INSERT INTO repository_environment (workspace_id, repository, environment) VALUES (:workspace_id, :slug, "
+            ":name) ON CONFLICT (workspace_id, repository) DO UPDATE SET environment = excluded.environment",
+            {"workspace_id": workspace_id, "slug": repository, "name": name},
+        )
 
 
 def remove_environment(tx: Tx, workspace_id: str, name: str) -> bool:

@@ -55,7 +55,7 @@ class WaitingCases:
 
     def _unproven(self, tx: Tx, case: Case) -> list[WaitingCase]:
         """The first of its proofs that held once and does not now."""
-        for each in self._queue.proven(tx, case):
+        for each in self._queue.proven(tx, case, whole=False):
             if each.verdict in ("stale", "flaky"):
                 wait: Wait = "stale" if each.verdict == "stale" else "flaky"
                 return [WaitingCase(case, wait, each.proof.claim or each.proof.command, each.runs[0].created_at)]

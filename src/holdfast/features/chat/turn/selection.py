@@ -1,12 +1,13 @@
 """Owns which tools a request asks for: `web_search_options`, the hosted entries of `tools`, and the x_tools rules."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from holdfast.core.access import RUN_INTEL
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.llm.model import ROUNDS, Json
+from holdfast.features.chat.turn.limits import ToolLimits, read_limits
 
 ContextSize = Literal["low", "medium", "high"]
 
@@ -35,6 +36,8 @@ class ToolOptions:
     deep_think: bool = False
     file_search: bool = False
     vector_store_ids: tuple[str, ...] = ()
+    limits: Mapping[str, ToolLimits] = field(default_factory=dict)
+    """What tools may do in this turn, by their names."""
 
 
 def tool_options(body: Json, *, max_rounds: int = MAX_ROUNDS) -> ToolOptions:
@@ -76,25 +79,26 @@ def selected(names: Iterable[str], available: frozenset[str]) -> tuple[str, ...]
     return tuple(wanted)
 
 
-def _research(options: ToolOptions, asked: Any, field: str, max_rounds: int) -> ToolOptions:
+def _research(options: ToolOptions, asked: Any, place: str, max_rounds: int) -> ToolOptions:
     if not isinstance(asked, Mapping):
-        raise _wrong(field, "write an object, such as {}")
+        raise _wrong(place, "write an object, such as {}")
     size = asked.get("search_context_size") or "medium"
     if size not in _SIZES:
-        raise _wrong(f"{field}.search_context_size", f"use one of {', '.join(_SIZES)}")
+        raise _wrong(f"{place}.search_context_size", f"use one of {', '.join(_SIZES)}")
     rounds = asked.get("max_iterations")
     if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1):
-        raise _wrong(f"{field}.max_iterations", "use a whole number from 1")
+        raise _wrong(f"{place}.max_iterations", "use a whole number from 1")
     deep_think = asked.get("x_deep_think") or False
     if not isinstance(deep_think, bool):
-        raise _wrong(f"{field}.x_deep_think", "use true or false")
+        raise _wrong(f"{place}.x_deep_think", "use true or false")
     return replace(
         options,
         research=True,
-        names=RESEARCH if deep_think else _strings(asked.get("x_tools"), f"{field}.x_tools"),
+        names=RESEARCH if deep_think else _strings(asked.get("x_tools"), f"{place}.x_tools"),
         context_size=size,
         max_rounds=min(rounds or ROUNDS, max_rounds),
         deep_think=deep_think,
+        limits=read_limits(asked.get("x_limits"), f"{place}.x_limits"),
     )
 
 

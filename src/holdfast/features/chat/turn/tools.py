@@ -9,6 +9,7 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.llm.model import TOOL_SECONDS, LoopTool
 from holdfast.engines.llm.offered import Offer, enrolled_tool, loop_tool, turning_away
+from holdfast.features.chat.turn.limits import ToolLimits, limited
 from holdfast.features.chat.turn.selection import SELECTABLE, ContextSize, ToolOptions, selected
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.vector_stores.service import VectorStoreService
@@ -69,11 +70,13 @@ class ChatTools:
         if has_files:
             names.append("file_search")
         fixed: dict[str, dict[str, Any]] = {
-            "web_search": {"max_results": _HITS[options.context_size]},
+            "web_search": {"max_results": _HITS[options.context_size], **_limits(options, "web_search").fixed},
+            "fetch_url": {**_limits(options, "fetch_url").fixed},
             "file_search": {"vector_store_ids": list(options.vector_store_ids)},
         }
         offers = [Offer(allowed[name], fixed.get(name, {})) for name in names if name in allowed]
-        tools = [loop_tool(self._gateway, call, offer) for offer in offers]
+        made = [loop_tool(self._gateway, call, offer) for offer in offers]
+        tools = [limited(tool, options.limits[tool.name]) if tool.name in options.limits else tool for tool in made]
         tools += await self._enrolled(place, call, options)
         return Offered(tools, turning_away(self._gateway, call))
 
@@ -92,3 +95,7 @@ class ChatTools:
         if options.vector_store_ids or options.file_search:
             return True
         return chat_id is not None and await self._documents.has_documents(principal, workspace_id, chat_id)
+
+
+def _limits(options: ToolOptions, name: str) -> ToolLimits:
+    return options.limits.get(name, ToolLimits())

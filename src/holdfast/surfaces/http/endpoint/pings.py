@@ -26,9 +26,9 @@ class pinged:  # noqa: N801 – read as a phrase: `async with pinged(stream):`
 
     __slots__ = ("_loop", "_ping", "_seconds", "_since", "_stream", "_timer")
 
-    def __init__(self, stream: Pinged, seconds: float | None = None) -> None:
+    def __init__(self, stream: Pinged) -> None:
         self._stream = stream
-        self._seconds = PING_SECONDS if seconds is None else seconds
+        self._seconds = PING_SECONDS
         self._ping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:

@@ -1,5 +1,10 @@
-// A board whose cards are moved by drag and by Shift with an arrow, besides their buttons. Each way sends the card's own
-// form: where it may go, and whether a reason is needed, is the server's to say.
+// A board whose cards are moved by drag, by a finger that rests on one first, and by Shift with an arrow, besides their
+// buttons. Each way sends the card's own form: where it may go, and whether a reason is needed, is the server's to say.
+const HOLD_MILLIS = 300;
+const SLIP_PIXELS = 10;
+const EDGE_PIXELS = 40;
+const SCROLL_PIXELS = 12;
+
 class CaseBoard extends HTMLElement {
   connectedCallback() {
     this.addEventListener("dragstart", (event) => this.take(event));
@@ -7,18 +12,73 @@ class CaseBoard extends HTMLElement {
     this.addEventListener("dragover", (event) => this.over(event));
     this.addEventListener("drop", (event) => this.drop(event));
     this.addEventListener("keydown", (event) => this.step(event));
+    this.addEventListener("touchstart", (event) => this.press(event), { passive: true });
+    this.addEventListener("touchmove", (event) => this.pull(event), { passive: false });
+    this.addEventListener("touchend", (event) => this.lift(event));
+    this.addEventListener("touchcancel", () => this.let());
+    this.addEventListener("contextmenu", (event) => this.finger && event.preventDefault());
   }
 
   take(event) {
-    this.card = event.target.closest("li[data-moves]");
-    if (!this.card) return;
+    // Some browsers begin a drag of their own under a finger that rests.
+    if (this.finger) event.preventDefault();
+    this.card = this.finger ? this.card : event.target.closest("li[data-moves]");
+    if (!this.card || this.finger) return;
     event.dataTransfer.effectAllowed = "move";
     event.dataTransfer.setData("text/plain", this.card.id);
-    const legal = this.card.dataset.moves.split(" ");
+    this.show(this.card);
+  }
+
+  show(card) {
+    const legal = card.dataset.moves.split(" ");
     for (const lane of this.lanes()) lane.classList.toggle("may", legal.includes(lane.dataset.state));
   }
 
+  press(event) {
+    this.let();
+    const card = event.target.closest("li[data-moves]");
+    if (!card || event.touches.length > 1 || event.target.closest("button, input")) return;
+    this.finger = event.touches[0];
+    this.timer = setTimeout(() => {
+      this.card = card;
+      card.classList.add("held");
+      this.show(card);
+    }, HOLD_MILLIS);
+  }
+
+  pull(event) {
+    const touch = event.touches[0];
+    if (!this.card) {
+      // Whoever moves at once wants to scroll.
+      const far = (at) => this.finger && Math.abs(touch[at] - this.finger[at]) > SLIP_PIXELS;
+      if (far("clientX") || far("clientY")) this.let();
+      return;
+    }
+    event.preventDefault();
+    const here = this.under(touch);
+    for (const lane of this.lanes()) lane.classList.toggle("over", lane === here);
+    const way = (at, size) => (at < EDGE_PIXELS ? -1 : at > size - EDGE_PIXELS ? 1 : 0) * SCROLL_PIXELS;
+    here?.parentElement.scrollBy(way(touch.clientX, window.innerWidth), 0);
+    window.scrollBy(0, way(touch.clientY, window.innerHeight));
+  }
+
+  lift(event) {
+    const { card } = this;
+    const lane = card && this.under(event.changedTouches[0]);
+    // A card that was held is not also clicked.
+    if (card) event.preventDefault();
+    this.let();
+    if (lane && !lane.contains(card)) this.move(card, lane.dataset.state);
+  }
+
+  under(touch) {
+    return document.elementFromPoint(touch.clientX, touch.clientY)?.closest(".lane") ?? null;
+  }
+
   let() {
+    clearTimeout(this.timer);
+    this.card?.classList.remove("held");
+    this.finger = null;
     this.card = null;
     for (const lane of this.lanes()) lane.classList.remove("may", "over");
   }
