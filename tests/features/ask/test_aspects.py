@@ -24,6 +24,11 @@ from holdfast.features.ask.question.aspects import Kind, aspects_of
         ("retry policy", ["what"]),
         ("Since when do we round half to even?", ["when"]),
         ("who maintains the parser", ["who"]),
+        ("Does it support HTTP/2?", ["support"]),
+        ("Is Python 3.14 supported, and since which version?", ["support", "version"]),
+        ("Which Go version does it require?", ["what"]),
+        ("What changed in 0.27.0?", ["version"]),
+        ("What panicked in the router?", ["broke"]),
     ],
 )
 def test_each_thing_that_is_asked_for_is_an_aspect(question: str, kinds: list[Kind]) -> None:

@@ -210,6 +210,19 @@ async def test_what_is_near_but_tells_nothing_is_named_as_such(here: RepositoryW
     answer = await ask(here, "In which version was StaticFiles removed?")
     assert answer.markdown.startswith(f"{NOTHING_FOUND} Searched: beacon (")
     assert "but does not tell this: [1]." in answer.markdown
+    assert "Tried: release notes and changelogs (" in answer.markdown and "tests (" in answer.markdown
+
+
+@pytest.mark.parametrize("question", ["Who wrote the first commit?", "Who started this project?"])
+async def test_who_began_a_repository_wrote_its_oldest_commit(here: RepositoryWorld, question: str) -> None:
+    answer = (await ask(here, question)).markdown
+    assert ', first commit: "' in answer.splitlines()[0]
+
+
+async def test_whether_something_is_supported_is_told_by_prose_not_by_code(here: RepositoryWorld) -> None:
+    answer = (await ask(here, "Does GZipMiddleware support gzip_level?")).markdown
+    assert answer.startswith("- **0.21.0 (September 26, 2022)**, `docs/release-notes.md`: ")
+    assert (await ask(here, "Does Beacon support Kerberos?")).markdown.startswith("Nothing that was found")
 
 
 async def test_a_true_removal_is_found(here: RepositoryWorld) -> None:

@@ -23,6 +23,8 @@ def topic(question: str, **weights: float) -> AskedTopic:
         ("Who introduced run_in_pool?", "add", ["run_in_pool"]),
         ("Why are redirects not followed?", None, ["redirect", "follow"]),
         ("What is Beacon?", None, ["beacon"]),
+        ("Who added the RemoveCommand method?", "add", ["removecommand"]),
+        ("When was support for the --version flag added?", "add", ["version", "flag"]),
     ],
 )
 def test_a_topic_has_what_was_done_and_to_what(question: str, action: Action | None, terms: list[str]) -> None:
@@ -50,6 +52,13 @@ def test_a_topic_has_what_was_done_and_to_what(question: str, action: Action | N
         ("When was the GZip middleware added?", "Fix the GZip middleware", "", False),
         ("When were static files added?", "Add StaticFiles", "", True),
         ("When was the QUIC transport added?", "Add a transport", "", False),
+        ("When was Go 1.12 support removed?", "Remove go1.12 support", "", True),
+        ("When was Go 1.12 support removed?", "Remove go1.1 support", "", False),
+        ("What was added for HTTP/3?", "Add http3 by a library", "", True),
+        ("What was added in version 5?", "Add streams (5.0.1)", "", True),
+        ("When was the --version flag added?", "Add a flag for the version", "", False),
+        ("When was the --version flag added?", "Add support for --version flag", "", True),
+        ("Why was it rewritten in Rust?", "It was rewritten", "", False),
         ("Why did it move from requests to httpx?", "Use httpx instead of requests", "", True),
         ("Why did it move from requests to httpx?", "The httpx session makes requests", "", False),
     ],

@@ -126,9 +126,11 @@ class SourceFinding:
             matches += await self._finding.search(principal, slugs, query, limit=limit // 2, types=aspect.types)
         if aspect.kind == "where":
             matches += await self._likely(principal, slugs, query)
-        for entries in (written.notes if aspect.is_of_change else frozenset[str](), written.documents):
-            if entries:
-                matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=entries)
+        # A page without a version tells neither who nor when, and no page is where something is done.
+        of_notes = written.notes if aspect.is_of_change else frozenset[str]()
+        of_pages = frozenset[str]() if aspect.kind in ("who", "when", "version", "where") else written.documents
+        for entries in filter(None, (of_notes, of_pages)):
+            matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=entries)
         distinct = {(each.repository.id, each.source_id): evidence_of(each) for each in reversed(matches)}
         return list(reversed(distinct.values()))
 

@@ -204,3 +204,29 @@ def is_document(path: str) -> bool:
 def is_notes(path: str) -> bool:
     """Whether a file tells what changed from version to version."""
     return _NOTES.search(path) is not None
+
+
+SOURCE_KINDS = (
+    "release notes and changelogs",
+    "commits",
+    "pull requests",
+    "issues and discussions",
+    "decision records",
+    "documents",
+    "code",
+    "tests",
+)
+"""What an answer may come from, in the order in which people are told that it did not."""
+
+
+def source_kind(evidence: Evidence) -> str:
+    """Which of them a source is."""
+    notes, commits, pulls, issues, decisions, documents, code, tests = SOURCE_KINDS
+    if evidence.kind != FILE:
+        of_items = {COMMIT: commits, "pull_request": pulls, "issue": issues, "discussion": issues}
+        return of_items.get(evidence.kind, notes)
+    if _is_test(evidence.key):
+        return tests
+    if not is_document(evidence.key):
+        return code
+    return notes if is_notes(evidence.key) else decisions if _DECISION.search(evidence.key) else documents

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from holdfast.features.ask.confirming import Confirmation
 from holdfast.features.ask.finding import FoundFor, SourceFinding
 from holdfast.features.ask.live_tools import live_call, live_tools
 from holdfast.features.ask.model import OPERATION, CitedAnswer, checked_question
+from holdfast.features.ask.ranking import SOURCE_KINDS, source_kind
 from holdfast.features.ask.sources import Evidence, Ledger, evidence_of, source_list, source_of
 from holdfast.features.endpoints.model import DEFAULT, EMBEDDED_MODEL
 from holdfast.features.endpoints.models import Connected, EndpointModels
@@ -231,7 +233,7 @@ class Ask:
         # Rounded down: 0.299 is below 0.3 and has to look so.
         similarity = math.floor(confirmed[1].similarity * 100) / 100 if confirmed else 0.0
         is_alike = similarity >= LEAST_SIMILARITY
-        said = [f"{NOTHING_FOUND if is_alike else NOTHING_ALIKE} Searched: {searched}."]
+        said = [f"{NOTHING_FOUND if is_alike else NOTHING_ALIKE} Searched: {searched}. Tried: {_tried(inquiry)}."]
         if confirmed:
             but = "but does not tell this" if is_alike else f"below {LEAST_SIMILARITY:g}"
             said.append(f"The nearest has a similarity of {similarity:.2f}, {but}: [1].")
@@ -315,6 +317,13 @@ def _waiting(inquiry: _Inquiry) -> list[str]:
     """What a search by meaning could not find yet."""
     counted = zip(inquiry.repositories, inquiry.vectors, strict=True)
     return [f"{repository.slug}: {count.said}" for repository, count in counted if count.said]
+
+
+def _tried(inquiry: _Inquiry) -> str:
+    """Each kind of source with how many of it were read without an answer in them."""
+    read = {id(each): each for found in inquiry.found for each in found.all}
+    counted = Counter(source_kind(each) for each in read.values())
+    return ", ".join(f"{kind} ({counted[kind]} read)" for kind in SOURCE_KINDS)
 
 
 def _searched(repository: Repository) -> str:

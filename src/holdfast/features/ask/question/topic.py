@@ -55,7 +55,7 @@ UNKNOWN = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadText:
+class TextWords:
     """A text with what is looked for in it."""
 
     text: str
@@ -81,7 +81,7 @@ class AskedWord:
     is_name: bool = False
     """Whether it is what something is called: an answer about something else is none."""
 
-    def is_in(self, read: ReadText) -> bool:
+    def is_in(self, read: TextWords) -> bool:
         """Whether a text has it."""
         if self.spelled.startswith("-"):
             return self.spelled in read.text
@@ -91,7 +91,7 @@ class AskedWord:
             return self._is_numbered(read)
         return bool(self.parts) and self.parts <= read.words
 
-    def _is_numbered(self, read: ReadText) -> bool:
+    def _is_numbered(self, read: TextWords) -> bool:
         """Whether a text has its numbers and its letters, joined as it likes: HTTP/3, http3, Go 1.12, go1.12."""
         letters = (stem for each in _LETTERS.findall(self.whole) for stem in words(each))
         return all(map(read.has_number, _NUMBER.findall(self.whole))) and read.words.issuperset(letters)
@@ -210,5 +210,5 @@ def _said(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _read(text: str) -> ReadText:
-    return ReadText(text, frozenset(words(text)), frozenset(_NUMBER.findall(text)))
+def _read(text: str) -> TextWords:
+    return TextWords(text, frozenset(words(text)), frozenset(_NUMBER.findall(text)))

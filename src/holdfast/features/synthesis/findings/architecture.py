@@ -10,6 +10,7 @@ from holdfast.features.synthesis.findings.page import DerivedPage
 from holdfast.features.synthesis.model import FindingDraft, FindingOrigin, in_file
 from holdfast.features.synthesis.sources.components import is_code
 from holdfast.features.synthesis.sources.facts import Facts, is_readme
+from holdfast.features.synthesis.sources.manifests import Manifest
 from holdfast.features.synthesis.sources.quoting import DocumentBlock, blocks, first_sentence, shortened
 
 Cited = tuple[FindingOrigin, str]
@@ -34,9 +35,10 @@ _TELLING_TARGETS = (
     "all",
 )
 _STARTS = re.compile(
-    r"(?:^|/)(?:__main__\.py|main\.go|main\.rs|manage\.py|wsgi\.py|asgi\.py|main\.py|app\.py|server\.(?:js|ts)|"
-    r"index\.(?:js|ts)|Main\.java|Application\.java)$"
+    r"(?:^|/)(?:__main__\.py|manage\.py|src/main\.rs|src/bin/[^/]+\.rs)$|^(?:cmd/(?:[^/]+/)*)?main\.go$"
 )
+"""What a language itself runs by its name; a file that is only called so (`app.py`, `index.js`) may be anything."""
+_BESIDE = re.compile(r"(?:^|/)(?:tests?|examples?|docs?|fixtures?|benchmarks?|samples?|vendor|node_modules)/", re.I)
 _WORKFLOW = re.compile(r"^\.github/workflows/[^/]+\.ya?ml$|^\.gitlab-ci\.yml$|^\.circleci/config\.yml$|^Jenkinsfile$")
 _MOST_DIRECTORIES = 20
 _MOST_DEPENDENCIES = 15
@@ -182,13 +184,12 @@ def _first_below(facts: Facts, directory: str) -> list[str]:
 
 def _starts(page: DerivedPage, facts: Facts) -> None:
     found: list[tuple[str, Cited]] = []
-    for manifest in facts.manifests:
+    for manifest in _own(facts):
         for entry in manifest.entry_points:
             text = f"`{entry.name}` → `{entry.text}`"
             found.append((text, (in_file(manifest.path, entry.line), f"{entry.name} {entry.text}")))
-    starts = sorted(
-        (file.path for file in facts.files if _STARTS.search(file.path)), key=lambda path: (path.count("/"), path)
-    )
+    named = (file.path for file in facts.files if _STARTS.search(file.path) and not _BESIDE.search(file.path))
+    starts = sorted(named, key=lambda path: (path.count("/"), path))
     for path in starts[:8]:
         known = facts.outlines.get(path)
         said = f": {known.doc}" if known and known.doc else ""
@@ -208,8 +209,13 @@ def _starts(page: DerivedPage, facts: Facts) -> None:
 def _dependencies(page: DerivedPage, facts: Facts) -> None:
     used = {name.lower().replace("-", "_"): count for name, count in facts.dependencies.external.items()}
     found = []
-    for manifest in facts.manifests:
+    seen: set[tuple[str, str]] = set()
+    for manifest in _own(facts):
         for each in manifest.dependencies:
+            if (manifest.ecosystem, each.name) in seen:
+                # Each package of a workspace lists it again.
+                continue
+            seen.add((manifest.ecosystem, each.name))
             count = used.get(each.name.lower().replace("-", "_"), 0)
             found.append((-count, each.name, manifest, each.line))
     if not found:
@@ -219,6 +225,14 @@ def _dependencies(page: DerivedPage, facts: Facts) -> None:
         noun = "time" if count == -1 else "times"
         often = f", imported {-count} {noun}" if count else ""
         page.point(f"`{name}` ({manifest.ecosystem}{often})", (in_file(manifest.path, line), name))
+
+
+def _own(facts: Facts) -> list[Manifest]:
+    """The manifests of the project; those of its examples and tests need what it does not."""
+    own = [manifest for manifest in facts.manifests if not _BESIDE.search(manifest.path)]
+    # What a package needs is said by its own manifest; a list beside it is for those who develop it.
+    packaged = {(each.ecosystem, each.directory) for each in own if not each.is_list}
+    return [each for each in own if not each.is_list or (each.ecosystem, each.directory) not in packaged]
 
 
 def _how(page: DerivedPage, facts: Facts) -> None:

@@ -1,0 +1,27 @@
+"""Owns the proof that the points of a text know what stands above and below them."""
+
+from holdfast.features.ask.answering.points import points
+
+NOTES = """* remove:
+  - the `old` reader
+    which nobody used
+* change
+  * for users of the API
+
+**Security**
+- a fix
+
+- [Contents](#contents)
+"""
+
+
+def test_what_is_listed_under_a_point_or_a_label_stands_below_it() -> None:
+    told = {point.text: (point.above, point.below) for point in points(NOTES)}
+    assert told == {
+        "* remove:": ("", ["- the `old` reader which nobody used"]),
+        "- the `old` reader which nobody used": ("* remove:", []),
+        "* change": ("", ["* for users of the API"]),
+        "* for users of the API": ("* change", []),
+        "**Security**": ("", []),
+        "- a fix": ("**Security**", []),
+    }
