@@ -1,6 +1,7 @@
 """Owns `/approvals` and `/approve/{token}`: calls that wait for a person. Opening a page decides nothing."""
 
 import json
+from typing import Any
 
 from holdfast.core.access import READ_EXEC, Access
 from holdfast.core.errors import Conflict
@@ -16,11 +17,15 @@ pages = Pages(NavRow("Approvals", "/approvals", "question", "top", 30, READ_EXEC
 @pages.get("/approvals", READ_EXEC)
 async def index(view: PageView, approvals: Approvals) -> Reply:
     """What waits in every workspace that this person sees."""
-    waiting: list[tuple[str, PendingCall]] = []
-    for workspace in view.workspaces:
-        page = await approvals.list(view.principal, workspace.id, state="pending", limit=_ROWS)
-        waiting += [(workspace.name, each) for each in page.items]
-    return view.page("approvals/index.html", "Approvals", waiting=waiting)
+    page = await approvals.pending(view.principal, limit=_ROWS, cursor=view.query.get("cursor") or None)
+    names = {workspace.id: workspace.name for workspace in view.workspaces}
+    context: dict[str, Any] = {
+        "waiting": [(names.get(each.approval.workspace_id, ""), each) for each in page.items],
+        "next_url": f"/approvals?cursor={page.next_cursor}" if page.next_cursor else "",
+    }
+    if view.is_part and view.query.get("cursor"):
+        return view.part("approvals/rows.html", **context)
+    return view.page("approvals/index.html", "Approvals", **context)
 
 
 @pages.get("/approve/{token}", READ_EXEC)
