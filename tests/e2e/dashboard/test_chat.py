@@ -13,7 +13,7 @@ from tests.fakes.llm.model import FakeModel, Turn, calls, model, says
 from tests.support.attacks.markup import PAYLOADS
 from tests.support.pages.browsing import Person, signed_in
 from tests.support.pages.chatting import Room
-from tests.support.pages.dashboard import seed
+from tests.support.pages.dashboard import people, seed
 from tests.support.server import TestServer, serving
 from tests.surfaces.openai.endpoint import connect
 
@@ -46,41 +46,50 @@ async def _enter(person: Person, path: str = "/chat/default") -> Room:
 
 
 @pytest.mark.contract("XM-21")
-@BOTH
+@pytest.mark.parametrize(
+    ("by", "size", "theme", "role"),
+    [
+        ("mouse", "phone", "dark", "admin"),
+        ("mouse", "desk", "light", "owner"),
+        ("keyboard", "desk", "dark", "member"),
+        ("keyboard", "phone", "light", "workspace admin"),
+    ],
+)
 async def test_a_chat_with_tools_and_a_question_that_is_answered(
-    server: TestServer, upstream: FakeModel, browser: Browser, size: str, theme: str
+    server: TestServer, upstream: FakeModel, browser: Browser, by: str, size: str, theme: str, role: str
 ) -> None:
+    user_id = (await people(server))[role]
     plan = {"identifier": "plan", "title": "Roll-out plan", "type": "text/html", "content": "<h1>Plan</h1>"}
     upstream.script[:] = [
         calls(("calculator", {"expression": "17*3"}), ("create_artifact", plan)),
         says(ANSWER),
-        calls(("ask_user", {"question": "Which environment?", "options": ["production", "staging"]})),
+        calls(("ask_user", {"question": "Which environment?", "options": ["staging", "production"]})),
         says("Staging is quiet."),
     ]
-    async with signed_in(browser, server, server.start.owner_id, size=size, theme=theme) as person:
+    async with signed_in(browser, server, user_id, size=size, theme=theme, by_keyboard=by == "keyboard") as person:
         room = await _enter(person)
         page = person.page
-        await page.locator(".composer summary").click()
-        await page.get_by_label("Calculate").check()
+        await person.press(page.locator(".composer summary"))
+        await person.tick(page.get_by_label("Calculate"))
         answer = await room.ask("How do we deploy, and what is 17*3?")
         await expect(answer.get_by_role("heading", name="Deploys")).to_be_visible()
         await expect(answer.get_by_role("link", name="the runbook")).to_have_attribute(
             "href", "https://example.com/run"
         )
         calculated = answer.locator(".tool", has_text="Calculated")
-        await calculated.locator("summary").click()
+        await person.press(calculated.locator("summary"))
         await expect(calculated).to_contain_text("51")
         await expect(page).to_have_url(re.compile(r"/chat/default/chat_"))
         await expect(page.get_by_role("heading", level=1)).to_have_text("How do we deploy, and what is 17*3?")
-        await answer.get_by_role("link", name=re.compile("Roll-out plan")).click()
+        await person.press(answer.get_by_role("link", name=re.compile("Roll-out plan")))
         frame = page.frame_locator("#manager iframe")
         await expect(frame.get_by_role("heading", name="Plan")).to_be_visible()
         await person.check()
         if size == "phone":
-            await page.locator("#manager").get_by_role("button", name="Close").click()
+            await person.press(page.locator("#manager").get_by_role("button", name="Close"))
         await room.ask("Look at the logs")
-        await page.get_by_label("staging").check()
-        await page.get_by_role("button", name="Answer").click()
+        await person.tick(page.get_by_label("staging"))
+        await person.press(page.get_by_role("button", name="Answer"))
         await expect(room.answers.last).to_contain_text("Staging is quiet.")
         await expect(room.said.last).to_have_text("staging")
         assert upstream.requests[-1]["messages"][-1]["content"] == '{"answer":"staging"}'

@@ -84,6 +84,23 @@ async def test_from_the_first_page_to_a_connected_client_in_two_steps(
         await expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
 
 
+@pytest.mark.parametrize("role", ["member", "workspace admin"])
+async def test_who_may_make_no_key_is_shown_no_download_and_refused_if_it_is_forced(
+    server: TestServer, browser: Browser, role: str
+) -> None:
+    user_id = (await people(server))[role]
+    async with signed_in(browser, server, user_id, size="phone") as person:
+        await person.press(person.page.get_by_role("main").get_by_role("link", name="Connect a client"))
+        await expect(person.page.get_by_text("Ask an admin of your organization")).to_be_visible()
+        await expect(person.page.get_by_role("button", name="Download")).to_have_count(0)
+        await person.ready()
+        await person.check()
+    async with await server.browser(user_id) as forced:
+        wanted = {"client": "claude-code", "workspace": server.start.workspace_id, "tier": "all"}
+        token = {"csrf": forced.headers["X-CSRF-Token"]}
+        assert (await forced.post("/client-bundle", data={**wanted, **token})).status_code == 403
+
+
 async def test_a_client_is_connected_beside_a_chat_too(server: TestServer, browser: Browser) -> None:
     async with signed_in(browser, server, server.start.owner_id) as person:
         page = person.page

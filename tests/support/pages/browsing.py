@@ -72,6 +72,14 @@ class Person:
         await self.page.keyboard.press("Control+a")
         await self.page.keyboard.type(text)
 
+    async def tick(self, wanted: Locator) -> None:
+        """Tick a box, or choose the first of several answers."""
+        if not self.by_keyboard:
+            await wanted.check()
+            return
+        await self.reach(wanted)
+        await self.page.keyboard.press("Space")
+
     async def choose_older(self, wanted: Locator) -> None:
         """Choose the option below the one that is chosen."""
         if not self.by_keyboard:

@@ -25,7 +25,7 @@ class Room:
 
     async def write(self, text: str) -> None:
         """Type into the composer and send with Enter."""
-        await self.person.page.get_by_label("Your message").fill(text)
+        await self.person.write(self.person.page.get_by_label("Your message"), text)
         await self.person.page.get_by_label("Your message").press("Enter")
 
     async def ask(self, text: str) -> Locator:

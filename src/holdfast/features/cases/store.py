@@ -101,11 +101,20 @@ def page(
     return [_case(row) for row in rows]
 
 
-def ready(tx: Tx, workspace_id: str, now: int, limit: int) -> list[Case]:
-    """What nothing blocks and nobody holds, by priority, then age."""
+def ready(tx: Tx, workspace_id: str, now: int, limit: int, after: tuple[int, int, str] = (-1, 0, "")) -> list[Case]:
+    """What nothing blocks and nobody holds, by priority, then age, after a place in that order."""
+    priority, created_at, id = after
     rows = tx.all(
-        f"SELECT {_SELECT} FROM work_case c WHERE {_READY} {_IN_TURN} LIMIT :limit",
-        {"workspace_id": workspace_id, "now": now, "limit": limit},
+        f"SELECT {_SELECT} FROM work_case c WHERE {_READY} AND (c.priority > :priority OR (c.priority = :priority "
+        f"AND (c.created_at > :created_at OR (c.created_at = :created_at AND c.id > :id)))) {_IN_TURN} LIMIT :limit",
+        {
+            "workspace_id": workspace_id,
+            "now": now,
+            "limit": limit,
+            "priority": priority,
+            "created_at": created_at,
+            "id": id,
+        },
     )
     return [_case(row) for row in rows]
 

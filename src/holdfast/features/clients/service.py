@@ -196,10 +196,10 @@ class Clients:
         )
         await self._database.write(lambda tx: store.see_client(tx, principal.organization_id, short, now))
 
-    async def list(self, principal: Principal, *, limit: int = 200) -> Sequence[ClientSeen]:
-        """The clients seen in the principal's organization, most recent first."""
+    async def list(self, principal: Principal, *, limit: int = 200, after: int = 0) -> Sequence[ClientSeen]:
+        """The clients seen in the principal's organization, most recent first, without the first so many."""
         principal.require_any("read", "inference", "management")
-        return await self._database.read(lambda tx: store.clients(tx, principal.organization_id, limit))
+        return await self._database.read(lambda tx: store.clients(tx, principal.organization_id, limit, after))
 
     def waker(self, session_id: str) -> "Waker":
         """Wakes this process's readers of a session at once; other replicas look every so often."""

@@ -209,12 +209,13 @@ def see_client(tx: Tx, organization_id: str, client: NewClient, now: int) -> Non
     )
 
 
-def clients(tx: Tx, organization_id: str, limit: int) -> Sequence[ClientSeen]:
+def clients(tx: Tx, organization_id: str, limit: int, after: int = 0) -> Sequence[ClientSeen]:
     """The clients seen in an organization, most recent first."""
     rows = tx.all(
         "SELECT name, version, protocol_version, title, capabilities, first_seen_at, last_seen_at FROM mcp_client "
-        "WHERE organization_id = :organization_id ORDER BY last_seen_at DESC, name, version LIMIT :limit",
-        {"organization_id": organization_id, "limit": limit},
+        "WHERE organization_id = :organization_id ORDER BY last_seen_at DESC, name, version LIMIT :limit "
+        "OFFSET :after",
+        {"organization_id": organization_id, "limit": limit, "after": after},
     )
     return [
         ClientSeen(

@@ -116,7 +116,7 @@ class MemoryService:
                 known = store.find_current(tx, workspace.id, checked.digest)
             assert known is not None
             if superseded is not None and superseded.id != known.id:
-                self._replace(tx, principal, superseded, known, known.true_from)
+                self.supersede_in(tx, principal, superseded, known, known.true_from)
             return Saved("duplicate", known, reason=KNOWN)
 
         saved = await self._database.write(work)
@@ -264,11 +264,6 @@ class MemoryService:
         self._record(tx, principal, "memory.retract", retracted)
         return retracted
 
-    def supersede_in(self, tx: Tx, principal: Principal, workspace_id: str, key: str, by_key: str) -> None:
-        """Let one current memory end where another that is there already began, in a transaction that does more."""
-        old, by = (self._superseded(tx, workspace_id, each) for each in (key, by_key))
-        self._replace(tx, principal, old, by, by.true_from)
-
     async def forget(self, principal: Principal, workspace_id: str, key: str) -> None:
         """Remove a memory with its history and its place in the index, for good."""
         principal.require("inference")
@@ -412,10 +407,10 @@ class MemoryService:
         self._search.put(tx, [entry_of(made)], None if vector is None else vector[None, :])
         self._record(tx, principal, "memory.save", made, category=made.category, trust=made.trust)
         if superseded is not None:
-            self._replace(tx, principal, superseded, made, made.true_from)
+            self.supersede_in(tx, principal, superseded, made, made.true_from)
         return made
 
-    def _replace(self, tx: Tx, principal: Principal, old: Memory, by: Memory, at: int) -> None:
+    def supersede_in(self, tx: Tx, principal: Principal, old: Memory, by: Memory, at: int) -> None:
         """End the old memory where the new one begins, never before it began itself."""
         until = max(at, old.true_from)
         ended = replace(old, status="superseded", superseded_by=by.id, valid_until=until)
@@ -431,7 +426,7 @@ class MemoryService:
             known = store.lock(tx, memory.workspace_id, found.repeated.id)
             if known is not None and known.status == "current":
                 note = f"{known.slug} says this already."
-                self._replace(tx, principal, replace(memory, status_note=note), known, memory.true_from)
+                self.supersede_in(tx, principal, replace(memory, status_note=note), known, memory.true_from)
             return
         changes = [each for each in found.contradicts if each.memory.id not in told]
         if changes:

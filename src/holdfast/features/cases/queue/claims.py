@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import Conflict, FieldError, Invalid
+from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.features.cases import store
 from holdfast.features.cases.base import CaseBase, CaseChange
@@ -30,6 +31,21 @@ class Claims:
         return await self._base.database.read(
             lambda tx: store.ready(tx, self._base.enter(tx, principal, workspace_id), self._base.clock.now(), limit)
         )
+
+    async def ready_page(
+        self, principal: Principal, workspace_id: str, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Case]:
+        """The same, page by page."""
+        principal.require_any("read", "inference")
+        place = decode_cursor(cursor, int, int, str) if cursor else (-1, 0, "")
+        after = int(place[0]), int(place[1]), str(place[2])
+
+        def work(tx: Tx) -> Page[Case]:
+            workspace = self._base.enter(tx, principal, workspace_id)
+            rows = store.ready(tx, workspace, self._base.clock.now(), limit + 1, after)
+            return page_of(rows, limit, lambda case: [case.priority, case.created_at, case.id])
+
+        return await self._base.database.read(work)
 
     async def claim(self, principal: Principal, workspace_id: str | None, id: str, taking: Taking) -> Case:
         """Take a case: Held where somebody has it, Conflict where it waits for others or is over."""

@@ -188,11 +188,29 @@ class Approvals:
 
         def work(tx: Tx) -> Page[PendingCall]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            found = store.page(tx, workspace.id, state=state, before=before, limit=limit + 1)
-            page = page_of(found, limit, lambda each: (each.id,))
-            return page.map(lambda each: self._shown(tx, principal, each))
+            return self._page(tx, principal, [workspace.id], state, before, limit)
 
         return await self._database.read(work)
+
+    async def pending(self, principal: Principal, *, cursor: str | None = None, limit: int = 50) -> Page[PendingCall]:
+        """What waits in every workspace that the principal sees, the newest first."""
+        await self.expire()
+        before = id_in_cursor(cursor, "apr") if cursor else None
+        workspaces = await self._workspaces.ids(principal)
+        return await self._database.read(lambda tx: self._page(tx, principal, workspaces, "pending", before, limit))
+
+    def _page(
+        self,
+        tx: Tx,
+        principal: Principal,
+        workspace_ids: Sequence[str],
+        state: ApprovalState | None,
+        before: str | None,
+        limit: int,
+    ) -> Page[PendingCall]:
+        found = store.page(tx, workspace_ids, state=state, before=before, limit=limit + 1)
+        page = page_of(found, limit, lambda each: (each.id,))
+        return page.map(lambda each: self._shown(tx, principal, each))
 
     async def get(self, principal: Principal, id_or_token: str) -> PendingCall:
         """One question, for whoever sees its workspace. Looking at it decides nothing."""

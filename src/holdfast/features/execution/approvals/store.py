@@ -1,5 +1,7 @@
 """Owns the SQL of approvals: each is decided once, whoever comes first."""
 
+from collections.abc import Sequence
+
 from holdfast.features.execution.model import Approval, ApprovalState, Via
 from holdfast.storage.database import Row, Tx
 
@@ -28,9 +30,13 @@ def find(tx: Tx, id_or_token: str) -> Approval | None:
     return approval(row) if row else None
 
 
-def page(tx: Tx, workspace_id: str, *, state: ApprovalState | None, before: str | None, limit: int) -> list[Approval]:
-    """A workspace's newest questions, older than the id `before`."""
-    clauses, params = ["workspace_id = :workspace_id"], {"workspace_id": workspace_id}
+def page(
+    tx: Tx, workspace_ids: Sequence[str], *, state: ApprovalState | None, before: str | None, limit: int
+) -> list[Approval]:
+    """The newest questions of some workspaces, older than the id `before`."""
+    params: dict[str, str] = {f"in_{place}": id for place, id in enumerate(workspace_ids)}
+    within = ", ".join(f":{name}" for name in params) or "NULL"
+    clauses = [f"workspace_id IN ({within})"]
     if state is not None:
         clauses.append("state = :state")
         params["state"] = state

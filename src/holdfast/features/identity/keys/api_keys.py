@@ -1,11 +1,12 @@
 """Owns API keys: minting, checking, changing, rotating and revoking them."""
 
 import asyncio
+import builtins
 import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -138,6 +139,24 @@ class Keys:
             return page_of(rows, limit, lambda key: [key.id])
 
         return await self._database.read(work)
+
+    async def working(self, principal: Principal, project_id: str, names: Collection[str]) -> "builtins.list[ApiKey]":
+        """A project's keys of these names that were not revoked."""
+        require_management(principal)
+
+        def work(tx: Tx) -> "builtins.list[ApiKey]":
+            self._check_project(tx, principal, project_id)
+            return key_store.working(tx, principal.organization_id, project_id, names)
+
+        return await self._database.read(work)
+
+    async def ending(self, principal: Principal, *, since: int, until: int, limit: int) -> "builtins.list[ApiKey]":
+        """Keys that end between two moments, the first to end first."""
+        require_management(principal)
+        project = principal.project_id
+        return await self._database.read(
+            lambda tx: key_store.ending(tx, principal.organization_id, project, since, until, limit)
+        )
 
     async def get(self, principal: Principal, key_id: str) -> ApiKey:
         """One key."""

@@ -50,6 +50,35 @@ def active_named(tx: Tx, organization_id: str, project_id: str | None, name: str
     return [_key(row) for row in rows]
 
 
+def working(tx: Tx, organization_id: str, project_id: str | None, names: Collection[str]) -> list[ApiKey]:
+    """The keys of these names in a project that were not revoked, the oldest first."""
+    params = {f"name_{place}": name for place, name in enumerate(sorted(names))}
+    within = ", ".join(f":{each}" for each in params) or "NULL"
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM api_key WHERE organization_id = :organization_id AND name IN ({within}) "
+        "AND revoked_at IS NULL AND (CAST(:project_id AS TEXT) IS NULL OR project_id = :project_id) ORDER BY id",
+        {**params, "organization_id": organization_id, "project_id": project_id},
+    )
+    return [_key(row) for row in rows]
+
+
+def ending(tx: Tx, organization_id: str, project_id: str | None, since: int, until: int, limit: int) -> list[ApiKey]:
+    """The keys that were not revoked and end between two moments, the first to end first."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM api_key WHERE organization_id = :organization_id AND revoked_at IS NULL "
+        "AND expires_at > :since AND expires_at < :until "
+        "AND (CAST(:project_id AS TEXT) IS NULL OR project_id = :project_id) ORDER BY expires_at, id LIMIT :limit",
+        {
+            "organization_id": organization_id,
+            "project_id": project_id,
+            "since": since,
+            "until": until,
+            "limit": limit,
+        },
+    )
+    return [_key(row) for row in rows]
+
+
 def any_made(tx: Tx, organization_id: str) -> bool:
     """Whether the organization ever had a key; revoked ones count."""
     return bool(page(tx, organization_id, None, "", 1))

@@ -108,7 +108,7 @@ class Contradictions:
                 problem = "choose the memory that took the other's place; both cannot"
                 raise Invalid("Only one memory can supersede the other.", fields=[FieldError("keep", problem)])
             if goes is not None and supersede:
-                self._memories.supersede_in(tx, principal, workspace.id, goes.id, kept.id)
+                self._memories.supersede_in(tx, principal, goes, kept, kept.true_from)
             elif goes is not None:
                 self._memories.retract_in(tx, principal, workspace.id, goes.id, f"It contradicted {kept.slug}.")
             changed = tx.execute(

@@ -93,14 +93,18 @@ async def _listed(view: PageView, approvals: Approvals, *, problem: str = "", st
     """What waits in every workspace that this person sees, equal calls together."""
     groups: dict[tuple[str, str, str, str], list[PendingCall]] = {}
     names = {workspace.id: workspace.name for workspace in view.workspaces}
-    for workspace_id in names:
-        page = await approvals.list(view.principal, workspace_id, state="pending", limit=_ROWS)
-        for each in page.items:
-            call = each.invocation
-            key = (workspace_id, call.tool_name, call.tool_digest, call.arguments_digest)
-            groups.setdefault(key, []).append(each)
-    waiting = [EqualCalls(names[key[0]], calls, _askers(calls)) for key, calls in groups.items()]
-    return view.page("approvals/index.html", "Approvals", status=status, waiting=waiting, problem=problem)
+    page = await approvals.pending(view.principal, limit=_ROWS, cursor=view.query.get("cursor") or None)
+    for each in page.items:
+        call = each.invocation
+        key = (each.approval.workspace_id, call.tool_name, call.tool_digest, call.arguments_digest)
+        groups.setdefault(key, []).append(each)
+    context: dict[str, Any] = {
+        "waiting": [EqualCalls(names.get(key[0], ""), calls, _askers(calls)) for key, calls in groups.items()],
+        "next_url": f"/approvals?cursor={page.next_cursor}" if page.next_cursor else "",
+    }
+    if view.is_part and view.query.get("cursor"):
+        return view.part("approvals/rows.html", **context)
+    return view.page("approvals/index.html", "Approvals", status=status, problem=problem, **context)
 
 
 def _askers(calls: Sequence[PendingCall]) -> str:

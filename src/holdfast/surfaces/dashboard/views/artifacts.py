@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -52,25 +53,32 @@ async def index(view: PageView, artifacts: ArtifactService) -> Reply:
 async def show(view: PageView, artifacts: ArtifactService) -> Reply:
     """One version, or with `?compare=2..5` what changed from one to another."""
     found = await artifacts.find(view.principal, view.ws.id, ArtifactReference(view.path["id"]))
-    versions = (await artifacts.versions(view.principal, view.ws.id, found.id, limit=200)).items
+    page = await artifacts.versions(
+        view.principal, view.ws.id, found.id, limit=_ROWS, cursor=view.query.get("cursor") or None
+    )
+    own = f"/w/{quote(view.ws.slug, safe='')}/artifacts/{quote(found.id, safe='')}"
+    versions: dict[str, Any] = {
+        "artifact": found,
+        "versions": page.items,
+        "next_url": f"{own}?cursor={page.next_cursor}" if page.next_cursor else "",
+    }
+    if view.is_part and view.query.get("cursor"):
+        return view.part("artifacts/version_rows.html", **versions)
     compare = view.query.get("compare")
     if compare is not None:
         older, newer = compared_pair(compare)
         difference = await artifacts.diff(view.principal, view.ws.id, found.id, from_version=older, to_version=newer)
-        return view.page(
-            "artifacts/compare.html", found.title, artifact=found, versions=versions, difference=difference
-        )
+        return view.page("artifacts/compare.html", found.title, difference=difference, **versions)
     wanted = view.query.get("version", "")
     version = int(wanted) if wanted.isdigit() else None
     reading = await artifacts.read(view.principal, view.ws.id, found.id, version=version)
     return view.page(
         "artifacts/show.html",
         found.title,
-        artifact=found,
-        versions=versions,
         reading=reading,
         framed=found.type in FRAMED,
         may_write=view.may(WRITE),
+        **versions,
     )
 
 

@@ -48,16 +48,15 @@ async def index(view: PageView, cases: CaseService) -> Reply:
         return await _board(view, cases)
     base = f"/w/{view.ws.slug}/cases"
     chosen = view.query.get("state", "")
+    where: dict[str, Any] = {"limit": _ROWS, "cursor": view.query.get("cursor") or None}
     if chosen == "ready":
-        rows, next_url = await cases.claims.ready(view.principal, view.ws.id, 200), ""
+        page = await cases.claims.ready_page(view.principal, view.ws.id, **where)
     else:
-        page = await cases.page(
-            view.principal, view.ws.id, CaseFilter(_state(chosen)), limit=_ROWS, cursor=view.query.get("cursor")
-        )
-        rows = page.items
-        next_url = f"{base}?state={chosen}&cursor={page.next_cursor}" if page.next_cursor else ""
+        page = await cases.page(view.principal, view.ws.id, CaseFilter(_state(chosen)), **where)
+    next_url = f"{base}?state={chosen}&cursor={page.next_cursor}" if page.next_cursor else ""
     now = cases.base.clock.now()
-    context: dict[str, Any] = {"rows": [(case, case.claim(now)) for case in rows], "next_url": next_url, "base": base}
+    shown = [(case, case.claim(now)) for case in page.items]
+    context: dict[str, Any] = {"rows": shown, "next_url": next_url, "base": base}
     if view.is_part:
         return view.part("cases/rows.html", **context)
     return view.page("cases/index.html", "Cases", states=STATES, chosen=chosen, may_write=_may_write(view), **context)

@@ -38,17 +38,13 @@ async def connect(view: PageView, keys: Keys) -> Reply:
 
 async def client_cards(view: PageView, keys: Keys) -> tuple[list[Card], list[Card], bool]:
     """The documented clients, the others, and whether whoever looks may make a key for one."""
+    names = {each.id: f"mcp:{each.id}:{view.ws.slug}" for each in CLIENTS.values()}
     working: dict[str, ApiKey] = {}
     may_make = True
     try:
-        cursor: str | None = None
-        while True:
-            page = await keys.list(view.principal, project_id=view.ws.project_id, limit=200, cursor=cursor)
-            working |= {key.name: key for key in page.items if key.revoked_at is None}
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        found = await keys.working(view.principal, view.ws.project_id, names.values())
+        working = {key.name: key for key in found}
     except Forbidden:
         may_make = False
-    cards = [Card(each, working.get(f"mcp:{each.id}:{view.ws.slug}")) for each in CLIENTS.values()]
+    cards = [Card(each, working.get(names[each.id])) for each in CLIENTS.values()]
     return cards[:_DOCUMENTED], cards[_DOCUMENTED:], may_make

@@ -24,7 +24,6 @@ from holdfast.features.clients.service import Clients
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.service import Execution
 from holdfast.features.identity.keys.api_keys import Keys
-from holdfast.features.identity.model import ApiKey
 from holdfast.features.intelligence.model import Brief
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.jobs.service import JobService
@@ -263,22 +262,11 @@ def _work(view: PageView, job: Job) -> Need:
 
 async def _expiring(view: PageView, keys: Keys, now: int) -> list[Need]:
     """Keys that end within two weeks, for those who may make others; not those that have long ended."""
-    ending: list[tuple[int, ApiKey]] = []
-    cursor: str | None = None
     try:
-        while True:
-            page = await keys.list(view.principal, limit=200, cursor=cursor)
-            ending += [(key.expires_at, key) for key in page.items if key.expires_at and key.revoked_at is None]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        soon = await keys.ending(view.principal, since=now - _RECENT_MILLIS, until=now + _SOON_MILLIS, limit=_MOST)
     except Forbidden:
         return []
-    soon = [each for each in ending if -_RECENT_MILLIS < each[0] - now < _SOON_MILLIS]
-    return [
-        Need("key", "key", key.name, f"{key.prefix}…", "/settings/keys", at)
-        for at, key in sorted(soon, key=lambda each: each[0])[:_MOST]
-    ]
+    return [Need("key", "key", key.name, f"{key.prefix}…", "/settings/keys", key.expires_at) for key in soon]
 
 
 def _base(view: PageView) -> str:

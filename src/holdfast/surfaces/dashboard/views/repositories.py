@@ -19,6 +19,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _LIST = "/w/{ws}/repos"
 _ONE = _LIST + "/{slug}"
+_SYNCS = 10
 FULL_SCORE = {"ingestion": 25, "synthesis": 25, "coverage": 25, "freshness": 15, "keystone_folder": 10}
 _BEFORE = 40
 _LINES = re.compile(r"(?P<path>.+)#L(?P<start>\d+)(?:-L(?P<end>\d+))?")
@@ -102,7 +103,7 @@ async def _listed(
         "Repositories",
         status=status,
         rows=scored,
-        next=found.next_cursor,
+        next_url=f"{_url(view)}?cursor={found.next_cursor}" if found.next_cursor else "",
         errors=errors,
         location=view.given("location"),
         may_write=view.may(WRITE),
@@ -125,6 +126,7 @@ async def _shown(
     await check_within(repositories, workspaces, view.principal, view.ws.id, [slug])
     work = await repositories.work(view.principal, slug)
     found, score, vectors = await repositories.status(view.principal, slug)
+    syncs = await repositories.syncs(view.principal, slug, limit=_SYNCS, cursor=view.query.get("syncs") or None)
     return view.page(
         "repositories/one.html",
         found.name,
@@ -134,7 +136,8 @@ async def _shown(
         parts=[(name, getattr(score, name), most) for name, most in FULL_SCORE.items()],
         vectors=vectors,
         work=work,
-        syncs=(await repositories.syncs(view.principal, slug, limit=10)).items,
+        syncs=syncs.items,
+        more_syncs=f"{_url(view, slug)}?syncs={syncs.next_cursor}" if syncs.next_cursor else "",
         findings=await synthesis.findings(view.principal, slug),
         question=view.given("question"),
         answer=answer,

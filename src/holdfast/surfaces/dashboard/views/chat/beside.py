@@ -15,6 +15,8 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 from holdfast.surfaces.dashboard.views.artifacts import FRAMED, compared_pair
 
 _PASSAGES = 20
+_VERSIONS = 30
+"""The newest; the artifact's own page has them all."""
 pages = Pages()
 
 
@@ -24,7 +26,7 @@ async def artifact(view: PageView, artifacts: ArtifactService) -> Reply:
     found = await artifacts.find(view.principal, view.ws.id, ArtifactReference(view.path["id"]))
     if not view.is_part:
         return view.go(f"/w/{quote(view.ws.slug, safe='')}/artifacts/{quote(found.id, safe='')}")
-    versions = (await artifacts.versions(view.principal, view.ws.id, found.id, limit=200)).items
+    versions = (await artifacts.versions(view.principal, view.ws.id, found.id, limit=_VERSIONS)).items
     context: dict[str, Any] = {"artifact": found, "versions": versions, "difference": None, "reading": None}
     compare = view.query.get("compare")
     if compare is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.core.access import Access
 from holdfast.core.principal import SCOPES
@@ -13,6 +14,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 
 _PATH = "/settings/clients"
 _READ = Access("project", SCOPES)
+_PAGE = 200
 _DOCUMENTED = ("tools", "prompts", "resources")
 _DECLARED = ("sampling", "elicitation", "roots")
 pages = Pages(NavRow("Clients", _PATH, "client", "settings", 40, _READ))
@@ -37,11 +39,19 @@ class MatrixRow:
 
 @pages.get(_PATH, _READ)
 async def matrix_page(view: PageView, clients: Clients) -> Reply:
-    seen = await clients.list(view.principal)
-    known = {name for each in DOCUMENTED for name in each.names}
+    given = view.query.get("after", "")
+    after = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
+    found = await clients.list(view.principal, limit=_PAGE + 1, after=after)
+    seen = found[:_PAGE]
+    next_url = f"{_PATH}?after={after + _PAGE}" if len(found) > _PAGE else ""
+    known = {name: each for each in DOCUMENTED for name in each.names}
+    shown: dict[str, Any] = {"columns": _DOCUMENTED + _DECLARED, "next_url": next_url}
+    if after:
+        rows = [_row(known.get(each.name), each) for each in seen]
+        return view.part("settings/client_rows.html", rows=rows, **shown)
     rows = [row for each in DOCUMENTED for row in _rows(each, seen)]
     rows += [_row(None, each) for each in seen if each.name not in known]
-    return view.page("settings/clients.html", "Clients", rows=rows, columns=_DOCUMENTED + _DECLARED)
+    return view.page("settings/clients.html", "Clients", rows=rows, **shown)
 
 
 def _rows(documented: DocumentedClient, seen: Sequence[ClientSeen]) -> list[MatrixRow]:

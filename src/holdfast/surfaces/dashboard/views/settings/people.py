@@ -32,6 +32,8 @@ class FreshLink:
 
 @pages.get(_PATH, _MANAGE)
 async def people_page(view: PageView, identity: Identity, invitations: Invitations) -> Reply:
+    if view.is_part and view.query.get("invited"):
+        return view.part("settings/invited_rows.html", **await _invited(view, invitations))
     if view.is_part and view.query.get("cursor"):
         page = await identity.users(view.principal, limit=_PAGE, cursor=view.query["cursor"])
         return view.part("settings/people_rows.html", people=page.items, next=page.next_cursor, roles=_roles(view))
@@ -106,13 +108,19 @@ async def _shown(
     context: dict[str, Any] = {
         "people": page.items,
         "next": page.next_cursor,
-        "invited": (await invitations.list(view.principal, limit=_PAGE)).items,
+        **await _invited(view, invitations),
         "roles": _roles(view),
         "link": link,
         "errors": errors,
         "given": {name: view.given(name) for name in ("email", "name", "role")},
     }
     return view.page("settings/people.html", "People", status=status, **context)
+
+
+async def _invited(view: PageView, invitations: Invitations) -> dict[str, Any]:
+    page = await invitations.list(view.principal, limit=_PAGE, cursor=view.query.get("invited") or None)
+    more = f"{_PATH}?invited={page.next_cursor}" if page.next_cursor else ""
+    return {"invited": page.items, "more_invited": more}
 
 
 def _roles(view: PageView) -> list[Role]:

@@ -6,6 +6,7 @@ from holdfast.core.access import ADMINISTER
 from holdfast.core.errors import Conflict, Invalid
 from holdfast.features.secrets.service import Secrets
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
+from holdfast.surfaces.dashboard.shell.lists import sliced
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _PATH = "/w/{ws}/settings/secrets"
@@ -43,11 +44,13 @@ async def _shown(
     errors: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> Reply:
+    shown, next_url = sliced(view, await secrets.list(view.principal, view.ws.id), _url(view))
     return view.page(
         "settings/secrets.html",
         "Secrets",
         status=status,
-        secrets=await secrets.list(view.principal, view.ws.id),
+        secrets=shown,
+        next_url=next_url,
         may_change=view.administers,
         replacing=view.query.get("replace", "") if view.administers else "",
         name=view.given("name"),

@@ -1,11 +1,11 @@
 """Owns `/settings/usage`: this week's tokens against the budget, four weeks as a chart, and who and what used them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from holdfast.core.access import Access
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Forbidden
+from holdfast.core.errors import Forbidden, NotFound
 from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.features.identity.keys.api_keys import Keys
@@ -21,7 +21,6 @@ _DAYS = 28
 _HEIGHT = 120
 _WIDTH = 20
 _MOST = 12
-_NAMED = 200
 pages = Pages(NavRow("Usage", _PATH, "usage", "settings", 60, _OWN))
 
 
@@ -54,12 +53,12 @@ async def usage_page(
     now = clock.now()
     since = day_of(now) - (_DAYS - 1) * DAY_MILLIS
     by_day = await usage.report(view.principal, UsageFilter(since=since), ["day"])
-    names = await _names(view, identity, keys)
     shares: dict[Grouping, list[UsageShare]] = {}
     groups: tuple[Grouping, ...] = ("model", "source", "actor")
     for group in groups:
         rows = await usage.report(view.principal, UsageFilter(since=week_of(now)), [group])
-        shares[group] = _shares(rows, group, names)
+        shares[group] = _shares(rows, group)
+    shares["actor"] = [await _named(view, each, identity, keys) for each in shares["actor"]]
     return view.page(
         "settings/usage.html",
         "Usage",
@@ -84,11 +83,11 @@ def _bars(rows: Sequence[UsageRow], since: int) -> list[Bar]:
     return bars
 
 
-def _shares(rows: Sequence[UsageRow], group: Grouping, names: Mapping[str, str]) -> list[UsageShare]:
+def _shares(rows: Sequence[UsageRow], group: Grouping) -> list[UsageShare]:
     sums: dict[str, dict[str, float]] = {}
     for row in rows:
         name = getattr(row, group) or ""
-        of_it = sums.setdefault(names.get(name, name), {})
+        of_it = sums.setdefault(name, {})
         of_it[row.kind] = of_it.get(row.kind, 0) + row.amount
     found = [
         UsageShare(
@@ -103,12 +102,15 @@ def _shares(rows: Sequence[UsageRow], group: Grouping, names: Mapping[str, str])
     return sorted(found, key=lambda each: (-each.tokens, -each.calls, each.name))[:_MOST]
 
 
-async def _names(view: PageView, identity: Identity, keys: Keys) -> dict[str, str]:
-    """What to call those who used something, as far as the reader may know."""
-    names = {view.principal.actor: view.session.name}
+async def _named(view: PageView, share: UsageShare, identity: Identity, keys: Keys) -> UsageShare:
+    """A share by the name of whoever used it, as far as the reader may know it; whoever is gone keeps the id."""
+    if share.name == view.principal.actor:
+        return replace(share, name=view.session.name)
     try:
-        names |= {each.id: each.name for each in (await identity.users(view.principal, limit=_NAMED)).items}
-        names |= {each.id: each.name for each in (await keys.list(view.principal, limit=_NAMED)).items}
-    except Forbidden:
-        return names
-    return names
+        if share.name.startswith("usr_"):
+            return replace(share, name=(await identity.user(view.principal, share.name)).name)
+        if share.name.startswith("key_"):
+            return replace(share, name=(await keys.get(view.principal, share.name)).name)
+    except (Forbidden, NotFound):
+        return share
+    return share
