@@ -84,7 +84,7 @@ class Agent:
         result = await self.client.call_tool(tool, {key.rstrip("_"): value for key, value in arguments.items()})
         assert not result.is_error, result.content
         assert result.structured_content is not None
-        return result.structured_content
+        return dict(result.structured_content)
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:
         """Why a tool gave nothing."""

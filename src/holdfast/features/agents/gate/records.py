@@ -65,8 +65,8 @@ class CallRecords:
             "status": call.status,
         }
         if execution_store.setting(tx, session.workspace_id).log_arguments:
-            detail["arguments"] = mask.text(str(dict(call.arguments)))[:_LOGGED_CHARACTERS]
-            detail["result"] = mask.text(str(dict(call.result)))[:_LOGGED_CHARACTERS]
+            detail["arguments"] = str(mask.value(call.arguments))[:_LOGGED_CHARACTERS]
+            detail["result"] = str(mask.value(call.result))[:_LOGGED_CHARACTERS]
         self._audit.record(
             tx,
             session.principal,
