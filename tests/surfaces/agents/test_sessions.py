@@ -125,7 +125,7 @@ async def test_an_agent_whose_process_ends_in_the_middle_fails_with_its_last_wor
 
 @pytest.mark.contract("XA-6")
 async def test_work_in_a_repository_comes_back_as_a_branch_and_a_patch(house: Agency, tmp_path: Path) -> None:
-    await _repository(house, tmp_path / "origin")
+    await repository(house, tmp_path / "origin")
     lines = (
         "open('new.txt', 'w').write('made here\\n')",
         "subprocess.run(['git', 'add', '-A'], check=True)",
@@ -148,7 +148,7 @@ async def test_work_in_a_repository_comes_back_as_a_branch_and_a_patch(house: Ag
     assert "+made here" in patch.json()["content"] and "+not committed" in patch.json()["content"]
 
 
-async def _repository(house: Agency, path: Path) -> str:
+async def repository(house: Agency, path: Path) -> str:
     def git(*words: str) -> str:
         options = ("-c", "user.name=A", "-c", "user.email=a@example.com")
         done = subprocess.run(["git", *options, *words], cwd=path, check=True, capture_output=True, text=True)
