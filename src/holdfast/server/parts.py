@@ -79,7 +79,7 @@ def _methods(parts: Parts) -> object:
 
 
 def _model_door(parts: Parts) -> object:
-    from holdfast.server.model_door import EndpointDoor
+    from holdfast.server.endpoints.model_door import EndpointDoor
 
     return EndpointDoor(parts[Settings], parts)
 

@@ -1,15 +1,14 @@
-"""Claude Code, Codex, opencode and goose, real and unchanged, in the real sandbox: a whole task, interrupted, resumed."""
+"""Claude Code, Codex, opencode and goose, real and unchanged, in the real sandbox: tasks, interrupts, resuming."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.engines.runners.base import AgentRunner, ToolStarted
+from holdfast.engines.runners.base import AgentRunner, ServerEntry, ToolStarted
 from tests.fakes.llm import anthropic, openai_chat, openai_responses
 from tests.fakes.llm.script import Script, Step
 from tests.support.agents.installed import installed_runner
@@ -103,6 +102,7 @@ async def test_it_is_interrupted_and_resumed_in_a_new_process(task: Task) -> Non
     await first.until(lambda event: isinstance(event, ToolStarted))
     await first.driving.interrupt()
     assert (await first.turn()).reason == "interrupted"
+    task.follow()
     await first.driving.send("What do you remember?")
     assert (await first.turn()).reason == "done"
     await first.running.stop(0)
@@ -113,3 +113,13 @@ async def test_it_is_interrupted_and_resumed_in_a_new_process(task: Task) -> Non
     assert "Remember the turquoise crane." in last and "Go on with it." in last
     assert task.script.final in second.told.text
     assert second.told.calls == []
+
+
+async def test_its_first_question_offers_the_tools_of_a_server_that_starts_slowly(task: Task) -> None:
+    entry = task.shop.assignment.servers["harbour"]
+    line = f"sleep 4; exec {' '.join((entry.command, *entry.args))}"
+    task.shop.assignment = replace(task.shop.assignment, servers={"harbour": ServerEntry("/bin/sh", ("-c", line))})
+    task.follow(Step("add", {"left": 40, "right": 2}))
+    agent = await task.shop.start(task.runner, "Count.")
+    assert (await agent.turn()).reason == "done"
+    assert "42" in task.script.results.get(0, ""), sorted(task.script.offered)

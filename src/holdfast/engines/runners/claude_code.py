@@ -82,9 +82,13 @@ def _environment(assignment: Assignment) -> Mapping[str, str]:
         "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
         "ENABLE_TOOL_SEARCH": "false",
         "DISABLE_AUTOUPDATER": "1",
-        # A tool of the gate may wait for a person.
+        # Its first question comes after its servers, and a tool of the gate may wait for a person.
+        "MCP_CONNECTION_NONBLOCKING": "false",
         "MCP_TIMEOUT": "120000",
+        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "120000",
         "MCP_TOOL_TIMEOUT": str(FOREVER_SECONDS * 1000),
+        "CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": "0",
+        "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "0",
     }
 
 

@@ -7,7 +7,7 @@ from holdfast.engines.runners.installing import InstalledAgents
 from holdfast.engines.runners.protocols.acp import AcpConversation, initialize_message
 from holdfast.engines.runners.protocols.conversation import first_answer
 from holdfast.engines.runners.protocols.speech import JsonLines
-from holdfast.engines.runners.surroundings import surroundings
+from holdfast.engines.runners.surroundings import FOREVER_SECONDS, surroundings
 from holdfast.engines.runtime.base import Running
 
 
@@ -36,7 +36,8 @@ class GooseRunner:
                 # What it may do is decided by the sandbox and the gate.
                 "GOOSE_MODE": "auto",
                 "GOOSE_DISABLE_KEYRING": "1",
-                "GOOSE_TELEMETRY_ENABLED": "false",
+                "GOOSE_TELEMETRY_OFF": "1",
+                "GOOSE_DEFAULT_EXTENSION_TIMEOUT": str(FOREVER_SECONDS),
                 **assignment.env,
             },
             mounts=(agent.mount,),

@@ -27,7 +27,7 @@ class AgentLimitsAnswer(Answer):
     processes: int
 
 
-class AttachmentAnswer(Answer):
+class AgentAttachmentAnswer(Answer):
     name: str
     server_id: str
     env: dict[str, str] = Field(description="Values and `${SECRET}`; the names of secrets only for who may know them")
@@ -52,7 +52,7 @@ class AgentAnswer(Answer):
     env: dict[str, str]
     repository: str | None
     limits: AgentLimitsAnswer
-    attachments: list[AttachmentAnswer]
+    attachments: list[AgentAttachmentAnswer]
     secrets: list[SecretGrantAnswer] = Field(
         description="Secrets whose values its own process is given, each by an admin's decision"
     )
@@ -76,7 +76,7 @@ class AgentAnswer(Answer):
             repository=spec.repository,
             limits=AgentLimitsAnswer.of(spec.limits),
             attachments=[
-                AttachmentAnswer.of(each, env=_shown_env(dict(each.env), tells)) for each in agent.attachments
+                AgentAttachmentAnswer.of(each, env=_shown_env(dict(each.env), tells)) for each in agent.attachments
             ],
             secrets=[SecretGrantAnswer.of(each) for each in agent.secrets] if tells else [],
         )
@@ -101,7 +101,7 @@ class FrozenServerAnswer(Answer):
     tools: dict[str, str] = Field(description="The digests of its tools, as pinned")
 
 
-class QuestionAnswer(Answer):
+class SessionQuestionAnswer(Answer):
     id: str
     session_id: str
     request_id: str
@@ -117,12 +117,12 @@ class QuestionAnswer(Answer):
     decided_by: str | None
 
     @classmethod
-    def shown(cls, question: SessionQuestion) -> "QuestionAnswer":
+    def shown(cls, question: SessionQuestion) -> "SessionQuestionAnswer":
         """The question as it is read."""
         return cls.of(question, options=list(question.options), details=dict(question.details))
 
 
-class SessionAnswer(Answer):
+class AgentSessionAnswer(Answer):
     session_id: str
     workspace_id: str
     agent_id: str
@@ -155,7 +155,7 @@ class SessionAnswer(Answer):
     ended_at: Time | None
 
     @classmethod
-    def shown(cls, session: AgentSession) -> "SessionAnswer":
+    def shown(cls, session: AgentSession) -> "AgentSessionAnswer":
         """The session as it is read."""
         frozen = session.frozen
         worked = None
@@ -188,8 +188,8 @@ class SessionAnswer(Answer):
         )
 
 
-class SessionDetailAnswer(SessionAnswer):
-    questions: list[QuestionAnswer]
+class SessionDetailAnswer(AgentSessionAnswer):
+    questions: list[SessionQuestionAnswer]
     tree: list["TreeAnswer"] = Field(description="Every session that was spawned from the same one, oldest first")
 
 
@@ -206,7 +206,7 @@ class WaitingSessionAnswer(Answer):
     session_id: str
     agent: str
     prompt: str
-    question: QuestionAnswer
+    question: SessionQuestionAnswer
 
     @classmethod
     def shown(cls, waiting: WaitingSession) -> "WaitingSessionAnswer":
@@ -215,7 +215,7 @@ class WaitingSessionAnswer(Answer):
             session_id=waiting.session.id,
             agent=waiting.session.agent_slug,
             prompt=waiting.session.prompt[:500],
-            question=QuestionAnswer.shown(waiting.question),
+            question=SessionQuestionAnswer.shown(waiting.question),
         )
 
 

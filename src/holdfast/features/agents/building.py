@@ -12,20 +12,20 @@ from holdfast.engines.runtime.base import Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.definitions.attachments import AgentAttachments
 from holdfast.features.agents.definitions.service import AgentDefinitions
-from holdfast.features.agents.gate.base import SessionGates
 from holdfast.features.agents.gate.building import session_gates
+from holdfast.features.agents.gate.gates import Gates
+from holdfast.features.agents.runs.casework import Casework
+from holdfast.features.agents.runs.finishing import Finishing
+from holdfast.features.agents.runs.live import LiveSessions
+from holdfast.features.agents.runs.models import ModelDoor, SessionModels
+from holdfast.features.agents.runs.running import SessionRuns
+from holdfast.features.agents.runs.tidying import TIDY, tidier
+from holdfast.features.agents.runs.worktrees import Worktrees
 from holdfast.features.agents.sessions.actions import AgentActions
 from holdfast.features.agents.sessions.base import KIND, SessionBase
-from holdfast.features.agents.sessions.casework import Casework
-from holdfast.features.agents.sessions.finishing import Finishing
 from holdfast.features.agents.sessions.freezing import Freezing
-from holdfast.features.agents.sessions.live import LiveSessions
-from holdfast.features.agents.sessions.models import ModelDoor, SessionModels
-from holdfast.features.agents.sessions.running import SessionRuns
 from holdfast.features.agents.sessions.service import ATTEMPTS, AgentSessions
 from holdfast.features.agents.sessions.telling import SessionTelling
-from holdfast.features.agents.sessions.tidying import TIDY, tidier
-from holdfast.features.agents.sessions.worktrees import Worktrees
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.audit.service import Audit
 from holdfast.features.cases.service import CaseService
@@ -119,7 +119,7 @@ def actions(parts: Parts) -> AgentActions:
 
 
 @build
-def gates(parts: Parts) -> SessionGates:
+def gates(parts: Parts) -> Gates:
     return session_gates(parts, lambda: parts[AgentActions])
 
 
@@ -135,7 +135,7 @@ def worktrees(parts: Parts) -> Worktrees:
 
 @build
 def casework(parts: Parts) -> Casework:
-    return Casework(parts[CaseService])
+    return Casework(parts[CaseService], parts[Worktrees])
 
 
 @build
@@ -153,7 +153,7 @@ def runs(parts: Parts) -> SessionRuns:
         parts[Freezing],
         parts[Runtime],
         parts[Runners],
-        parts[SessionGates],
+        parts[Gates],
         parts[SessionModels],
         parts[Worktrees],
         parts[Finishing],

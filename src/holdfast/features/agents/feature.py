@@ -22,7 +22,7 @@ FEATURE = Feature(
         "Freezing",
         "LiveSessions",
         "SessionBase",
-        "SessionGates",
+        "Gates",
         "SessionModels",
         "SessionRuns",
         "SessionTelling",

@@ -7,8 +7,8 @@ from contextlib import aclosing
 import orjson
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.sse import PING_SECONDS, framed
 from holdfast.core.text.jsontext import dumps, loads_strange
+from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
 from holdfast.engines.llm.messages.words import count
 from holdfast.engines.llm.metering import Meter

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from starlette.types import Send
 
-from holdfast.core.sse import PING
+from holdfast.core.text.sse import PING
 
 HEADERS = [
     (b"content-type", b"text/event-stream"),

@@ -5,8 +5,8 @@ from contextlib import aclosing
 import orjson
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
-from holdfast.core.sse import framed
 from holdfast.core.text.jsontext import loads_strange
+from holdfast.core.text.sse import framed
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
-from holdfast.core.sse import PING_SECONDS
+from holdfast.core.text.sse import PING_SECONDS
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import ResponseRequest

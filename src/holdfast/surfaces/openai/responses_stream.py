@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import orjson
 
-from holdfast.core.sse import framed
+from holdfast.core.text.sse import framed
 from holdfast.engines.llm.model import Json
 from holdfast.surfaces.http.asgi import header
 from holdfast.surfaces.http.sse import EventWriter

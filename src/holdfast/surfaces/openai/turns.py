@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.sse import PING_SECONDS, framed
+from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.surfaces.http.asgi import request_id

@@ -21,7 +21,7 @@ from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_ar
 _PROTOCOL = 1
 _INITIALIZE_ID = 0
 _MOST_ID = 200
-_MOST_CALLS = 10_000
+_MOST_CALLS = 1_000
 _REASONS: dict[object, Reason] = {
     "end_turn": "done",
     "cancelled": "interrupted",
@@ -52,7 +52,8 @@ class AcpConversation(RpcConversation):
         self._session = ""
         self._is_replaying = False
         self._is_speaking = False
-        self._open_calls: dict[str, str] = {}
+        self._announced: dict[str, str] = {}
+        self._open_calls: set[str] = set()
 
     async def open(self, greeting: dict[str, Any]) -> None:
         """Agree on the protocol, open the session or go on with it, and say the first thing."""
@@ -127,22 +128,25 @@ class AcpConversation(RpcConversation):
 
     def _call_told(self, update: dict[str, Any]) -> Iterable[RunnerEvent]:
         id = plain(update.get("toolCallId"), _MOST_ID)
+        if len(self._announced) >= _MOST_CALLS:
+            raise self._lines.failure(f"has more than {_MOST_CALLS:,} calls under way")
+        name = self._announced.setdefault(id, _name(update))
         events: list[RunnerEvent] = []
         is_over = update.get("status") in ("completed", "failed")
         # A call is announced before its arguments are known; it is told when they are, or when it ends.
-        if id not in self._open_calls and (update.get("rawInput") or is_over or update.get("status") == "in_progress"):
-            if len(self._open_calls) >= _MOST_CALLS:
-                raise self._lines.failure(f"began more than {_MOST_CALLS:,} calls")
-            self._open_calls[id] = ""
-            name = plain(update.get("title") or update.get("kind") or "tool", 200)
+        if id not in self._open_calls and (is_over or update.get("rawInput") or update.get("status") == "in_progress"):
+            self._open_calls.add(id)
             events += [*self._end_of_text(), ToolStarted(id, name, short_arguments(update.get("rawInput") or {}))]
-        if is_over and self._open_calls.pop(id, None) is not None:
+        if is_over:
+            self._open_calls.discard(id)
+            del self._announced[id]
             events.append(ToolEnded(id, update["status"] == "completed", short_result(_output(update))))
         return events
 
     def _end_calls(self) -> Iterable[RunnerEvent]:
-        ended = [ToolEnded(id, False, "It was broken off.") for id in self._open_calls]
+        ended = [ToolEnded(id, False, "It was broken off.") for id in self._announced if id in self._open_calls]
         self._open_calls.clear()
+        self._announced.clear()
         return ended
 
     def _end_of_text(self) -> Iterable[RunnerEvent]:
@@ -150,6 +154,14 @@ class AcpConversation(RpcConversation):
             return ()
         self._is_speaking = False
         return (Said("", whole=True),)
+
+
+def _name(update: dict[str, Any]) -> str:
+    """The tool's name where it is told apart from what people read of the call."""
+    call = as_object(as_object(as_object(update.get("_meta")).get("goose")).get("toolCall"))
+    if call.get("toolName"):
+        return plain(f"{call.get('extensionName')}__{call['toolName']}", 200)
+    return plain(update.get("title") or update.get("kind") or "tool", 200)
 
 
 def _output(update: dict[str, Any]) -> str:

@@ -110,7 +110,9 @@ async def edit(session: Session, service: AgentDefinitions, given: EditAgent) ->
             **{name: getattr(wanted, name) for name in NewAgent.__dataclass_fields__} | {"name": given.name}
         )
     changed = await service.change(session.principal, workspace_id, found.id, wanted)
-    session.out.record(AgentAnswer.shown(changed, session.principal), [f"{changed.slug} is at version {changed.version}."])
+    session.out.record(
+        AgentAnswer.shown(changed, session.principal), [f"{changed.slug} is at version {changed.version}."]
+    )
 
 
 class Attach(OneAgent):

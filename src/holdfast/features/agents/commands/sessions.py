@@ -8,7 +8,7 @@ from pydantic import Field
 from holdfast.core.commands import FAILED, Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
-from holdfast.features.agents.answers import SessionAnswer, SessionEventAnswer, SessionStartAnswer
+from holdfast.features.agents.answers import AgentSessionAnswer, SessionEventAnswer, SessionStartAnswer
 from holdfast.features.agents.sessions.model import AgentSession, NewSession, SessionEvent, SessionFilter, SessionState
 from holdfast.features.agents.sessions.service import AgentSessions
 
@@ -36,12 +36,14 @@ async def run(session: Session, service: AgentSessions, jobs: JobEngine, given: 
     made = await service.start(session.principal, workspace_id, given.agent, NewSession(given.prompt, given.case))
     if not given.follow:
         shown = SessionStartAnswer(session_id=made.id, state=made.state)
-        session.out.record(shown, [f"{made.id} waits for a server to run it.", f"Next: holdfast sessions show {made.id}"])
+        session.out.record(
+            shown, [f"{made.id} waits for a server to run it.", f"Next: holdfast sessions show {made.id}"]
+        )
         return
     # There may be no server: whoever follows also runs it.
     async with working(jobs):
         ended = await _followed(session, service, made)
-    session.out.record(SessionAnswer.shown(ended), _ending(ended))
+    session.out.record(AgentSessionAnswer.shown(ended), _ending(ended))
     if ended.state != "completed":
         raise SystemExit(FAILED)
 
@@ -75,14 +77,14 @@ async def list_sessions(session: Session, service: AgentSessions, given: ListSes
     workspace_id = await session.workspace(given.workspace)
     wanted = SessionFilter(state=given.state, agent=given.agent)
     found = await service.list(session.principal, workspace_id, wanted, limit=given.limit, cursor=None)
-    rows = [SessionAnswer.shown(each) for each in found.items]
+    rows = [AgentSessionAnswer.shown(each) for each in found.items]
     session.out.table(rows, ["session_id", "agent", "state", "created_at", "tokens_in", "tokens_out"])
 
 
 @sessions.command("show", help="Show a session.")
 async def show(session: Session, service: AgentSessions, given: OneSession) -> None:
     found = await service.get(session.principal, given.session_id)
-    session.out.record(SessionAnswer.shown(found))
+    session.out.record(AgentSessionAnswer.shown(found))
 
 
 @sessions.command("stop", help="Stop a session and what it spawned.")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.errors import FieldError, Forbidden, Invalid
+from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.principal import Principal
 from holdfast.features.agents.definitions.model import MAX_ATTACHMENTS, AgentDefinition, Attachment, NewAttachment
 from holdfast.features.agents.definitions.service import AgentDefinitions
@@ -46,14 +46,13 @@ class AgentAttachments:
         return await self._database.write(work)
 
     async def detach(self, principal: Principal, agent_id: str, name: str) -> AgentDefinition:
-        """Take a server away, from the next session on; Invalid where it is not attached."""
+        """Take a server away, from the next session on; NotFound where it is not attached."""
 
         def work(tx: Tx) -> AgentDefinition:
             found = self._definitions.find(tx, principal, None, agent_id)
             left = tuple(each for each in found.attachments if each.name != name)
             if len(left) == len(found.attachments):
-                problem = f"no server {name[:80]!r} is attached"
-                raise Invalid("Nothing was detached.", fields=[FieldError("name", problem)])
+                raise NotFound("attachment", name[:80])
             return self._keep(tx, principal, found, left)
 
         return await self._database.write(work)

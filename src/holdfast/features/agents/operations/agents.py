@@ -122,16 +122,16 @@ async def attach_below_api(
     return await _attach(attachments, principal, agent_id, body)
 
 
-@api.delete("/api/agents/{agent_id}/mcp-attachments/{name}", AUTHOR, "Detach a server from an agent")
-async def detach(attachments: AgentAttachments, principal: Principal, agent_id: str, name: str) -> None:
-    await attachments.detach(principal, agent_id, name)
+@api.delete("/api/agents/{agent_id}/mcp-attachments/{server}", AUTHOR, "Detach a server from an agent")
+async def detach(attachments: AgentAttachments, principal: Principal, agent_id: str, server: str) -> None:
+    await attachments.detach(principal, agent_id, server)
 
 
-@api.put("/api/agents/{agent_id}/secrets/{name}", ADMIN, "Let an agent's own process have a secret's value")
-async def grant_secret(agents: AgentDefinitions, principal: Principal, agent_id: str, name: str) -> AgentAnswer:
-    return AgentAnswer.shown(await agents.grant_secret(principal, agent_id, name), principal)
+@api.put("/api/agents/{agent_id}/secrets/{secret_name}", ADMIN, "Let an agent's own process have a secret's value")
+async def grant_secret(agents: AgentDefinitions, principal: Principal, agent_id: str, secret_name: str) -> AgentAnswer:
+    return AgentAnswer.shown(await agents.grant_secret(principal, agent_id, secret_name), principal)
 
 
-@api.delete("/api/agents/{agent_id}/secrets/{name}", ADMIN, "End that, from the agent's next session on")
-async def take_secret(agents: AgentDefinitions, principal: Principal, agent_id: str, name: str) -> None:
-    await agents.take_secret(principal, agent_id, name)
+@api.delete("/api/agents/{agent_id}/secrets/{secret_name}", ADMIN, "End that, from the agent's next session on")
+async def take_secret(agents: AgentDefinitions, principal: Principal, agent_id: str, secret_name: str) -> None:
+    await agents.take_secret(principal, agent_id, secret_name)

@@ -11,10 +11,10 @@ from holdfast.core.operations import Call, EventStream, Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.agents.answers import (
-    QuestionAnswer,
-    SessionAnswer,
+    AgentSessionAnswer,
     SessionDetailAnswer,
     SessionEventAnswer,
+    SessionQuestionAnswer,
     SessionStartAnswer,
     TreeAnswer,
     WaitingSessionAnswer,
@@ -35,7 +35,7 @@ api = Operations("sessions")
 _ONE = "/api/sessions/{session_id}"
 
 
-class SessionBody(Model):
+class AgentSessionBody(Model):
     prompt: Text = Field(max_length=MAX_PROMPT)
     case_id: Text | None = Field(default=None, max_length=200, description="The case that it works on: it is claimed")
 
@@ -64,13 +64,15 @@ class SessionReplyBody(Model):
     note: Text | None = Field(default=None, max_length=2_000)
 
 
-class TimelineQuery(Model):
+class SessionTimelineQuery(Model):
     after: int = Field(default=0, ge=0, description="The number of the last event that was read")
     limit: int = Field(default=200, ge=1, le=500)
 
 
 @api.post("/api/agents/{agent_id}/sessions", RUN_EXEC, "Start a session of an agent", status=201)
-async def start(sessions: AgentSessions, principal: Principal, agent_id: str, body: SessionBody) -> SessionStartAnswer:
+async def start(
+    sessions: AgentSessions, principal: Principal, agent_id: str, body: AgentSessionBody
+) -> SessionStartAnswer:
     made = await sessions.start(principal, None, agent_id, NewSession(body.prompt, body.case_id))
     return SessionStartAnswer(session_id=made.id, state=made.state)
 
@@ -78,10 +80,10 @@ async def start(sessions: AgentSessions, principal: Principal, agent_id: str, bo
 @api.get("/api/workspaces/{workspace_id}/sessions", READ_EXEC, "Sessions of a workspace, newest first")
 async def page(
     sessions: AgentSessions, principal: Principal, workspace_id: str, query: SessionsQuery
-) -> Page[SessionAnswer]:
+) -> Page[AgentSessionAnswer]:
     wanted = query.into(SessionFilter)
     found = await sessions.list(principal, workspace_id, wanted, limit=query.limit, cursor=query.cursor)
-    return found.map(SessionAnswer.shown)
+    return found.map(AgentSessionAnswer.shown)
 
 
 @api.get("/api/workspaces/{workspace_id}/session-questions", READ_EXEC, "What sessions wait for from people")
@@ -92,10 +94,10 @@ async def waiting(sessions: AgentSessions, principal: Principal, workspace_id: s
 @api.get(_ONE, READ_EXEC, "One session, with what it asked and what it spawned")
 async def get(sessions: AgentSessions, principal: Principal, session_id: str) -> SessionDetailAnswer:
     found = await sessions.get(principal, session_id)
-    shown = SessionAnswer.shown(found)
+    shown = AgentSessionAnswer.shown(found)
     return SessionDetailAnswer(
-        **{name: getattr(shown, name) for name in SessionAnswer.model_fields},
-        questions=[QuestionAnswer.shown(each) for each in await sessions.questions(principal, session_id)],
+        **{name: getattr(shown, name) for name in AgentSessionAnswer.model_fields},
+        questions=[SessionQuestionAnswer.shown(each) for each in await sessions.questions(principal, session_id)],
         tree=[TreeAnswer.of(each) for each in await sessions.tree(principal, session_id)],
     )
 
@@ -116,7 +118,7 @@ async def events(
 
 @api.get(_ONE + "/timeline", READ_EXEC, "What a session told, a page of it")
 async def timeline(
-    sessions: AgentSessions, principal: Principal, session_id: str, query: TimelineQuery
+    sessions: AgentSessions, principal: Principal, session_id: str, query: SessionTimelineQuery
 ) -> Page[SessionEventAnswer]:
     found = await sessions.timeline(principal, session_id, query.after, query.limit)
     return Page([SessionEventAnswer.of(each, data=dict(each.data)) for each in found])
@@ -147,14 +149,14 @@ async def resume(
 @api.post(_ONE + "/questions/{question_id}", RUN_EXEC, "Answer what a session asks, or decide about a right")
 async def reply(
     sessions: AgentSessions, principal: Principal, session_id: str, question_id: str, body: SessionReplyBody
-) -> QuestionAnswer:
+) -> SessionQuestionAnswer:
     if (body.answer is None) == (body.decision is None):
         raise Invalid("Say one of the two.", fields=[FieldError("answer", "give either an answer or a decision")])
     if body.decision is not None:
-        return QuestionAnswer.shown(
+        return SessionQuestionAnswer.shown(
             await sessions.decide(principal, session_id, question_id, body.decision, scope=body.scope, note=body.note)
         )
-    return QuestionAnswer.shown(await sessions.answer(principal, session_id, question_id, body.answer or ""))
+    return SessionQuestionAnswer.shown(await sessions.answer(principal, session_id, question_id, body.answer or ""))
 
 
 def _last_event_id(call: Call) -> int:

@@ -10,14 +10,14 @@ from holdfast.core.ids import new_id
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import ChildOutput, GatedSession
+from holdfast.features.agents.runs.live import LiveSessions
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.live import LiveSessions
 from holdfast.features.agents.sessions.model import (
     AgentSession,
+    AgentSessionNotFound,
     NewSession,
     QuestionKind,
-    SessionNotFound,
     SessionOver,
     SessionQuestion,
 )
@@ -196,7 +196,7 @@ class AgentActions:
     def _child(self, tx: Tx, session: GatedSession, child_id: str) -> AgentSession:
         found = store.find(tx, child_id)
         if found is None or found.parent_id != session.id:
-            raise SessionNotFound(child_id)
+            raise AgentSessionNotFound(child_id)
         return found
 
     def _tell_parent(self, tx: Tx, session: GatedSession, said: str, asked: SessionQuestion | None) -> None:

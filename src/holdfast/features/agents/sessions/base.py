@@ -14,8 +14,8 @@ from holdfast.features.agents.sessions.model import (
     OVER,
     STATES,
     AgentSession,
+    AgentSessionNotFound,
     QuestionState,
-    SessionNotFound,
     SessionQuestion,
     SessionState,
 )
@@ -54,12 +54,12 @@ class SessionBase:
         """A session of a workspace that the principal sees."""
         found = store.find(tx, session_id)
         if found is None:
-            raise SessionNotFound(session_id)
+            raise AgentSessionNotFound(session_id)
         try:
             self.workspaces.check(tx, principal, found.workspace_id)
         except NotFound:
             # Somebody else's answers like one that is not there.
-            raise SessionNotFound(session_id) from None
+            raise AgentSessionNotFound(session_id) from None
         return found
 
     def queue(self, tx: Tx, session: AgentSession, attempts: int) -> None:
@@ -150,7 +150,12 @@ class SessionBase:
         values = {"state": state, "answer": answer, "grant_id": grant_id, "decided_at": now, "decided_by": by}
         if not store.decide(tx, question.id, values):
             return False
-        data: dict[str, Any] = {"question_id": question.id, "request_id": question.request_id, "kind": question.kind, "state": state}
+        data: dict[str, Any] = {
+            "question_id": question.id,
+            "request_id": question.request_id,
+            "kind": question.kind,
+            "state": state,
+        }
         data |= {"answer": answer, "grant_id": grant_id, "by": by}
         self.telling.add(tx, session.id, session.workspace_id, "answer", data)
         self.publish(tx, session, "answered")

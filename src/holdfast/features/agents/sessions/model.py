@@ -169,14 +169,14 @@ class WaitingSession:
     question: SessionQuestion
 
 
-class SessionNotFound(NotFound):
+class AgentSessionNotFound(NotFound):
     """No such session for this caller."""
 
     def __init__(self, id: str) -> None:
         super().__init__("session", id[:80])
 
 
-class QuestionNotFound(NotFound):
+class SessionQuestionNotFound(NotFound):
     """The session has no such question."""
 
     def __init__(self, id: str) -> None:

@@ -18,12 +18,12 @@ from holdfast.features.agents.sessions.model import (
     MAX_PROMPT,
     AgentSession,
     NewSession,
-    QuestionNotFound,
     SessionEvent,
     SessionFilter,
     SessionMessage,
     SessionOver,
     SessionQuestion,
+    SessionQuestionNotFound,
     WaitingSession,
 )
 from holdfast.features.cases.model import Case, Taking
@@ -117,7 +117,7 @@ class AgentSessions:
                 "agent": agent.slug,
                 "version": agent.version,
                 "runner": agent.spec.runner,
-                "secrets": sorted(each.name for each in agent.secrets),
+                "granted": sorted(each.name for each in agent.secrets),
                 "parent": session.parent_id,
                 "case": session.case_id,
             },
@@ -314,7 +314,7 @@ class AgentSessions:
         found = self._base.seen(tx, principal, session_id)
         asked = store.question(tx, found.id, question_id)
         if asked is None:
-            raise QuestionNotFound(question_id)
+            raise SessionQuestionNotFound(question_id)
         if asked.state != "pending":
             raise Conflict(f"The question was {asked.state} already.", code="already_decided")
         return found, asked

@@ -9,12 +9,12 @@ import orjson
 
 from holdfast.core.clock import Clock, iso
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.core.sse import PING, PING_SECONDS, framed
 from holdfast.core.text.jsontext import dumps
+from holdfast.core.text.sse import PING, PING_SECONDS, framed
 from holdfast.engines.events import LAGGED, Event, Subscription
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.agents.sessions import store
-from holdfast.features.agents.sessions.model import OVER, SessionEvent, SessionNotFound
+from holdfast.features.agents.sessions.model import OVER, AgentSessionNotFound, SessionEvent
 from holdfast.storage.database import Database, Tx
 
 TOPIC = "session"
@@ -39,7 +39,7 @@ class SessionTelling:
         """Add an event to a session's stream, and wake its followers after the commit; its number."""
         seq = store.append(tx, session_id, self._clock.now(), kind, bounded(data))
         if seq is None:
-            raise SessionNotFound(session_id)
+            raise AgentSessionNotFound(session_id)
         payload = {"id": session_id, "seq": seq, "kind": kind[:64]}
         self._events.publish(tx, f"{TOPIC}.told", payload, workspace_id=workspace_id)
         return seq

@@ -10,7 +10,7 @@ import anyio
 from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.sse import PING_SECONDS
+from holdfast.core.text.sse import PING_SECONDS
 from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.mcp.transport.wire import Form, message_event, send_message
 

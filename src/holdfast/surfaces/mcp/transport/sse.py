@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, quote
 
 from starlette.types import Receive, Send
 
-from holdfast.core.sse import framed
+from holdfast.core.text.sse import framed
 from holdfast.features.clients.model import McpSession, NewClient
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import send_bytes

@@ -9,7 +9,7 @@ from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.core.principal import Principal
-from holdfast.core.sse import PING_SECONDS
+from holdfast.core.text.sse import PING_SECONDS
 from holdfast.features.clients.model import McpSession
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header

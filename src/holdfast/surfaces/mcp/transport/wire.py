@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from starlette.types import Scope, Send
 
 from holdfast.core.errors import FieldError, HoldfastError
-from holdfast.core.sse import framed
 from holdfast.core.text import jsontext
+from holdfast.core.text.sse import framed
 from holdfast.surfaces.http.asgi import send_bytes
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,11 @@ from holdfast.engines.runners.base import (
     TurnOver,
 )
 from holdfast.engines.runtime.base import RunEnding, Running
+from holdfast.features.agents.runs.live import LiveSession
+from holdfast.features.agents.runs.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.live import LiveSession
 from holdfast.features.agents.sessions.model import AgentSession, LimitReached, SessionState
-from holdfast.features.agents.sessions.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions.telling import TOPIC
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Tx
@@ -104,8 +104,8 @@ class Attending:
             if watching.done() and (ending := watching.result()) is not None:
                 if ending.state != "completed":
                     await self._interrupted()
-                return ending
-            return await listening
+                return self._readable(ending)
+            return self._readable(await listening)
         finally:
             for task in (listening, watching):
                 task.cancel()
@@ -174,6 +174,11 @@ class Attending:
             for secret, instead in self._attended.hidden.items():
                 value = value.replace(secret, instead)
         return value
+
+    def _readable(self, ending: SessionEnding) -> SessionEnding:
+        """The same without what nobody is to read."""
+        error = None if ending.error is None else {name: self._shown(value) for name, value in ending.error.items()}
+        return replace(ending, error=error, text=self._shown(ending.text))
 
     async def _turned(self, turn: TurnOver) -> SessionEnding | None:
         """It has nothing more to do: what was said meanwhile goes on, else it is over."""

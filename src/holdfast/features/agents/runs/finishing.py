@@ -8,14 +8,14 @@ from typing import Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.jobs import JobRun
+from holdfast.features.agents.runs.attending import SessionEnding
+from holdfast.features.agents.runs.casework import Casework
+from holdfast.features.agents.runs.places import SessionPlace, take_away
+from holdfast.features.agents.runs.worktrees import WorkDone, Worktrees
 from holdfast.features.agents.sessions import store
-from holdfast.features.agents.sessions.attending import SessionEnding
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.casework import Casework
 from holdfast.features.agents.sessions.model import AgentSession
-from holdfast.features.agents.sessions.places import SessionPlace, take_away
 from holdfast.features.agents.sessions.service import AgentSessions
-from holdfast.features.agents.sessions.worktrees import WorkDone, Worktrees
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.storage.database import Tx

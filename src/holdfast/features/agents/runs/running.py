@@ -15,16 +15,16 @@ from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunne
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
+from holdfast.features.agents.runs.attending import Attended, Attending, SessionEnding, failed
+from holdfast.features.agents.runs.finishing import Finishing
+from holdfast.features.agents.runs.live import LiveSession, LiveSessions
+from holdfast.features.agents.runs.models import OpenModel, SessionModels
+from holdfast.features.agents.runs.places import SessionPlace, used_bytes, write_below
+from holdfast.features.agents.runs.worktrees import Worktrees
 from holdfast.features.agents.sessions import store
-from holdfast.features.agents.sessions.attending import Attended, Attending, SessionEnding, failed
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.finishing import Finishing
 from holdfast.features.agents.sessions.freezing import Freezing, told
-from holdfast.features.agents.sessions.live import LiveSession, LiveSessions
 from holdfast.features.agents.sessions.model import AgentSession, NotStartable
-from holdfast.features.agents.sessions.models import OpenModel, SessionModels
-from holdfast.features.agents.sessions.places import SessionPlace, used_bytes, write_below
-from holdfast.features.agents.sessions.worktrees import Worktrees
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository

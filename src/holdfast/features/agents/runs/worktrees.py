@@ -7,7 +7,7 @@ runs in a sandbox of its own, without network, and what it leaves is read as pla
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.runners.base import WORKTREE
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
 from holdfast.features.agents.sessions.model import AgentSession
-from holdfast.features.agents.sessions.places import SessionPlace, fresh, read_below
 from holdfast.features.repositories.model import Repository
 
 PATCH_BYTES = 2_000_000
-BUNDLE_BYTES = 256 * 1024 * 1024
+PACK_BYTES = 256 * 1024 * 1024
 _SECONDS = 300.0
 _ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -56,8 +56,8 @@ git rev-parse HEAD >/out/head 2>/dev/null || exit 0
 git $safe diff --no-ext-diff --no-textconv --binary "$BASE" HEAD >/out/patch
 git $safe diff --no-ext-diff --no-textconv --numstat -z "$BASE" HEAD >/out/files
 git $safe log --format=%H%x09%s "$BASE"..HEAD >/out/commits 2>/dev/null || git $safe log --format=%H%x09%s >/out/commits
-if [ -n "$BUNDLE" ] && [ "$(git rev-parse HEAD)" != "$BASE" ]; then
-  git $safe bundle create --quiet /out/bundle "$BASE"..HEAD
+if [ -n "$PACK" ] && [ "$(git rev-parse HEAD)" != "$BASE" ]; then
+  printf '%s\n^%s\n' "$(git rev-parse HEAD)" "$BASE" | git $safe pack-objects --quiet --revs /out/pack >/dev/null
 fi
 """
 
@@ -69,7 +69,7 @@ class WorktreeFailed(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class FileDifference:
     """A file that a session changed: lines added and removed, None in one that is no text."""
 
     path: str
@@ -85,10 +85,11 @@ class WorkDone:
     patch: str
     is_cut: bool
     """Whether the patch is longer than what is kept of it."""
-    files: tuple[FileChange, ...]
+    files: tuple[FileDifference, ...]
     commits: tuple[tuple[str, str], ...]
     """Hash and subject, the newest first."""
-    bundle: Path | None
+    packs: tuple[tuple[str, bytes], ...]
+    """Its new objects, for a session that works on a case: what is verified has to be found again."""
     problem: str
 
 
@@ -116,9 +117,14 @@ class Worktrees:
         """What changed since the base commit."""
         await asyncio.to_thread(fresh, place.out)
         base = session.frozen.base_commit or ""
-        env = {"BASE": base, "SESSION": session.id, "BUNDLE": "yes" if base else ""}
+        env = {"BASE": base, "SESSION": session.id, "PACK": "yes" if base and session.case_id else ""}
         said = await self._run(f"result of {session.id}", _COLLECT, place, env)
         return await asyncio.to_thread(_read, place.out, said)
+
+    async def adopt(self, session: AgentSession, work: WorkDone) -> None:
+        """Keep what a session committed where its repository is read from."""
+        if session.frozen.repository_id is not None and work.packs:
+            await self._git.adopt(session.frozen.repository_id, work.packs)
 
     async def _run(self, name: str, script: str, place: SessionPlace, env: Mapping[str, str]) -> str:
         spec = RunSpec(
@@ -127,7 +133,7 @@ class Worktrees:
             env={**_ENV, **env},
             directory=WORKTREE,
             mounts=(Mounted(place.work, WORKTREE, writable=True), Mounted(place.out, "/out", writable=True)),
-            limits=RunLimits(seconds=_SECONDS, output_bytes=1 << 20, file_bytes=BUNDLE_BYTES),
+            limits=RunLimits(seconds=_SECONDS, output_bytes=1 << 20, file_bytes=PACK_BYTES),
         )
         running = await self._runtime.start(spec)
         try:
@@ -166,7 +172,6 @@ def _read(out: Path, said: str) -> WorkDone:
     patch = read_below(out, "patch", PATCH_BYTES + 1) or b""
     files = (read_below(out, "files", 1 << 20) or b"").decode("utf-8", "replace")
     commits = (read_below(out, "commits", 1 << 18) or b"").decode("utf-8", "replace")
-    bundle = out / "bundle"
     problem = (read_below(out, "problem", 2_000) or b"").decode("utf-8", "replace").strip()
     return WorkDone(
         head=head or None,
@@ -174,13 +179,21 @@ def _read(out: Path, said: str) -> WorkDone:
         is_cut=len(patch) > PATCH_BYTES,
         files=tuple(_changes(files)),
         commits=tuple((line[:64].split("\t")[0], line.partition("\t")[2][:500]) for line in commits.splitlines()[:500]),
-        bundle=bundle if bundle.is_file() and not bundle.is_symlink() else None,
+        packs=tuple(_packs(out)),
         problem=problem or ("" if head else said[-500:]),
     )
 
 
-def _changes(numstat: str) -> list[FileChange]:
-    found: list[FileChange] = []
+def _packs(out: Path) -> Iterator[tuple[str, bytes]]:
+    names = [each.name for each in out.iterdir() if each.name.startswith("pack-")]
+    for name in sorted(names)[:2]:
+        content = read_below(out, name, PACK_BYTES)
+        if content is not None and len(content) < PACK_BYTES:
+            yield name, content
+
+
+def _changes(numstat: str) -> list[FileDifference]:
+    found: list[FileDifference] = []
     parts = numstat.split("\0")
     while parts:
         columns = parts.pop(0).split("\t")
@@ -192,5 +205,5 @@ def _changes(numstat: str) -> list[FileChange]:
             parts.pop(0)
             path = parts.pop(0)
         count = [int(each) if each.isdigit() else None for each in (added, removed)]
-        found.append(FileChange(path[:1_000], *count))
+        found.append(FileDifference(path[:1_000], *count))
     return found[:2_000]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from holdfast.core.clock import Clock
 from holdfast.engines.jobs import JobRun
+from holdfast.features.agents.runs.places import SessionPlace
 from holdfast.features.agents.sessions import store
-from holdfast.features.agents.sessions.places import SessionPlace
 from holdfast.storage.database import Database
 
 TIDY = "session.tidy"

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.errors import HoldfastError
-from holdfast.features.agents.sessions.attending import SessionEnding
+from holdfast.features.agents.runs.attending import SessionEnding
+from holdfast.features.agents.runs.worktrees import WorkDone, Worktrees
 from holdfast.features.agents.sessions.model import AgentSession
-from holdfast.features.agents.sessions.worktrees import WorkDone
 from holdfast.features.cases.model import Case, Taking, Writing
 from holdfast.features.cases.service import CaseService
 from holdfast.features.cases.states import State
@@ -17,8 +17,9 @@ _TOWARDS: dict[State, State] = {"OPEN": "PLANNING", "REPRODUCING": "PLANNING", "
 class Casework:
     """Does to a case what its session's course means for it, as the agent that holds it."""
 
-    def __init__(self, cases: CaseService) -> None:
+    def __init__(self, cases: CaseService, worktrees: Worktrees) -> None:
         self._cases = cases
+        self._worktrees = worktrees
 
     async def renew(self, session: AgentSession) -> None:
         """Hold the case for longer."""
@@ -48,14 +49,14 @@ class Casework:
 
     async def _moved_on(self, session: AgentSession, case: Case, work: WorkDone | None, ending: SessionEnding) -> Case:
         said = (ending.text or "It said nothing of its work.")[:10_000]
-        head = work.head if work is not None and work.commits and case.repository is not None else None
-        if head is None:
+        if work is None or work.head is None or not work.packs or case.repository is None:
             await self._say(session, f"Session {session.id} ended without a change to verify. {said}")
             return case
-        await self._say(session, f"Session {session.id} left {len(work.commits if work else ())} commits. {said}")
+        await self._worktrees.adopt(session, work)
+        await self._say(session, f"Session {session.id} left {len(work.commits)} commits, {work.head}. {said}")
         writing = Writing(fence=session.case_fence)
         case = await self._cases.edit(
-            session.principal, session.workspace_id, case.id, {"head_commit": head}, writing=writing
+            session.principal, session.workspace_id, case.id, {"head_commit": work.head}, writing=writing
         )
         while case.state in _TOWARDS or case.state == "IMPLEMENTING":
             to: State = "VERIFYING" if case.state == "IMPLEMENTING" else _TOWARDS[case.state]

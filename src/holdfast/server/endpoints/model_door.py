@@ -20,7 +20,7 @@ from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound, Un
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
 from holdfast.core.text.jsontext import loads_strange
-from holdfast.features.agents.sessions.models import ModelAccess
+from holdfast.features.agents.runs.models import ModelAccess
 from holdfast.features.audit.service import Audit
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.features.identity.keys.tokens import Tokens
@@ -66,8 +66,8 @@ class EndpointDoor:
     @cached_property
     def _endpoints(self) -> ASGIApp:
         # Imported when the first session starts: few commands ever do.
-        from holdfast.server.anthropic import build_anthropic
-        from holdfast.server.openai import build_openai
+        from holdfast.server.endpoints.anthropic import build_anthropic
+        from holdfast.server.endpoints.openai import build_openai
 
         parts, settings = self._parts, self._settings
         authenticator = Authenticator(
