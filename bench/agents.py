@@ -21,6 +21,8 @@ from holdfast.core.settings import Settings
 from holdfast.engines.mcp_client.stdio import StdioConnection
 from holdfast.features.agents.gate.base import GatedSession
 from holdfast.features.agents.gate.building import session_gates
+from holdfast.features.agents.gate.masking import SecretMask
+from holdfast.features.agents.gate.records import CallRecords, GateCall
 from holdfast.features.agents.sessions.telling import SessionTelling
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.service import ServerCatalog
@@ -103,6 +105,18 @@ async def gated_cpu(socket: Path, calls: int) -> float:
     return spent
 
 
+async def keeping_cpu(services: Services, session: GatedSession, telling: SessionsInMemory, calls: int) -> float:
+    """Milliseconds of our processor time for keeping a call durably, which is part of what the gate adds."""
+    records = CallRecords(services.database, services.audit, lambda: telling)
+    nothing = SecretMask(())
+    for _ in range(WARM):
+        await records.keep(session, GateCall("demo", "add", {"left": 1}), nothing)
+    began = time.process_time()
+    for _ in range(calls):
+        await records.keep(session, GateCall("demo", "add", {"left": 1}), nothing)
+    return (time.process_time() - began) / calls * 1_000
+
+
 async def gate(calls: int) -> list[Figure]:
     """What the gate adds to a call."""
     async with AsyncExitStack() as stack:
@@ -128,9 +142,11 @@ async def gate(calls: int) -> list[Figure]:
         place = directory / "gate"
         async with session_gates(services, lambda: telling).open(session, place):
             through = await gated_cpu(place / "mcp" / "demo.sock", calls)
+            keeping = await keeping_cpu(services, session, telling, calls)
     return [
         Figure("CPU of a call, the server directly", alone, "ms"),
         Figure("CPU of a call, through the gate", through, "ms"),
+        Figure("of it keeping the call in audit trail and events, durably", keeping, "ms"),
         Figure("added by the gate", through - alone, "ms", ADDED_CPU_MS, "lower"),
     ]
 
