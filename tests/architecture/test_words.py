@@ -2,6 +2,7 @@
 
 import gettext
 import io
+import re
 
 import pytest
 
@@ -29,3 +30,16 @@ def test_a_translation_keeps_what_is_put_into_it(language: str) -> None:
     for text, translation in read(language).items():
         names = {word.split(")")[0] for word in text.split("%(")[1:]}
         assert names == {word.split(")")[0] for word in translation.split("%(")[1:]}, text
+
+
+_FAMILIAR = re.compile(
+    r"\b(du|dich|dir|dein\w*|gib|nimm|lies|sieh|frag|schreib|lass|leg|bitte (?:einen|in|um))\b"
+    # An order to one person: a sentence that begins with a verb in -e and has no 'Sie'.
+    r"|(?:^|[.;:] )(?:füge|verbinde|wähle|kopiere|erzeuge|halte|lege|lade|nenne|suche|prüfe|öffne|stelle) ",
+    re.IGNORECASE,
+)
+
+
+def test_german_says_sie_to_everybody() -> None:
+    familiar = [said for said in read("de").values() if _FAMILIAR.search(said)]
+    assert familiar == []

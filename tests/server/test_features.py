@@ -24,6 +24,7 @@ ENGINES = {
     "0020_job_turns",
     "0023_search_turns",
     "0030_embedding_rate",
+    "0050_events_of_organizations",
 }
 
 

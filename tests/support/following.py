@@ -67,12 +67,12 @@ class Followed:
 
 @asynccontextmanager
 async def following(
-    client: httpx.AsyncClient, workspace_id: str, topics: str | None = None, *, after: str | None = None
+    client: httpx.AsyncClient, workspace_id: str | None, topics: str | None = None, *, after: str | None = None
 ) -> AsyncIterator[Followed]:
-    """Follow a workspace; what happens from here on comes."""
+    """Follow a workspace, or all that one sees; what happens from here on comes."""
     async with client.stream(
         "GET",
-        f"/api/workspaces/{workspace_id}/events",
+        "/api/events" if workspace_id is None else f"/api/workspaces/{workspace_id}/events",
         params={} if topics is None else {"topics": topics},
         headers={} if after is None else {"Last-Event-ID": after},
     ) as answer:

@@ -127,6 +127,9 @@ class Settings:
     server_most: int = _setting(32, "MCP servers that run at once")
     server_idle_seconds: int = _setting(300, "How long an MCP server that nobody calls goes on running")
     server_memory_mb: int = _setting(1024, "Memory of each MCP server, all its processes together, in MiB")
+    server_state_mb: int = _setting(
+        256, "What an MCP server may keep in its own directory (`/work`), in MiB; one that keeps more is stopped"
+    )
     exec_call_seconds: int = _setting(900, "How long one call of an MCP server's tool may take")
     exec_once_seconds: int = _setting(
         600, "How long an equal request of a key gets the invocation that the first one made, instead of a second run"

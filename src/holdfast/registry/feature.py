@@ -56,6 +56,8 @@ class Feature:
     """Whether `building.named(parts)` finds what a query names outright."""
     uses_secrets: bool = False
     """Whether `building.secret_uses(parts)` tells which secrets it sends where."""
+    seals: bool = False
+    """Whether `building.reseal(parts)` seals anew what it keeps under the master key."""
     topics: Mapping[str, Topic] = field(default_factory=dict)
     """What it tells subscribers about, by noun."""
     migrations: tuple[str, ...] = ()

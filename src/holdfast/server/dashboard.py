@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from holdfast.core.parts import Parts
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
 from holdfast.features.workspaces.service import Workspaces
@@ -23,6 +24,8 @@ MODULES = (
     "artifacts",
     "decisions",
     "cases",
+    "agents.definitions",
+    "agents.sessions",
     "connect",
     "repositories",
     "exchange",
@@ -36,6 +39,7 @@ MODULES = (
     "catalog.one",
     "execution.invocations",
     "execution.grants",
+    "execution.switches",
     "settings.audit",
     "settings.usage",
     "settings.profile",
@@ -53,5 +57,6 @@ def build_dashboard(parts: Parts, authenticator: Authenticator, public_url: str)
         parts[Identity],
         parts[Workspaces],
         authenticator,
+        parts[EventBus],
         public_url=public_url,
     )

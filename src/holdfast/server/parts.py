@@ -78,6 +78,13 @@ def _methods(parts: Parts) -> object:
     return Methods(lambda: brought(parts, parts[Features], "methods"))
 
 
+def _seals(parts: Parts) -> object:
+    from holdfast.registry.seals import Seals
+
+    sealing = [feature for feature in parts[Features] if feature.seals]
+    return Seals(lambda: [feature.module("building").reseal(parts) for feature in sealing])
+
+
 def _model_door(parts: Parts) -> object:
     from holdfast.server.endpoints.model_door import EndpointDoor
 
@@ -91,6 +98,7 @@ _REGISTRIES: dict[str, Build] = {
     "Prompts": _prompts,
     "Resources": _resources,
     "Methods": _methods,
+    "Seals": _seals,
     "ModelDoor": _model_door,
 }
 

@@ -149,7 +149,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
             ("/approve/", pages),
             ("/mcp/", zero),
             ("/connect/", pages),
-            *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/")),
+            *((prefix, pages) for prefix in ("/static/", "/w/", "/chat/", "/settings/", "/sessions/")),
         ],
         projects=[("/v1/mcp", mcp)],
         endpoints=EndpointWires(openai, anthropic),

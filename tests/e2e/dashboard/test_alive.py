@@ -4,12 +4,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route, expect
 
+from holdfast.features.endpoints.model import EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.model import NewKey
+from holdfast.features.identity.people.invitations import Invitations
 from holdfast.features.intelligence.model import NewDecision, NewRelation, Ref
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
+from holdfast.features.secrets.service import Secrets
+from holdfast.features.usage.service import Usage
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.pages.browsing import signed_in
 from tests.support.pages.dashboard import seed, work_done
@@ -150,3 +156,83 @@ async def test_the_graph_of_500_nodes_is_walked_by_keyboard_with_its_table_besid
         await person.page.keyboard.press("Enter")
         await person.page.get_by_role("link", name="Everything").wait_for()
         await person.check()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/settings/keys", "night watch"),
+        ("/settings/people", "Edsger Dijkstra"),
+        ("/settings/people", "barbara@example.com"),
+        ("/w/default/settings/members", "Edsger Dijkstra"),
+        ("/settings/endpoints", "second-model"),
+        ("/settings/audit", "key.create"),
+        ("/settings/usage", "never-seen-model"),
+        ("/w/default/settings/secrets", "LINEAR_API_KEY"),
+    ],
+)
+async def test_what_somebody_else_sets_up_appears_without_a_reload(
+    server: TestServer, browser: Browser, path: str, text: str
+) -> None:
+    services = server.services
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open(f"{path}?action=key.create" if path.endswith("audit") else path)
+        shown = person.page.get_by_role("main").get_by_text(text)
+        before = await shown.count()
+        await services.keys.create(server.owner, NewKey(name="night watch", project_id=server.start.project_id))
+        await services.identity.create_user(server.owner, email="edsger@example.com", name="Edsger Dijkstra")
+        await services[Invitations].invite(server.owner, email="barbara@example.com", name="", role="member")
+        upstream = EndpointUpstream(base_url="https://api.example.com/v1", model="second-model")
+        await services[Endpoints].create(server.owner, server.start.project_id, "second", [upstream])
+        await services[Secrets].set(server.owner, server.start.workspace_id, "LINEAR_API_KEY", "a value")
+        services[Usage].log(
+            server.owner, source="rest", operation="ask", model="never-seen-model", tokens_in=9, tokens_out=9
+        )
+        await expect(shown).not_to_have_count(before)
+        await person.check()
+
+
+async def test_what_happens_in_another_workspace_appears_where_all_are_shown(
+    server: TestServer, browser: Browser
+) -> None:
+    other = await server.services.workspaces.create(server.owner, server.start.project_id, "Other")
+    async with signed_in(browser, server, server.start.owner_id) as person, server.client() as client:
+        await person.open("/chat")
+        body = {"model": "any", "x_chat_id": "far", "messages": [{"role": "user", "content": "What is a quokka?"}]}
+        url, within = f"/{server.start.project_id}/default/v1/chat/completions", {"X-Xerotier-Workspace": other.id}
+        (await client.post(url, json=body, headers=within)).raise_for_status()
+        await person.page.get_by_role("main").get_by_role("link", name="What is a quokka?").wait_for()
+
+
+async def test_what_was_saved_while_the_page_was_on_its_way_appears_too(server: TestServer, browser: Browser) -> None:
+    memories, workspace = server.services[MemoryService], server.start.workspace_id
+
+    async def late(route: Route) -> None:
+        # The page is made; what happens before its scripts run is heard all the same.
+        answer = await route.fetch()
+        await memories.save(server.owner, workspace, NewMemory("The build cache lives on the second disk."))
+        await route.fulfill(response=answer)
+
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.page.route("**/w/default/memory", late)
+        await person.open("/w/default/memory")
+        await person.page.get_by_role("link", name="The build cache lives").wait_for()
+
+
+async def test_a_form_that_somebody_fills_in_is_left_alone_by_what_happens(
+    server: TestServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/settings/people")
+        await person.page.get_by_role("button", name="Remove Grace Hopper").click()
+        dialog = person.page.get_by_role("dialog", name="Remove Grace Hopper?")
+        await dialog.get_by_label("Also revoke the keys").check()
+        other = await person.page.context.new_page()
+        await other.goto(f"{server.url}/settings/people")
+        await server.services.identity.create_user(server.owner, email="edsger@example.com", name="Edsger Dijkstra")
+        await other.get_by_text("Edsger Dijkstra", exact=True).wait_for()
+        await expect(dialog.get_by_label("Also revoke the keys")).to_be_checked()
+        # Once the dialog is closed, the list is looked at again.
+        await dialog.get_by_role("button", name="Cancel").click()
+        await person.page.get_by_text("Edsger Dijkstra", exact=True).wait_for()
+        assert person.problems == []

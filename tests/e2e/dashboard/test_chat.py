@@ -1,9 +1,7 @@
 """Chatting in a real browser: tools, questions, branches, stopping, finding, deleting and connecting a client."""
 
 import asyncio
-import json
 import re
-import zipfile
 from collections.abc import AsyncIterator
 
 import pytest
@@ -245,46 +243,6 @@ async def test_a_file_is_attached_before_the_first_word_and_read(server: TestSer
         await expect(chip).to_contain_text("ready")
         answer = await Room(person).ask("When does the ferry leave?")
         await expect(answer).to_contain_text("The ferry leaves at nine.")
-        await person.check()
-
-
-@pytest.mark.contract("XM-20")
-@pytest.mark.contract("XM-21")
-@BOTH
-async def test_from_the_first_page_to_a_connected_client_in_two_clicks(
-    server: TestServer, browser: Browser, size: str, theme: str
-) -> None:
-    async with signed_in(browser, server, server.start.owner_id, size=size, theme=theme) as person:
-        page = person.page
-        if size == "phone":
-            await page.get_by_role("button", name="Open the navigation").click()
-        await page.get_by_role("link", name="Chat", exact=True).click()
-        await person.ready()
-        if size == "phone":
-            await page.locator(".room-head [data-aside]").click()
-        async with page.expect_download() as downloading:
-            await page.get_by_role("button", name="Download for Claude Code").click()
-        assert (await downloading.value).suggested_filename == "xerotier-claude-code.zip"
-        card = page.locator("#client-claude-code")
-        with zipfile.ZipFile(await (await downloading.value).path()) as bundle:
-            settings = json.loads(bundle.read(".mcp.json"))
-        [connection] = settings["mcpServers"].values()
-        async with server.client(connection["headers"]["Authorization"].removeprefix("Bearer ")) as client:
-            url = f"/{server.start.project_id}/v1/mcp"
-            hello = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "initialize",
-                "params": {
-                    "protocolVersion": "2025-06-18",
-                    "capabilities": {},
-                    "clientInfo": {"name": "claude-code", "version": "1"},
-                },
-            }
-            accept = {"Accept": "application/json, text/event-stream"}
-            assert (await client.post(url, json=hello, headers=accept)).status_code == 200
-        await expect(card).to_contain_text("connected", timeout=15_000)
-        await expect(card).to_contain_text("A download makes a new key and ends the connection of")
         await person.check()
 
 

@@ -26,7 +26,7 @@ EXPECTED = [b'{"a": 1}', b"one\ntwo", b"[DONE]"]
 @examples(60)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_events_are_the_same_however_the_bytes_are_cut(cuts: list[int]) -> None:
-    events, found, at = Events(), list[bytes](), 0
+    events, found, at = Events(), list[bytes | list[str]](), 0
     for cut in [*sorted(cuts), len(STREAM)]:
         found += events.feed(STREAM[at:cut])
         at = cut

@@ -186,6 +186,8 @@ class Lies:
         self.documents: dict[str, Any] = {}
         self.asked: list[str] = []
         self.url = ""
+        self.wants_login = False
+        """Whether it says of what it does not know that nobody signed in."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -193,7 +195,8 @@ class Lies:
         self.asked.append(path)
         found = self.documents.get(path)
         body = json.dumps(found).encode()
-        status = "404 Not Found" if found is None else "200 OK"
+        unknown = "401 Unauthorized" if self.wants_login and path == "/mcp" else "404 Not Found"
+        status = unknown if found is None else "200 OK"
         if isinstance(found, str):
             status = f"302 Found\r\nLocation: {found}"
         writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)

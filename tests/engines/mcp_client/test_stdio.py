@@ -209,6 +209,15 @@ async def test_a_server_that_does_not_begin_is_named_with_its_last_words(
     assert told in failed.value.message
 
 
+async def test_what_a_server_prints_of_its_secrets_is_in_no_log_and_no_error(
+    runtime: ProcessRuntime, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ServerFailed) as failed:
+        await open_stdio(runtime, hostile("dies", secrets=frozenset({"license key"})))
+    assert failed.value.message.endswith("Its last words: no [secret]")
+    assert "no [secret]" in caplog.text and "license key" not in caplog.text
+
+
 async def test_a_server_that_writes_and_never_reads_is_stopped(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("deaf"))
     with pytest.raises(ServerFailed):

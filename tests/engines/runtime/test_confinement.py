@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec
@@ -50,9 +52,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     key.write_text("the master key")
     key.chmod(0o644)
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
-        name = f"holdfast-test-{os.getpid()}"
+        name = f"holdfast-test-{uuid.uuid4().hex}"
         abstract.bind(f"\0{name}")
-        path = f"/tmp/holdfast-test-{os.getpid()}.sock"
+        path = f"/tmp/{name}.sock"
         with socket.socket(socket.AF_UNIX) as file:
             file.bind(path)
             Path(path).chmod(0o777)
@@ -72,6 +74,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
             finally:
                 other.kill()
                 other.wait()
+                Path(path).unlink()
                 Path(path).unlink()
 
 
@@ -238,3 +241,24 @@ async def test_a_spec_that_names_what_is_not_there_says_which_field(spec: RunSpe
         await runtime.start(spec)
     assert invalid.value.fields[0].field == field
     await runtime.close()
+
+
+def test_a_program_inherits_no_descriptor_on_the_loop_that_the_server_runs_on() -> None:
+    """uvloop closes nothing of ours in its children; whoever starts the server may leave it some that are passed on."""
+
+    async def inherited() -> list[str]:
+        runtime = ProcessRuntime()
+        spec = python_program(HERE / "attacker.py", "inherit_descriptors")
+        try:
+            return await asyncio.gather(*(printed(runtime, spec) for _ in range(3)))
+        finally:
+            await runtime.close()
+
+    ours, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    try:
+        said = uvloop.run(inherited())
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert [json.loads(each) for each in said] == [{"inherit_descriptors": "refused: nothing there"}] * 3

@@ -66,6 +66,21 @@ async def test_a_layout_is_unpacked_once_described_and_run_in_a_root_of_its_own(
     await runtime.close()
 
 
+async def test_an_image_is_its_programs_to_read_whatever_its_modes_and_the_servers_umask(tmp_path: Path) -> None:
+    files = {**with_libraries("/bin/sh", "/bin/cat"), "app/private/note": b"for root alone"}
+    config = {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh", "-c", "cat /app/private/note"]}
+    write_layout(tmp_path / "layout", [layer(files, {"app/private/note": 0o600})], config)
+    # As the server runs: what it writes is its own user's alone, and directories that no layer names are made so.
+    before = os.umask(0o077)
+    try:
+        image = await Images(tmp_path / "images").unpack(f"oci:{tmp_path}/layout")
+    finally:
+        os.umask(before)
+    runtime = ProcessRuntime()
+    assert await printed(runtime, spec(image)) == "for root alone"
+    await runtime.close()
+
+
 async def test_an_mcp_server_in_an_image_is_called(tmp_path: Path) -> None:
     """The hostile server, on its good behaviour, with this machine's Python as the image's."""
     python = "/usr/bin/python3"

@@ -43,7 +43,8 @@ class Turn:
     end_after: int | None = None
     """End the stream properly, but without a finish reason or [DONE], after so many chunks."""
     stall_after: int | None = None
-    """Send so many chunks, then nothing until the client goes."""
+    """Send so many chunks, then nothing until the client goes, or until `go_on` where that is set."""
+    go_on: asyncio.Event | None = None
     drip: bool = False
     """Send a line that never ends, byte by byte."""
     done: bool = True
@@ -193,7 +194,9 @@ class FakeModel:
                 await writer.drain()
                 writer.transport.abort()
                 return False
-            if count == turn.stall_after:
+            if count == turn.stall_after and turn.go_on is not None:
+                await turn.go_on.wait()
+            elif count == turn.stall_after:
                 await self._until_gone(reader)
                 return False
             if count == turn.end_after:

@@ -1,7 +1,7 @@
 """A small MCP server over stdio with nothing but the standard library: it counts its runs, waits, fails and changes.
 
-The number of runs is kept in a file of the directory that HOLDFAST_COUNT names, one line a run, so that a test sees
-what truly happened, whoever was killed meanwhile.
+Each run is told, before its work, to the address in COUNT_URL or to a file in COUNT_DIR, so that a test sees what truly
+happened, whoever was killed meanwhile. `SPAWN` leaves processes that no session holds together.
 """
 
 import json
@@ -9,6 +9,8 @@ import os
 import sys
 import threading
 import time
+import urllib.parse
+import urllib.request
 from typing import Any
 
 TOOLS: list[dict[str, Any]] = [
@@ -80,6 +82,19 @@ def note(kind: str, name: str) -> None:
     if folder:
         with open(os.path.join(folder, "runs"), "a") as runs:
             runs.write(f"{kind} {name}\n")
+    url = os.environ.get("COUNT_URL")
+    if url:
+        with urllib.request.urlopen(f"{url}/{urllib.parse.quote(kind)}/{urllib.parse.quote(name)}", timeout=60) as told:
+            told.read()
+
+
+def spawn(seconds: str) -> None:
+    """Leave a process in a session of its own."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv("/bin/sleep", ["/bin/sleep", seconds])
+        os._exit(0)
 
 
 def text(value: str, **more: Any) -> dict[str, Any]:
@@ -126,6 +141,8 @@ def answer(id: Any, params: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    if os.environ.get("SPAWN"):
+        spawn(os.environ["SPAWN"])
     sys.stderr.write("counting is ready\n")
     sys.stderr.flush()
     for line in sys.stdin:

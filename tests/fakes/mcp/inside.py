@@ -83,6 +83,9 @@ class InsideServers:
     async def retire(self, server_id: str) -> None:
         """Nothing runs that could be stopped."""
 
+    async def forget(self, server_id: str) -> None:
+        """Nothing was kept."""
+
     async def close(self) -> None:
         """Nothing runs that could be stopped."""
 

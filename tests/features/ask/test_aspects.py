@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.features.ask.aspects import Kind, aspects_of
+from holdfast.features.ask.question.aspects import Kind, aspects_of
 
 
 @pytest.mark.parametrize(

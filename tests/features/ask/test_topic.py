@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.features.ask.topic import Action, AskedTopic, topic_of
+from holdfast.features.ask.question.topic import Action, AskedTopic, topic_of
 
 NAMES = frozenset({"beacon"})
 

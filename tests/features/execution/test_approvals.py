@@ -2,10 +2,11 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from holdfast.core.errors import Conflict, Forbidden, HoldfastError, NotFound
+from holdfast.core.errors import Conflict, Forbidden, HoldfastError, Invalid, NotFound
 from holdfast.features.catalog.model import ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution.approvals.service import ApprovalDecision
@@ -187,3 +188,49 @@ async def test_a_scope_that_was_granted_lets_its_tools_run(plant: Plant, scope: 
     if scope == "persistent":
         await plant.services[Grants].take(plant.admin, plant.workspace, grant.id)
         assert (await plant.invoke("demo.count", session_id="three")).invocation.status == "awaiting_approval"
+
+
+@pytest.mark.contract("XA-7")
+@pytest.mark.parametrize("place", ["session_id", "chat_id"])
+async def test_a_tool_that_is_allowed_for_a_session_runs_there_without_asking_and_nowhere_else(
+    plant: Plant, place: str
+) -> None:
+    nowhere: dict[str, Any] = {"session_id": None}
+    invocation, approval = await waiting(plant, arguments={"name": "a"}, **nowhere | {place: "one"})
+    assert (await plant.approvals.get(plant.admin, approval.id)).may_allow_session
+    await plant.approvals.decide(plant.admin, approval.id, ApprovalDecision(True, session=True), "api")
+    assert (await plant.ended(invocation)).status == "succeeded"
+    there = (await plant.invoke("demo.count", arguments={"name": "b"}, **nowhere | {place: "one"})).invocation
+    (grant,) = await plant.services[Grants].list(plant.owner, plant.workspace)
+    assert (there.granted_via, grant.scope, grant.session_id) == (grant.id, "session", "one")
+    for elsewhere in (nowhere | {place: "two"}, nowhere):
+        assert (
+            await plant.invoke("demo.count", arguments={"name": "c"}, **elsewhere)
+        ).invocation.status == "awaiting_approval"
+
+
+@pytest.mark.contract("XA-7")
+async def test_a_destructive_tool_is_never_allowed_for_a_session_and_no_session_is_made_up(plant: Plant) -> None:
+    change = ToolChange(destructive=True)
+    _, alone = await waiting(plant, session_id=None)
+    await plant.services[ToolPins].set(plant.owner, plant.workspace, "demo", "count", change)
+    plant.key = replace(plant.key, allow_destructive=True)
+    _, destructive = await waiting(plant, arguments={"name": "other"}, session_id="one")
+    for approval in (alone, destructive):
+        assert not (await plant.approvals.get(plant.admin, approval.id)).may_allow_session
+        with pytest.raises(Invalid) as refused:
+            await plant.approvals.decide(plant.admin, approval.id, ApprovalDecision(True, session=True), "api")
+        assert refused.value.fields[0].field == "session"
+        assert (await plant.approvals.get(plant.admin, approval.id)).approval.state == "pending"
+    assert not await plant.services[Grants].list(plant.owner, plant.workspace) and plant.server.runs["count"] == 0
+
+
+async def test_a_call_is_shown_with_its_difference_to_the_last_approved_one_not_to_a_denied_one(plant: Plant) -> None:
+    for name, decision in (("a", APPROVE), ("b", DENY)):
+        invocation, approval = await waiting(plant, arguments={"name": name})
+        assert (await plant.approvals.get(plant.admin, approval.id)).last_approved is None or name == "b"
+        await plant.approvals.decide(plant.admin, approval.id, decision, "api")
+        await plant.ended(invocation)
+    _, approval = await waiting(plant, arguments={"name": "c"})
+    asked = await plant.approvals.get(plant.admin, approval.id)
+    assert [(each.name, each.before, each.after) for each in asked.changes] == [("name", "a", "c")]

@@ -40,6 +40,22 @@ async def test_keeping_one_memory_retracts_the_other(world: MemoryWorld, contrad
         await contradictions.settle(world.agent, world.ws, "con_none", "both")
 
 
+async def test_a_memory_that_took_the_others_place_has_it_in_its_history(
+    world: MemoryWorld, contradictions: Contradictions
+) -> None:
+    (found,) = (await contradictions.list(world.agent, world.ws)).items
+    with pytest.raises(Invalid):
+        await contradictions.settle(world.agent, world.ws, found.id, "both", supersede=True)
+    await contradictions.settle(world.agent, world.ws, found.id, found.memory.slug, supersede=True)
+    assert (await contradictions.list(world.agent, world.ws)).items == []
+    old = await world.memory.get(world.agent, world.ws, found.other.id)
+    assert (old.status, old.superseded_by, old.valid_until) == ("superseded", found.memory.id, found.memory.true_from)
+    recalled = await world.memory.recall(world.agent, world.ws, "rate limit")
+    assert [each.memory.id for each in recalled] == [found.memory.id]
+    with pytest.raises(Conflict):
+        await contradictions.settle(world.agent, world.ws, found.id, found.memory.slug, supersede=True)
+
+
 async def test_keeping_both_changes_neither_and_asks_nobody_again(
     world: MemoryWorld, contradictions: Contradictions
 ) -> None:

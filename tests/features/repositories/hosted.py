@@ -24,6 +24,7 @@ from holdfast.features.repositories.model import SYNC_KIND, Item, ItemKind, NewR
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.seals import Seals
 from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
 from tests.support.clock import MovableClock
@@ -124,7 +125,7 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "sea"))
     audit = audit_trail(database, clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
-    secrets = Secrets(database, audit, workspaces, KeyRing(directory, None), clock)
+    secrets = Secrets(database, audit, workspaces, KeyRing(directory, None), clock, Seals(list))
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)
     jobs = JobEngine(database, events)

@@ -69,6 +69,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ServerBody": {"name": "planted", "command": "/usr/bin/true"},
     "ServerChangeBody": {"command": "/usr/bin/false"},
     "SnippetBody": {"mcpServers": {"pasted": {"command": "/usr/bin/true"}}},
+    "AcceptBody": {},
     "ToolPolicyBody": {"policy": "auto"},
     "InvocationBody": {"tool_name": "demo.count", "arguments": {"name": "planted"}},
     "ExecutionSettingBody": {"log_arguments": True},

@@ -4,10 +4,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from holdfast.core.clock import Clock
+from holdfast.core.ids import new_id
+from holdfast.features.agents.definitions.model import AgentDefinition, NewAgent
+from holdfast.features.agents.definitions.service import AgentDefinitions
+from holdfast.features.agents.sessions import store as session_store
+from holdfast.features.agents.sessions.base import SessionBase
+from holdfast.features.agents.sessions.model import (
+    AgentSession,
+    FrozenStart,
+    SessionFilter,
+    SessionQuestion,
+    SessionState,
+)
+from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.artifacts.model import ArtifactReference, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.cases.model import NewCase
@@ -69,6 +83,7 @@ async def seed(server: TestServer) -> None:
         server.owner, workspace, NewMilestone("First release", decisions=(decision.id,))
     )
     await _seed_case(server)
+    await seed_sessions(server)
     await _seed_settings(server)
 
 
@@ -84,6 +99,71 @@ async def _seed_case(server: TestServer) -> None:
         proof_store.put_run(tx, run)
 
     await server.services.database.write(kept)
+
+
+_TOLD: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("text", {"text": "I look at the ", "whole": False}),
+    ("text", {"text": "**gate** first.", "whole": True}),
+    ("thought", {"text": "It may be the hinge."}),
+    ("tool_started", {"call_id": "c1", "name": "shell", "arguments": '{"command": "make test"}'}),
+    ("tool_ended", {"call_id": "c1", "ok": False, "text": "make: *** No rule to make target 'test'."}),
+    ("tool_called", {"name": "demo", "tool": "count", "duration_ms": 12, "status": "succeeded", "granted_via": None}),
+    ("status", {"status": "writing", "detail": "Mending the hinge"}),
+    ("error", {"message": "The gate is locked.", "recoverable": False}),
+)
+
+
+async def seed_sessions(server: TestServer) -> tuple[AgentSession, AgentSession]:
+    """An agent with a session that waits for a right, and one that failed. Neither has a process or a job."""
+    services, workspace = server.services, server.start.workspace_id
+    new = NewAgent(name="Mender", instructions="Mend what is broken.")
+    agent = await services[AgentDefinitions].create(server.owner, workspace, new)
+    waiting = _session(server, agent, "waiting", "Mend the gate")
+    failed = _session(server, agent, "running", "Mend the <b>roof</b>")
+    asked = SessionQuestion(
+        id=new_id("qst"),
+        session_id=waiting.id,
+        workspace_id=workspace,
+        request_id="r1",
+        kind="grant",
+        question="I have to open an issue.",
+        details={"grant_type": "tool_scope", "scope": "session", "details": {"scope": "linear.write"}},
+        created_at=services[Clock].now(),
+    )
+    base = services[SessionBase]
+
+    def kept(tx: Tx) -> None:
+        session_store.insert(tx, waiting)
+        session_store.insert(tx, failed)
+        session_store.insert_question(tx, asked)
+        for kind, data in _TOLD:
+            base.telling.add(tx, failed.id, workspace, kind, data)
+        result = {"summary": "Half of it.", "files": [{"path": "gate.py", "added": 3, "removed": 1}], "refused": []}
+        error = {"code": "limit_tokens", "message": "It used more than 2,000,000 tokens."}
+        base.end(tx, failed, "failed", error=error, result=result)
+
+    await services.database.write(kept)
+    return waiting, failed
+
+
+def _session(server: TestServer, agent: AgentDefinition, state: SessionState, prompt: str) -> AgentSession:
+    id, now = new_id("ses"), server.services[Clock].now()
+    return AgentSession(
+        id=id,
+        workspace_id=agent.workspace_id,
+        agent_id=agent.id,
+        agent_slug=agent.slug,
+        agent_version=agent.version,
+        state=state,
+        prompt=prompt,
+        frozen=FrozenStart(agent.spec, (), "large-1", server.start.project_id),
+        principal=server.owner,
+        started_by=server.owner,
+        user_id=server.start.owner_id,
+        root_id=id,
+        created_at=now,
+        started_at=now,
+    )
 
 
 async def _seed_settings(server: TestServer) -> None:
@@ -176,6 +256,10 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     artifact = artifacts[0].id if artifacts else ""
     decision = decisions[0].id if decisions else ""
     call = await _waiting_call(server)
+    agents = await server.services[AgentDefinitions].list(server.owner, workspace)
+    agent = agents[0].id if agents else ""
+    sessions = await server.services[AgentSessions].list(server.owner, workspace, SessionFilter(), limit=1, cursor=None)
+    session = sessions.items[0].id if sessions.items else ""
     return {
         "/": "/",
         "/find": "/find?q=deploy",
@@ -209,6 +293,11 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/cases": f"/w/{ws}/cases",
         "/w/{ws}/cases/{id}": f"/w/{ws}/cases/{case}",
         "/w/{ws}/cases/{id}/proofs/{proof}/statement": f"/w/{ws}/cases/{case}/proofs/{proof}/statement",
+        "/w/{ws}/agents": f"/w/{ws}/agents",
+        "/w/{ws}/agents/{id}": f"/w/{ws}/agents/{agent}?attach=demo",
+        "/w/{ws}/sessions": f"/w/{ws}/sessions",
+        "/w/{ws}/sessions/{id}": f"/w/{ws}/sessions/{session}",
+        "/sessions/{id}": f"/sessions/{session}",
         "/w/{ws}/timeline": f"/w/{ws}/timeline",
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",
@@ -217,6 +306,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/invocations": f"/w/{ws}/invocations",
         "/w/{ws}/invocations/{id}": f"/w/{ws}/invocations/{call.id}",
         "/w/{ws}/settings/grants": f"/w/{ws}/settings/grants",
+        "/w/{ws}/settings/execution": f"/w/{ws}/settings/execution",
         "/settings/keys": "/settings/keys",
         "/w/{ws}/settings/members": f"/w/{ws}/settings/members",
         "/w/{ws}/memory/import": f"/w/{ws}/memory/import",

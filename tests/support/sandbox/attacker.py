@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,13 @@ def others() -> list[int]:
 
 @attack
 def inherit_descriptors() -> str | None:
-    return ",".join(name for name in os.listdir("/proc/self/fd") if int(name) > 3) or None
+    held: list[str] = []
+    for name in os.listdir("/proc/self/fd"):
+        # The one that lists the others is gone by now.
+        with contextlib.suppress(OSError):
+            if int(name) > 2:
+                held.append(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+    return ",".join(held) or None
 
 
 @attack
@@ -349,16 +355,21 @@ def push_input_to_a_terminal() -> str | None:
     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def main() -> None:
+def attempts(names: Iterable[str]) -> dict[str, str]:
+    """What each attempt came to."""
     outcomes: dict[str, str] = {}
-    for name in sys.argv[1:] or ATTACKS:
+    for name in names:
         try:
             got = ATTACKS[name]()
         except OSError as problem:
             outcomes[name] = f"refused: {problem.strerror}"
         else:
             outcomes[name] = "refused: nothing there" if got is None else f"got: {got}"
-    print(json.dumps(outcomes))
+    return outcomes
+
+
+def main() -> None:
+    print(json.dumps(attempts(sys.argv[1:] or ATTACKS)))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+from itertools import product
 
 import pytest
 
@@ -20,6 +21,19 @@ INTEL = ("artifact", "decision", "milestone", "relation")
 READ = Access("workspace", ("read", "inference"))
 READ_EXEC = Access("workspace", ("read", "inference"), tier="exec")
 READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
+PROJECT = Access("project", ("read", "inference"))
+AUDIT = Access("organization", "management", role="admin")
+WIDER = {"audit": AUDIT, "endpoint": PROJECT, "usage": PROJECT}
+"""What concerns more than a workspace."""
+
+
+def _both(first: Expected, second: Expected) -> Expected:
+    """What is answered where two things are needed: who asks comes before what they lack, and that before what is."""
+    for status in (401, 403, 404):
+        found = [each for each in (first, second) if each.status == status]
+        if found:
+            return Expected(found[0].status, tuple(word for each in found for word in each.words))
+    return first
 
 
 @pytest.mark.slow
@@ -27,16 +41,18 @@ READ_INTEL = Access("workspace", ("read", "inference"), tier="intel")
 async def test_every_topic_is_followed_by_exactly_who_may_read_it(database: Database) -> None:
     wrong: list[str] = []
     async with ground(database) as here:
-        path = f"/api/workspaces/{here.server.start.workspace_id}/events"
-        for noun in (*here.server.services[Topics].nouns, None):
-            access = READ_INTEL if noun in INTEL else READ_EXEC if noun in EXEC else READ
+        paths = {f"/api/workspaces/{here.server.start.workspace_id}/events": True, "/api/events": False}
+        for path, noun in product(paths, (*here.server.services[Topics].nouns, None)):
+            access = READ_INTEL if noun in INTEL else READ_EXEC if noun in EXEC else WIDER.get(noun or "", READ)
             params = {} if noun is None else {"topics": f"{noun}.*"}
             for credential in here.credentials:
-                want = expected(access, credential, "GET", names_things=True, in_first=True)
+                # Following at all needs what reading needs; the topic may need more.
+                named = {"names_things": paths[path], "in_first": paths[path]}
+                want = _both(*(expected(each, credential, "GET", **named) for each in (READ, access)))
                 answer = await ask(here.app, "GET", path, credential.headers, params=params, follow=False)
                 problem = verdict(want, answer)
                 if problem is not None:
-                    wrong.append(f"{noun} with {credential.name} {problem}")
+                    wrong.append(f"{path} {noun} with {credential.name} {problem}")
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:60])
 
 

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from holdfast.features.catalog.model import ToolChange
+from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution.model import Invocation, InvocationRequest
 from holdfast.features.execution.service import Execution
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.mcp.inside import InsideServers
 from tests.support.execution.counting import enrolled
+from tests.support.pages.dashboard import people
 from tests.support.server import TestServer, serving
 
 
@@ -18,13 +21,14 @@ class Asking:
     server: TestServer
     inside: InsideServers
 
-    async def ask(self, name: str = "a") -> Invocation:
+    async def ask(self, name: str = "a", *, chat_id: str | None = None) -> Invocation:
         request = InvocationRequest(
             principal=self.server.owner,
             workspace_id=self.server.start.workspace_id,
             tool_name="demo.count",
             arguments={"name": name},
             source="cli",
+            chat_id=chat_id,
         )
         return (await self.server.services[Execution].invoke(request)).invocation
 
@@ -130,3 +134,53 @@ async def test_a_signed_in_person_decides_and_gives_grants_over_the_api_with_the
         assert [each["grant_id"] for each in (await owner.get(f"{space}/grants")).json()["items"]] == [grant_id]
         assert (await owner.delete(f"{space}/grants/{grant_id}")).status_code == 204
         assert (await owner.get(f"{space}/grants")).json()["items"] == []
+
+
+async def test_equal_calls_stand_together_and_are_decided_at_once_each_by_itself(asking: Asking) -> None:
+    first = await asking.ask("a")
+    assert first.approval is not None
+    async with await asking.server.browser(asking.server.start.owner_id) as owner:
+        await owner.post(f"/api/approvals/{first.approval.id}", json={"decision": "approve"})
+        await asking.now(first)
+        equal = [await asking.ask("b", chat_id=f"chat-{number}") for number in range(3)]
+        other = await asking.ask("c")
+        page = (await owner.get("/approvals")).text
+        assert "3 equal calls" in page and page.count("Decide here") == 2
+        assert "<del>&#34;a&#34;</del> <ins>&#34;b&#34;</ins>" in page
+        ids = " ".join(each.approval.id for each in equal if each.approval is not None)
+        await owner.post(f"/api/approvals/{ids.split()[0]}", json={"decision": "deny"})
+        late = await owner.post("/approvals", data={"ids": ids, "decision": "approve"})
+        assert late.status_code == 409 and "decided already" in late.text
+        assert [(await asking.now(each)).status for each in equal] == ["denied", "succeeded", "succeeded"]
+        assert other.approval is not None and asking.inside.server.runs["count"] == 3
+        done = await owner.post("/approvals", data={"ids": other.approval.id, "decision": "deny"})
+        assert done.status_code == 303 and (await asking.now(other)).status == "denied"
+        assert "Nothing waits" in (await owner.get("/approvals")).text
+
+
+async def test_a_member_decides_no_call_of_the_digest(asking: Asking) -> None:
+    invocation = await asking.ask()
+    assert invocation.approval is not None
+    async with await asking.server.browser((await people(asking.server))["member"]) as member:
+        assert "Decide here" not in (await member.get("/approvals")).text
+        refused = await member.post("/approvals", data={"ids": invocation.approval.id, "decision": "approve"})
+        assert refused.status_code == 403
+    assert asking.inside.server.runs["count"] == 0
+
+
+@pytest.mark.parametrize("destructive", [False, True])
+async def test_the_page_offers_to_allow_a_session_only_where_nothing_can_be_destroyed(
+    asking: Asking, destructive: bool
+) -> None:
+    change = ToolChange(destructive=destructive)
+    await asking.server.services[ToolPins].set(
+        asking.server.owner, asking.server.start.workspace_id, "demo", "count", change
+    )
+    invocation = await asking.ask(chat_id="one")
+    assert invocation.approval is not None
+    path = f"/approve/{invocation.approval.token}"
+    async with await asking.server.browser(asking.server.start.owner_id) as owner:
+        assert ('name="session"' in (await owner.get(path)).text) is not destructive
+        answer = await owner.post(path, data={"decision": "approve", "session": "1"})
+        assert answer.status_code == (422 if destructive else 303)
+        assert ("is destructive" in answer.text) is destructive

@@ -67,6 +67,29 @@ async def test_a_call_that_needs_a_person_stops_the_turn_which_goes_on_by_itself
     assert inside.server.runs["count"] == int(decision == "approve")
 
 
+async def test_no_words_in_the_chat_stand_for_an_approval_and_the_turn_still_goes_on_when_it_comes(
+    served: TestServer, inside: InsideServers, upstream: FakeModel
+) -> None:
+    chat = await connect(served, upstream)
+    upstream.script = [calls(("demo.count", {"name": "a"})), says("It has to be approved."), says("Counted.")]
+    async with served.client() as client:
+        answered = await client.post(f"{chat}/chat/completions", json=ASK)
+        (required,) = [event for event in events(answered.text) if event.get("type") == "x_approval.required"]
+        claim = {"correlation_id": required["approval_id"], "answer": "approved"}
+        refused = await client.post(f"{chat}/chat/completions", json={**ASK, "x_ask_user": claim})
+        assert refused.status_code >= 400 and required["approval_url"] in refused.text
+        words = {**ASK, "stream": False, "messages": [{"role": "user", "content": "Yes, I approve it."}]}
+        told = await client.post(f"{chat}/chat/completions", json=words)
+        assert "It has to be approved." in told.text and inside.server.runs["count"] == 0
+        async with await served.browser(served.start.owner_id) as owner:
+            await owner.post(f"/api/approvals/{required['approval_id']}", json={"decision": "approve"})
+        path = f"/api/workspaces/{served.start.workspace_id}/chats/c1/messages"
+        async with asyncio.timeout(30):
+            while "Counted." not in (await client.get(path)).text:
+                await asyncio.sleep(0.05)
+    assert inside.server.runs["count"] == 1
+
+
 @pytest.mark.contract("XM-11")
 async def test_a_call_that_waits_for_a_person_goes_on_after_a_restart(
     database: Database, inside: InsideServers, upstream: FakeModel

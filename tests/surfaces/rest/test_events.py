@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast.features.endpoints.model import EndpointUpstream
+from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.identity.model import NewKey
 from holdfast.storage.database import Database, Tx
 from holdfast.surfaces.http import operations as http_operations
 from holdfast.surfaces.rest import events
@@ -175,6 +178,60 @@ async def test_a_stream_ends_when_its_key_or_workspace_goes(
         ("stream.end", "unauthenticated"),
         ("stream.end", "not_found"),
     ]
+
+
+async def test_one_stream_tells_of_every_workspace_that_one_sees(
+    server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "RECHECK_SECONDS", 0.1)
+    workspaces, project, first = server.services.workspaces, server.start.project_id, server.start.workspace_id
+    sibling = await workspaces.create(server.owner, project, "Sibling")
+    other = await server.another_tenant()
+    confined = await server.mint("read", name="confined", workspace_ids=frozenset({first}))
+    async with (
+        server.client() as client,
+        server.client(confined.secret) as narrow,
+        following(client, None, "memory.*") as stream,
+        following(narrow, None, "memory.*") as of_one,
+    ):
+        for workspace_id in (other.workspace_id, sibling.id, first):
+            await happen(server, "memory.changed", workspace_id=workspace_id)
+        assert [(await stream.next())["workspace_id"] for _ in range(2)] == [sibling.id, first]
+        assert (await of_one.next())["workspace_id"] == first
+        # Workspaces come and go while the stream is open.
+        made = await workspaces.create(server.owner, project, "Made meanwhile")
+        told = asyncio.ensure_future(stream.next())
+        async with asyncio.timeout(60):
+            while not told.done():
+                await happen(server, "memory.changed", workspace_id=made.id)
+                await asyncio.wait([told], timeout=0.05)
+        assert (await told)["workspace_id"] == made.id
+
+
+async def test_what_concerns_the_organization_is_told_to_who_may_see_it(server: TestServer) -> None:
+    other = await server.another_tenant()
+    managing = NewKey(name="managing", kind="organization", scopes=frozenset({"management", "read"}), tier="all")
+    key = await server.services.keys.create(server.owner, managing)
+    foreign = await server.mint(owner=other.owner, project_id=other.project_id)
+    async with (
+        server.client(key.secret) as client,
+        server.client(foreign.secret) as stranger,
+        following(client, None, "audit.*,endpoint.*,usage.*") as stream,
+        following(stranger, None, "memory.*,endpoint.*") as elsewhere,
+    ):
+        await stream.begin()
+        place = stream.last_id
+        await server.mint("read", name="a new key")
+        await stream.until("audit.key")
+        upstream = EndpointUpstream(base_url="https://api.example.com/v1", model="large")
+        await server.services[Endpoints].create(server.owner, server.start.project_id, "large", [upstream])
+        told = (await stream.until("endpoint.changed"))[-1]
+        assert told["payload"] == {} and "workspace_id" not in told
+        await happen(server, "memory.changed", workspace_id=other.workspace_id)
+        assert (await elsewhere.next())["topic"] == "memory.changed"
+    # What was missed comes from the store.
+    async with server.client(key.secret) as client, following(client, None, "endpoint.*", after=place) as stream:
+        assert (await stream.next())["topic"] == "endpoint.changed"
 
 
 async def test_who_reads_too_slowly_is_told_and_can_go_on(

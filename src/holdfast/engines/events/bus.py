@@ -49,9 +49,20 @@ class EventBus:
         self._started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def publish(self, tx: Tx, topic: str, payload: Mapping[str, Any] = {}, *, workspace_id: str | None = None) -> None:
-        """Tell subscribers once `tx` is committed: ids and small facts, not contents."""
-        told = Event(topic, dict(payload), workspace_id, self._clock.now())
+    def publish(
+        self,
+        tx: Tx,
+        topic: str,
+        payload: Mapping[str, Any] = {},
+        *,
+        workspace_id: str | None = None,
+        organization_id: str | None = None,
+    ) -> None:
+        """Tell subscribers once `tx` is committed: ids and small facts, not contents.
+
+        `organization_id` is for what concerns all of an organization, and none of its workspaces alone.
+        """
+        told = Event(topic, dict(payload), workspace_id, self._clock.now(), organization_id=organization_id)
         if len(store.encode(payload)) > MAX_PAYLOAD:
             raise ValueError(f"The payload of {topic!r} is over {MAX_PAYLOAD} characters; publish an id instead.")
         event = replace(told, number=store.insert(tx, told, self._origin))
@@ -62,12 +73,18 @@ class EventBus:
         topics: Collection[str] | None = None,
         *,
         workspace_ids: Collection[str] | None = None,
+        organization_id: str | None = None,
         predicate: Callable[[Event], bool] | None = None,
         capacity: int = CAPACITY,
     ) -> Subscription:
-        """Events from now on, of these topics (`job.*` for all below) and workspaces; None means any. Close it."""
+        """Events from now on, of these topics (`job.*` for all below) and workspaces; None means any. Close it.
+
+        With workspaces, `organization_id` adds what concerns that whole organization.
+        """
         self._loop = asyncio.get_running_loop()
-        subscription = Subscription(topics, workspace_ids, predicate, capacity, self._subscriptions.discard)
+        subscription = Subscription(
+            topics, workspace_ids, predicate, capacity, self._subscriptions.discard, organization_id
+        )
         self._subscriptions.add(subscription)
         return subscription
 
@@ -77,11 +94,13 @@ class EventBus:
 
     async def keeps(self, number: int) -> bool:
         """Whether the event of this number is still there, and with it everything that came after."""
-        return bool(await self._database.glance(lambda tx: store.among(tx, [number])))
+        return await self._database.glance(
+            lambda tx: bool(store.among(tx, [number])) or store.newest(tx) == number == 0
+        )
 
-    async def kept(self, workspace_id: str, after: int) -> Sequence[Event]:
-        """A workspace's events after a number, oldest first: a page of what the last minutes left."""
-        rows = await self._database.read(lambda tx: store.after_in(tx, workspace_id, after))
+    async def kept(self, workspace_ids: Collection[str], organization_id: str, after: int) -> Sequence[Event]:
+        """Events of workspaces and their organization after a number: a page of what the last minutes left."""
+        rows = await self._database.read(lambda tx: store.after_in(tx, workspace_ids, organization_id, after))
         return [store.decode(row) for row in rows]
 
     async def ready(self) -> None:

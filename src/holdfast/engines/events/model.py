@@ -19,6 +19,8 @@ class Event:
     at: int = 0
     number: int = field(default=0, compare=False)
     """Its place among all events; a later one mostly has a higher number, unless transactions overtook each other."""
+    organization_id: str | None = None
+    """For what concerns a whole organization, and none of its workspaces alone."""
 
 
 class Subscription:
@@ -31,10 +33,12 @@ class Subscription:
         predicate: Callable[[Event], bool] | None,
         capacity: int,
         leave: Callable[["Subscription"], None],
+        organization_id: str | None = None,
     ) -> None:
         self._exact = None if topics is None else frozenset(topic for topic in topics if not topic.endswith("*"))
         self._prefixes = tuple(topic[:-1] for topic in topics or () if topic.endswith("*"))
         self._workspace_ids = workspace_ids
+        self._organization_id = organization_id
         self._predicate = predicate
         self._capacity = capacity
         self._leave = leave
@@ -67,6 +71,10 @@ class Subscription:
             self._ready.clear()
             await self._ready.wait()
 
+    def follow(self, workspace_ids: Collection[str]) -> None:
+        """Take events of these workspaces from now on, and of no other."""
+        self._workspace_ids = workspace_ids
+
     def close(self) -> None:
         """Take no more events; what is queued can still be read."""
         self._closed = True
@@ -86,11 +94,13 @@ class Subscription:
         self.close()
 
     def wants(self, event: Event) -> bool:
-        """Whether the event is of the topics and workspaces that were asked for."""
+        """Whether the event is of the topics and workspaces that were asked for, or of the whole organization."""
         if self._exact is not None and event.topic not in self._exact and not event.topic.startswith(self._prefixes):
             return False
         if self._workspace_ids is not None and event.workspace_id not in self._workspace_ids:
-            return False
+            whole = event.workspace_id is None and event.organization_id is not None
+            if not whole or event.organization_id != self._organization_id:
+                return False
         return self._predicate is None or self._predicate(event)
 
     def _mark_gap(self) -> None:

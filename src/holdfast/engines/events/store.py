@@ -9,19 +9,20 @@ from holdfast.storage.database import Database, Row, Tx
 
 CHANNEL = "holdfast_event"
 PAGE = 1000
-_COLUMNS = "number, at, origin, topic, workspace_id, payload"
+_COLUMNS = "number, at, origin, topic, workspace_id, organization_id, payload"
 
 
 def insert(tx: Tx, event: Event, origin: str) -> int:
     """Leave an event for other processes; its number."""
     row = tx.one(
-        "INSERT INTO event (at, origin, topic, workspace_id, payload) "
-        "VALUES (:at, :origin, :topic, :workspace_id, :payload) RETURNING number",
+        "INSERT INTO event (at, origin, topic, workspace_id, organization_id, payload) "
+        "VALUES (:at, :origin, :topic, :workspace_id, :organization_id, :payload) RETURNING number",
         {
             "at": event.at,
             "origin": origin,
             "topic": event.topic,
             "workspace_id": event.workspace_id,
+            "organization_id": event.organization_id,
             "payload": encode(event.payload),
         },
     )
@@ -36,7 +37,14 @@ def encode(payload: Mapping[str, Any]) -> str:
 
 def decode(row: Row) -> Event:
     """The event in a row."""
-    return Event(row["topic"], json.loads(row["payload"]), row["workspace_id"], int(row["at"]), int(row["number"]))
+    return Event(
+        row["topic"],
+        json.loads(row["payload"]),
+        row["workspace_id"],
+        int(row["at"]),
+        int(row["number"]),
+        row["organization_id"],
+    )
 
 
 def newest(tx: Tx) -> int:
@@ -51,12 +59,15 @@ def after(tx: Tx, number: int) -> list[Row]:
     return tx.all(sql, {"number": number, "page": PAGE})
 
 
-def after_in(tx: Tx, workspace_id: str, number: int) -> list[Row]:
-    """Events of one workspace that came after a number."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM event WHERE number > :number AND workspace_id = :workspace ORDER BY number LIMIT :page"
+def after_in(tx: Tx, workspace_ids: Collection[str], organization_id: str, number: int) -> list[Row]:
+    """Events of some workspaces, or of their whole organization, that came after a number."""
+    names = {f"in_{place}": id for place, id in enumerate(sorted(workspace_ids))}
+    within = ", ".join(f":{name}" for name in names) or "NULL"
+    return tx.all(
+        f"SELECT {_COLUMNS} FROM event WHERE number > :number AND (workspace_id IN ({within}) "
+        "OR organization_id = :organization) ORDER BY number LIMIT :page",
+        {**names, "number": number, "organization": organization_id, "page": PAGE},
     )
-    return tx.all(sql, {"number": number, "workspace": workspace_id, "page": PAGE})
 
 
 def among(tx: Tx, numbers: Collection[int]) -> list[Row]:
@@ -68,8 +79,9 @@ def among(tx: Tx, numbers: Collection[int]) -> list[Row]:
 
 
 def trim(tx: Tx, before: int) -> int:
-    """Forget events older than a moment."""
-    return tx.execute("DELETE FROM event WHERE at < :before", {"before": before})
+    """Forget events older than a moment. The newest stays: followers who heard it go on from there."""
+    newest = "(SELECT MAX(number) FROM event)"
+    return tx.execute(f"DELETE FROM event WHERE at < :before AND number < {newest}", {"before": before})
 
 
 async def tell_replicas(database: Database) -> None:

@@ -156,7 +156,7 @@ class GitEngine:
     async def introduced(
         self, repository_id: str, location: Location, commit: str, name: str, *, seconds: float = 10.0
     ) -> Commit | None:
-        """The first commit that has a name in one of its files; None where none has, or finding it takes longer."""
+        """The first commit that has a name in one of its files; None where none has, or finding it takes more CPU."""
         asked = {"commit": commit, "name": name, "seconds": seconds}
         found = await self._look(repository_id, location, "introduced", **asked)
         return None if found is None else rows.understood(rows.commit, found)

@@ -1,12 +1,12 @@
 """Owns counting what a model used, also when its answer is cut or given up."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing
-from holdfast.engines.llm.model import Json, LanguageModel, Tally
+from holdfast.engines.llm.model import Heard, Json, LanguageModel, Tally
 
 
 class Meter:
@@ -16,6 +16,15 @@ class Meter:
         self._body = body
         self._usage: Json = {}
         self._heard = self._written = 0
+
+    def hear_all(self, chunks: Iterable[Heard]) -> None:
+        """Take in chunks that came together."""
+        for chunk in chunks:
+            if isinstance(chunk, dict):
+                self.hear(chunk)
+            else:
+                self._heard += len(chunk)
+                self._written += sum(map(len, chunk))
 
     def hear(self, chunk: Json) -> None:
         """Take in the next chunk."""

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 from holdfast.core.tools.outcome import Outcome, Pause
 
 Json = dict[str, Any]
+Heard = Json | list[str]
+"""A chunk, or the texts of some in a row that have nothing else to tell, as most of them."""
 
 ROUNDS = 5
 TOOL_SECONDS = 15.0

@@ -20,7 +20,7 @@ from holdfast.engines.mcp_client.base import (
 )
 from holdfast.engines.mcp_client.gate import MAX_FRAME_BYTES, Frame, FrameGate, RefusedLine, clear
 from holdfast.engines.mcp_client.listing import call_result, list_tools
-from holdfast.engines.runtime.base import Running, RunSpec, Runtime
+from holdfast.engines.runtime.base import Running, RunSpec, Runtime, hide
 
 ToolsChanged = Callable[[], Awaitable[None]]
 
@@ -31,6 +31,7 @@ _READ_BYTES = 262_144
 _MOST_WAITING_BYTES = 4 << 20
 _MOST_UNASKED = 10_000
 _MOST_CHATTER = 1_000
+_MOST_DECLINED = 20
 _LAST_WORDS = 600
 _REMEMBERED_IDS = 256
 _END_SECONDS = 2.0
@@ -50,7 +51,12 @@ async def open_stdio(
     """Start a server and greet it; ServerFailed, with its last words, where that comes to nothing."""
     running = await runtime.start(spec)
     connection = StdioConnection(
-        spec.name, running, tools_changed=tools_changed, answer_seconds=answer_seconds, max_frame_bytes=max_frame_bytes
+        spec.name,
+        running,
+        secrets=spec.secrets,
+        tools_changed=tools_changed,
+        answer_seconds=answer_seconds,
+        max_frame_bytes=max_frame_bytes,
     )
     try:
         async with asyncio.timeout(start_seconds):
@@ -74,12 +80,14 @@ class StdioConnection:
         name: str,
         running: Running,
         *,
+        secrets: frozenset[str] = frozenset(),
         tools_changed: ToolsChanged | None = None,
         answer_seconds: float | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> None:
         self._name = name
         self._running = running
+        self._secrets = secrets
         self._tools_changed = tools_changed
         self._answer_seconds = answer_seconds
         self._gate = FrameGate(max_frame_bytes)
@@ -90,6 +98,7 @@ class StdioConnection:
         self._chatter: deque[str] = deque(maxlen=50)
         self._unasked = 0
         self._chattered = 0
+        self._declined: set[str] = set()
         self._problem: ServerFailed | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._protocol = ""
@@ -134,9 +143,14 @@ class StdioConnection:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def describe(self) -> ServerDescription:
-        tools = await list_tools(
-            self._name, lambda params: self._request("tools/list", params, seconds=self._answer_seconds)
-        )
+        try:
+            tools = await list_tools(
+                self._name, lambda params: self._request("tools/list", params, seconds=self._answer_seconds)
+            )
+        except ServerFailed as problem:
+            if problem is not self._problem:
+                self._note(problem.message)
+            raise
         return ServerDescription(self._server_info, self._protocol, tools)
 
     async def call(
@@ -147,7 +161,7 @@ class StdioConnection:
         return call_result(self._name, answer)
 
     async def close(self) -> None:
-        self._fail(ServerFailed(f"{self._name} was stopped."))
+        self._fail(ServerFailed(f"{self._name} was stopped."), expected=True)
         await self._running.stop()
         self._reading.cancel()
         with suppress(asyncio.CancelledError):
@@ -293,7 +307,9 @@ class StdioConnection:
             self._send(answer | {"result": {}})
             return
         method = message["method"][:100]
-        self._chatter.append(f"[holdfast] declined {method}")
+        if method not in self._declined and len(self._declined) < _MOST_DECLINED:
+            self._declined.add(method)
+            self._note(f"{self._name} was declined {method}, which it has no right to ask for.")
         error = {"code": _METHOD_UNKNOWN, "message": f"{method} is not offered here; no such capability was announced"}
         self._send(answer | {"error": error})
 
@@ -316,7 +332,7 @@ class StdioConnection:
             _log.error("telling what %s reported failed", self._name, exc_info=problem)
 
     def _refuse(self, refusal: RefusedLine) -> None:
-        shown = refusal.line.decode("utf-8", "replace")
+        shown = hide(refusal.line.decode("utf-8", "replace"), self._secrets)
         if refusal.is_message:
             raise ServerFailed(f"{self._name} broke the protocol: {refusal.why}. It was stopped.{self.last_words()}")
         # Servers greet people on stdout; that is noise, up to a point.
@@ -325,10 +341,17 @@ class StdioConnection:
         if self._chattered > _MOST_CHATTER:
             raise ServerFailed(f"{self._name} prints text where only messages belong; it was stopped. It said: {shown}")
 
-    def _fail(self, problem: ServerFailed) -> None:
+    def _note(self, said: str) -> None:
+        """For the operator's log, and for whoever reads the server's own."""
+        _log.warning("%s", said)
+        self._chatter.append(f"[holdfast] {said}")
+
+    def _fail(self, problem: ServerFailed, *, expected: bool = False) -> None:
         if self._problem is not None:
             return
         self._problem = problem
+        if not expected:
+            self._note(problem.message)
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(problem)

@@ -2,15 +2,17 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from holdfast.core.errors import Unavailable
 
-Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "lost"]
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
+
+_SHORTEST_SECRET = 6
 
 
 class SandboxMissing(Unavailable):
@@ -26,7 +28,9 @@ class Mounted:
     source: Path
     target: str
     writable: bool = False
-    """Where we are root, what is writable belongs to the program's own user from then on."""
+    """Where we are root, what is writable belongs to the program's own user from then on, also at its next start."""
+    most_bytes: int | None = None
+    """How much a writable directory may hold: who keeps more is stopped."""
 
 
 class LoopbackService(Protocol):
@@ -64,6 +68,8 @@ class RunSpec:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Everything in its environment; values may be secret, so they are in no repr, log or command line."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Those of its values that its log does not show either, should it print them."""
     directory: str = "/work"
     """Where it starts; `/work` is private, writable and gone afterwards, unless something is mounted there."""
     mounts: tuple[Mounted, ...] = ()
@@ -74,6 +80,14 @@ class RunSpec:
     listeners: Mapping[int, LoopbackService] = field(default_factory=dict[int, LoopbackService], repr=False)
     """What Holdfast serves on ports of the program's own loopback; nobody else can reach them."""
     limits: RunLimits = RunLimits()
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text without these values; what is as short as a word of it is none."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "[secret]")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

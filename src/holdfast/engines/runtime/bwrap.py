@@ -24,6 +24,8 @@ _FILES = {
     "/etc/group": "root:x:0:\nwork:x:1000:\n",
     "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    # Repositories that it was given belong to somebody else, whom git would not trust; the sandbox does not have to.
+    "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
 }
 
 Argument = str | dict[str, Any]

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -135,7 +136,7 @@ class Images:
         whole = making / "kept"
         whole.mkdir(mode=0o755)
         made.root.rename(whole / "rootfs")
-        (whole / "rootfs").chmod(0o755)
+        _open_up(whole / "rootfs")
         record = {"digest": made.digest, "command": made.command, "env": made.env, "directory": made.directory}
         (whole / _RECORD).write_text(json.dumps(record | {"manifest": made.manifest}))
         with suppress(OSError):
@@ -247,6 +248,18 @@ def _extract(archive: Path, into: Path) -> None:
                     tar.extract(member, into)
     except (tarfile.TarError, OSError) as problem:
         raise _wrong(f"the archive can't be read: {problem}") from None
+
+
+def _open_up(root: Path) -> None:
+    """Let its program, whom no file of an image names, read and run all of it; it lies where nobody else comes."""
+    root.chmod(0o755)
+    # By descriptors and without following links: an image may hold a link to a file of this machine.
+    for _, directories, files, directory in os.fwalk(root):
+        for name in (*directories, *files):
+            mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+            if not stat.S_ISLNK(mode):
+                may = (mode & 0o500) >> 6
+                os.chmod(name, (mode & 0o777) | may << 3 | may, dir_fd=directory)
 
 
 def _tame(member: tarfile.TarInfo, into: Path) -> None:

@@ -6,6 +6,7 @@ program. The program lives in a pid namespace whose first process is our child, 
 """
 
 import base64
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -26,6 +27,8 @@ _DEATH_SIGNAL, _DUMPABLE = 1, 4
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
+_KEPT_SECONDS = 1.0
+_SMALLEST_FILE = 1024
 _PAGE = resource.getpagesize()
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,6 +42,7 @@ def main() -> None:
     """Take the order, start the program, and stay until nothing of it is left."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    _close_all_but(control.fileno())
     order = _received(control)
     try:
         first, alive = _start(order, control)
@@ -49,6 +53,14 @@ def main() -> None:
     ending = _watch(first, order["limits"], control)
     os.close(alive)
     _tell(control, ending)
+
+
+def _close_all_but(kept: int) -> None:
+    """Not every event loop closes what children do not need: copies of their streams, whatever the server was given."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
 
 
 def _start(order: dict[str, Any], control: socket.socket) -> tuple[int, int]:
@@ -217,7 +229,7 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
     poll.register(ended, select.POLLIN)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
-    how, peak, pause = "exited", 0, _WATCHFUL_SECONDS
+    how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -237,6 +249,13 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
                 how = "memory"
             elif count > limits["processes"] + 8:
                 how = "processes"
+            elif limits["kept"] and time.monotonic() >= look_at:
+                began = time.monotonic()
+                how = "disk" if _keeps_too_much(limits["kept"]) else how
+                # A directory of very many files is not walked all the time.
+                look_at = time.monotonic() + max(_KEPT_SECONDS, 20 * (time.monotonic() - began))
+                if how != "disk":
+                    continue
             else:
                 pause = _WATCHFUL_SECONDS if used > limits["memory_bytes"] // 4 else _CALM_SECONDS
                 continue
@@ -285,6 +304,33 @@ def _used(first: int, most: int) -> tuple[int, int]:
     if used > most:
         used = sum(_shared_fairly(pid) for pid in pids)
     return used, len(pids)
+
+
+def _keeps_too_much(kept: list[tuple[str, int]]) -> bool:
+    return any(_fills(path, most) for path, most in kept)
+
+
+def _fills(path: str, most: int) -> bool:
+    """Whether the files below a directory take more than so many bytes; empty ones take some, too."""
+    taken, below = 0, [path]
+    while below:
+        try:
+            with os.scandir(below.pop()) as entries:
+                for entry in entries:
+                    try:
+                        taken += max(_SMALLEST_FILE, entry.stat(follow_symlinks=False).st_blocks * 512)
+                    except FileNotFoundError:
+                        continue
+                    if taken > most:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            # Only whoever owns it could have hidden it from us.
+            return True
+    return False
 
 
 def _shared_fairly(pid: int) -> int:

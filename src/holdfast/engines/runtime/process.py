@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.engines.runtime.base import Ended, LoopbackService, RunEnding, RunLimits, RunSpec, SandboxMissing
+from holdfast.engines.runtime.base import Ended, LoopbackService, RunEnding, RunLimits, RunSpec, SandboxMissing, hide
 from holdfast.engines.runtime.bwrap import PROXY_PORT, arguments, check_spec, find_bwrap, reachable
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
@@ -106,9 +106,12 @@ class ProcessRuntime:
         args, sources = arguments(spec)
         program = reachable(bwrap, sources)
         uid = self._uid()
+        writable = [mount for mount in spec.mounts if mount.writable]
         if uid is not None:
-            for mount in spec.mounts:
-                if mount.writable:
+            # Whoever had a directory before has it again, and so do several programs at once that share one.
+            uid = next(filter(None, (_owner(mount.source) for mount in writable)), uid)
+            for mount in writable:
+                if mount.source.stat().st_uid != uid:
                     _give(mount.source, uid)
         limits = spec.limits
         return {
@@ -124,6 +127,7 @@ class ProcessRuntime:
                 "processes": limits.processes,
                 "file_bytes": limits.file_bytes,
                 "seconds": limits.seconds,
+                "kept": [[str(mount.source), mount.most_bytes] for mount in writable if mount.most_bytes is not None],
             },
         }
 
@@ -159,6 +163,8 @@ class SandboxedProcess:
     ) -> None:
         self._name = spec.name
         self._limits = spec.limits
+        self._most_kept = min((mount.most_bytes for mount in spec.mounts if mount.most_bytes is not None), default=0)
+        self._secrets = spec.secrets
         self._services = services
         self._forget = forget
         self._tail = bytearray()
@@ -183,7 +189,7 @@ class SandboxedProcess:
         return self._process.stdout
 
     def stderr_tail(self) -> str:
-        said = bytes(self._tail).decode("utf-8", "replace")
+        said = hide(bytes(self._tail).decode("utf-8", "replace"), self._secrets)
         proxy = self._services.get(PROXY_PORT)
         if isinstance(proxy, EgressProxy) and proxy.refused:
             said += f"\n[sandbox] refused to reach {', '.join(proxy.refused)}"
@@ -295,6 +301,7 @@ class SandboxedProcess:
             "memory": f"It was stopped because it used more than {limits.memory_bytes >> 20} MiB of memory.",
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
+            "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory.",
             "processes": f"It was stopped because it had more than {limits.processes} processes.",
         }[how]
         return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
@@ -367,6 +374,12 @@ def _first_uid() -> int | None:
                 return first
     # Root of a namespace in which there is nobody else is an ordinary user outside of it.
     return None
+
+
+def _owner(path: Path) -> int | None:
+    """The one of our programs' users who owns a directory; None where it is somebody else's."""
+    first, owner = _first_uid(), path.stat().st_uid
+    return owner if first is not None and first <= owner < first + _UIDS else None
 
 
 def is_own_user(uid: int) -> bool:

@@ -192,7 +192,7 @@ class SearchEngine:
         return await self._database.read(lambda tx: self._nearest(tx, workspace_id, types, vector, limit))
 
     async def telling(self, query: Query) -> dict[str, float]:
-        """How much each word of a query tells among what it may find; words that nothing has tell most."""
+        """How much each word of a query tells among what it may find; words that nothing has are left out."""
 
         def look(tx: Tx) -> dict[str, float]:
             shelf = self._store.shelf(tx, query.workspace_id)
@@ -202,7 +202,8 @@ class SearchEngine:
             view = self._view(tx, Filter(shelf, now, query.types, None, query.meta, query.ids, query.collections))
             words, statistics = _words(view, query.text[:LONGEST_QUERY])
             entries = max(statistics.entries, 1)
-            return {word: weight(statistics.frequencies.get(word, 0), entries) for word in words}
+            known = {word: count for word in words if (count := statistics.frequencies.get(word, 0))}
+            return {word: weight(count, entries) for word, count in known.items()}
 
         return await self._database.read(look)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.engines.git.model import BlameLine
-from holdfast.features.ask.aspects import is_document
+from holdfast.features.ask.ranking import is_document
 from holdfast.features.ask.sources import Evidence, blame_evidence, commit_evidence, file_evidence
 from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import FILE

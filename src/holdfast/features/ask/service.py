@@ -90,7 +90,7 @@ class Ask:
     ) -> None:
         self._repositories = repositories
         self._finding = finding
-        self._sources = SourceFinding(finding, files)
+        self._sources = SourceFinding(database, finding, files)
         self._models = models
         self._usage = usage
         self._loop = loop

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from holdfast.core.errors import FieldError, Invalid
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+TOPIC = "audit"
+"""Below it, events name the kind of thing that was recorded: `audit.key`. Nothing of its contents is told."""
 Outcome = Literal["allowed", "denied"]
 ProblemKind = Literal["altered", "removed", "reordered", "added", "unproven"]
 

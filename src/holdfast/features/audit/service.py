@@ -14,6 +14,7 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
 from holdfast.engines.master_key import KeyRing, MasterKey
 from holdfast.features.audit import store
 from holdfast.features.audit.denials import Denial, Denials
@@ -45,8 +46,10 @@ class Audit:
         directory: Path,
         clock: Clock | None = None,
         administered: Administered = nothing_administered,
+        events: EventBus | None = None,
     ) -> None:
         """`ring` opens the key that events are marked with; heads are written into a file in the `directory`.
+        `events` tells followers what kinds of things the sealed events are about.
 
         `administered` gives the workspaces that a person administers by themselves.
         """
@@ -55,7 +58,7 @@ class Audit:
         self._clock = clock or SystemClock()
         self._keys = AuditKeys(ring, self._clock)
         self._heads = HeadsFile(directory, database.dialect)
-        self._sealer = Sealer(database, self._keys, self._heads, self._clock)
+        self._sealer = Sealer(database, self._keys, self._heads, self._clock, events or EventBus(database, self._clock))
         self._denials = Denials(self._clock)
         self._stopping = asyncio.Event()
 

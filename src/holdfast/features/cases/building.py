@@ -26,6 +26,7 @@ from holdfast.features.repositories.service import Repositories
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.registry.feature import Building
+from holdfast.registry.seals import Reseal
 from holdfast.storage.database import Database
 
 HEADS_SECONDS = 30.0
@@ -65,6 +66,11 @@ def exchange(parts: Parts) -> CaseExchange:
 @build
 def keys(parts: Parts) -> SigningKeys:
     return SigningKeys(parts[Database], parts[KeyRing], parts[Clock])
+
+
+def reseal(parts: Parts) -> Reseal:
+    """The private halves of signing keys."""
+    return parts[SigningKeys].reseal
 
 
 @build

@@ -14,6 +14,7 @@ FEATURE = Feature(
         *("SigningKeys", "Runner"),
     ),
     tools=True,
+    seals=True,
     entities=True,
     jobs=("case.proof", "case.heads"),
     topics={"case": Topic(READ, lambda event: Changed((BRIEF,)))},

@@ -7,8 +7,17 @@ from pydantic import Field
 from holdfast.core.model import Answer, Time
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.manifest import manifest_json
-from holdfast.features.catalog.model import CatalogEntry, InstallState, PinnedTool, Policy, Probed, Shape, ToolState
-from holdfast.features.catalog.pins import changes, description_json
+from holdfast.features.catalog.model import (
+    CatalogEntry,
+    ConnectedPerson,
+    InstallState,
+    PinnedTool,
+    Policy,
+    Probed,
+    Shape,
+    ToolState,
+)
+from holdfast.features.catalog.pins import changes, description_json, digest_of
 from holdfast.features.catalog.snippets.importing import Imported
 from holdfast.features.secrets.service import knows_names
 
@@ -71,6 +80,30 @@ class ServerAnswer(Answer):
         )
 
 
+class LoginAnswer(Answer):
+    user_id: str
+    name: str
+    email: str
+    issuer: str
+    connected_at: Time
+    expires_at: Time | None = Field(description="When its token ends; null where the server did not say")
+    renewable: bool = Field(description="Whether it is renewed without the person")
+    needs_login: bool = Field(description="Whether the person has to sign in again, at `login_url`")
+    login_url: str
+
+    @classmethod
+    def shown(cls, person: ConnectedPerson, login_url: str) -> "LoginAnswer":
+        """A login as who may see it reads it."""
+        return cls.of(
+            person.standing,
+            name=person.name,
+            email=person.email,
+            connected_at=person.standing.updated_at,
+            needs_login=person.needs_login,
+            login_url=login_url,
+        )
+
+
 class ToolAnswer(Answer):
     name: str
     xem_name: str
@@ -85,6 +118,7 @@ class ToolAnswer(Answer):
     idempotent: bool
     state: ToolState
     digest: str
+    waiting_digest: str | None = Field(description="Of what waits for a person: `accept` takes it")
     change: dict[str, Any] | None = Field(description="What differs from what was pinned, while it waits for a person")
     flags: list[str] = Field(description="What in its text tries to steer a model")
 
@@ -110,6 +144,7 @@ class ToolAnswer(Answer):
             idempotent=pin.idempotent,
             state=pin.state,
             digest=pin.digest,
+            waiting_digest=digest_of(pin.waiting or pin.pinned) if pin.state == "quarantined" else None,
             change=change,
             flags=list(pin.flags),
         )

@@ -17,20 +17,26 @@ from holdfast.engines.runtime.packages import Packages
 from holdfast.engines.web import WebAccess
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
+from holdfast.features.catalog.details import ServerDetails
 from holdfast.features.catalog.manifest import places_of
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.servers.installing import KIND, Installations
+from holdfast.features.catalog.servers.kept_logins import KeptLogins
 from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.servers.paths import PathRules
+from holdfast.features.catalog.servers.remote_clients import RemoteClients
+from holdfast.features.catalog.servers.states import ServerStates, StateSweep
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.identity.keys import store as key_store
+from holdfast.features.jobs.service import JobService
 from holdfast.features.secrets.references import References, referred
 from holdfast.features.secrets.service import Secrets, SecretUses
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
+from holdfast.registry.seals import Reseal
 from holdfast.storage.database import Database, Tx
 from holdfast.storage.running import known_url
 
@@ -49,6 +55,7 @@ def catalog(parts: Parts) -> ServerCatalog:
         parts[ServerConnections],
         parts[Installations],
         PathRules(parts[Settings].data_dir, parts[Settings].server_paths),
+        parts[RemoteClients],
     )
 
 
@@ -77,7 +84,19 @@ def connections(parts: Parts) -> ServerConnections:
         ConnectionPool(most=settings.server_most, idle_seconds=settings.server_idle_seconds),
         lambda start: parts[RemoteLogins].open(start),
         RunLimits(memory_bytes=settings.server_memory_mb << 20),
+        parts[ServerStates],
     )
+
+
+@build
+def states(parts: Parts) -> ServerStates:
+    settings = parts[Settings]
+    return ServerStates(settings.data_dir.expanduser() / "servers" / "state", settings.server_state_mb << 20)
+
+
+@build
+def sweep(parts: Parts) -> StateSweep:
+    return StateSweep(parts[Database], parts[ServerStates])
 
 
 @build
@@ -89,7 +108,25 @@ def logins(parts: Parts) -> RemoteLogins:
         parts[WebAccess].guard,
         parts[Clock],
         lambda: parts[PublicAddress].url,
+        parts[KeptLogins],
+        parts[RemoteClients],
+        _owner,
     )
+
+
+@build
+def kept_logins(parts: Parts) -> KeptLogins:
+    return KeptLogins(parts[Database], parts[KeyRing], parts[Clock])
+
+
+@build
+def clients(parts: Parts) -> RemoteClients:
+    return RemoteClients(parts[KeptLogins], parts[WebAccess].guard, lambda: parts[PublicAddress].url)
+
+
+def reseal(parts: Parts) -> Reseal:
+    """Logins at remote servers, and as whom we are registered there."""
+    return parts[KeptLogins].reseal
 
 
 @build
@@ -120,6 +157,11 @@ def pins(parts: Parts) -> ToolPins:
         parts[ServerStarts],
         parts[ServerConnections],
     )
+
+
+@build
+def details(parts: Parts) -> ServerDetails:
+    return ServerDetails(parts[ServerCatalog], parts[ToolPins], parts[RemoteLogins], parts[JobService])
 
 
 @build

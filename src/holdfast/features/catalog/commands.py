@@ -7,10 +7,18 @@ from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.features.catalog.answers import LogsAnswer, ProbeAnswer, ServerAnswer, SnippetAnswer, ToolAnswer
+from holdfast.features.catalog.answers import (
+    LoginAnswer,
+    LogsAnswer,
+    ProbeAnswer,
+    ServerAnswer,
+    SnippetAnswer,
+    ToolAnswer,
+)
 from holdfast.features.catalog.manifest import manifest_of
 from holdfast.features.catalog.model import POLICIES, NewEntry, Policy, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.client_bundles.files.jsonc import parse
@@ -150,22 +158,46 @@ async def policy(session: Session, service: ToolPins, given: SetPolicy) -> None:
     session.out.record(ToolAnswer.shown(changed), [f"{changed.xem_name}: {changed.policy()}"])
 
 
+class Accept(NamedTool):
+    """What `accept` is given."""
+
+    digest: Annotated[str | None, Option(metavar="DIGEST")] = Field(
+        None, description="`waiting_digest` of what you read before; what was changed since is not accepted."
+    )
+
+
 @catalog.command("accept", help="Take a changed or new tool out of quarantine; its difference is shown first.")
-async def accept(session: Session, service: ToolPins, given: NamedTool) -> None:
+async def accept(session: Session, service: ToolPins, given: Accept) -> None:
     workspace_id = await session.workspace(given.workspace)
     found = [each for each in await service.of(session.principal, workspace_id, given.name) if each.name == given.tool]
     for each in found:
         change = ToolAnswer.shown(each).change
         if change is not None:
             session.out.note(json.dumps(change, indent=2, ensure_ascii=False))
-    accepted = await service.accept(session.principal, workspace_id, given.name, given.tool)
+    # What was shown is what is accepted: a server may have changed it meanwhile.
+    seen = given.digest or next((ToolAnswer.shown(each).waiting_digest for each in found), None)
+    accepted = await service.accept(session.principal, workspace_id, given.name, given.tool, seen=seen)
     session.out.record(ToolAnswer.shown(accepted), [f"{accepted.xem_name}: {accepted.state}"])
+
+
+@catalog.command("logins", help="Show who is signed in at a remote server, and who has to sign in again.")
+async def logins(session: Session, service: RemoteLogins, given: Named) -> None:
+    found = await service.people(session.principal, await session.workspace(given.workspace), given.name)
+    rows = [LoginAnswer.shown(each, service.link(each.standing.server_id)) for each in found]
+    columns = ["name", "email", "issuer", "connected_at", "expires_at", "renewable", "needs_login"]
+    session.out.table(rows, columns, "Nobody is signed in there.")
 
 
 @catalog.command("logs", help="Show the last of what a server wrote to stderr.")
 async def logs(session: Session, service: ServerCatalog, given: Named) -> None:
     text = await service.logs(session.principal, await session.workspace(given.workspace), given.name)
     session.out.record(LogsAnswer(logs=text), [text or "Nothing: it does not run in this process."])
+
+
+@catalog.command("reset", help="Stop a server and delete what it kept in its own directory.")
+async def reset(session: Session, service: ServerCatalog, given: Named) -> None:
+    await service.reset(session.principal, await session.workspace(given.workspace), given.name)
+    session.out.record({"name": given.name, "reset": True})
 
 
 @catalog.command("remove", help="Remove a server and its tools.")

@@ -179,6 +179,37 @@ class ToolChange:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginStanding:
+    """What is known of a person's login without opening it."""
+
+    server_id: str
+    user_id: str
+    issuer: str
+    updated_at: int
+    expires_at: int | None
+    """When its token ends; None where the server did not say."""
+    renewable: bool
+    """Whether it is renewed without the person."""
+    ended_at: int | None
+    """When the server stopped taking it."""
+
+    def needs_login(self, now: int) -> bool:
+        """Whether the person has to sign in again before anything works."""
+        expired = self.expires_at is not None and self.expires_at <= now and not self.renewable
+        return self.ended_at is not None or expired
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedPerson:
+    """Somebody who signed in at a remote server."""
+
+    standing: LoginStanding
+    name: str
+    email: str
+    needs_login: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Probed:
     """What a probe found."""
 

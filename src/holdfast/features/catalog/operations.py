@@ -10,6 +10,7 @@ from holdfast.core.operations import Call, Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.answers import (
+    LoginAnswer,
     LogsAnswer,
     ProbeAnswer,
     ServerAnswer,
@@ -20,6 +21,7 @@ from holdfast.features.catalog.answers import (
 from holdfast.features.catalog.manifest import MAX_ALLOW, manifest_of
 from holdfast.features.catalog.model import NewEntry, Policy, Shape, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
 
@@ -84,6 +86,12 @@ class ToolPolicyBody(Model):
     scope: Text | None = Field(default=None, max_length=64, description="null goes back to the manifest's")
 
 
+class AcceptBody(Model):
+    digest: Text | None = Field(
+        default=None, max_length=200, description="`waiting_digest` of what the person saw; 409 where it changed since"
+    )
+
+
 @api.get(_BASE, LOOK, "MCP servers of a workspace")
 async def page(catalog: ServerCatalog, principal: Principal, workspace_id: str) -> Page[ServerAnswer]:
     return Page([ServerAnswer.shown(each, principal) for each in await catalog.list(principal, workspace_id)])
@@ -146,8 +154,21 @@ async def set_tool(
 
 
 @api.post(_TOOL + "/accept", ACCEPT, "Take a changed or new tool out of quarantine")
-async def accept(pins: ToolPins, principal: Principal, workspace_id: str, server: str, tool: str) -> ToolAnswer:
-    return ToolAnswer.shown(await pins.accept(principal, workspace_id, server, tool))
+async def accept(
+    pins: ToolPins, principal: Principal, workspace_id: str, server: str, tool: str, body: AcceptBody
+) -> ToolAnswer:
+    return ToolAnswer.shown(await pins.accept(principal, workspace_id, server, tool, seen=body.digest))
+
+
+@api.get(_ONE + "/logins", LOOK, "Who is signed in at a remote MCP server; all for an admin, else the own login")
+async def logins(logins: RemoteLogins, principal: Principal, workspace_id: str, server: str) -> Page[LoginAnswer]:
+    people = await logins.people(principal, workspace_id, server)
+    return Page([LoginAnswer.shown(each, logins.link(each.standing.server_id)) for each in people])
+
+
+@api.delete(_ONE + "/state", MANAGE, "Stop an MCP server and delete what it kept in its own directory")
+async def reset(catalog: ServerCatalog, principal: Principal, workspace_id: str, server: str) -> None:
+    await catalog.reset(principal, workspace_id, server)
 
 
 @api.get(_ONE + "/logs", MANAGE, "The last of what an MCP server wrote to stderr")

@@ -15,6 +15,7 @@ from holdfast.features.catalog.model import CatalogEntry, EntryExists, EntryNotF
 from holdfast.features.catalog.servers.connections import ServerConnections
 from holdfast.features.catalog.servers.installing import Installations
 from holdfast.features.catalog.servers.paths import PathRules
+from holdfast.features.catalog.servers.remote_clients import KeepClient, RemoteClients
 from holdfast.features.secrets.references import References
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
@@ -36,6 +37,7 @@ class ServerCatalog:
         connections: ServerConnections,
         installations: Installations,
         paths: PathRules,
+        clients: RemoteClients,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -46,6 +48,7 @@ class ServerCatalog:
         self._connections = connections
         self._installations = installations
         self._paths = paths
+        self._clients = clients
 
     async def list(self, principal: Principal, workspace_id: str) -> Sequence[CatalogEntry]:
         """The workspace's servers, by name."""
@@ -77,9 +80,19 @@ class ServerCatalog:
 
     async def register(self, principal: Principal, workspace_id: str, new: NewEntry) -> CatalogEntry:
         """Add a server; Invalid names every field that is wrong."""
-        return await self._database.write(lambda tx: self.add(tx, principal, workspace_id, new))
+        keep = await self.looked(principal, workspace_id, new)
+        return await self._database.write(lambda tx: self.add(tx, principal, workspace_id, new, keep))
 
-    def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry) -> CatalogEntry:
+    async def looked(self, principal: Principal, workspace_id: str, new: NewEntry) -> KeepClient:
+        """What was found out about a new remote server before it is kept, and how that is kept with it."""
+        check_entry(new)
+        # Only who may register a server has us ask it.
+        await self._database.read(lambda tx: self._workspaces.administered(tx, principal, workspace_id))
+        return await self._clients.found(new)
+
+    def add(
+        self, tx: Tx, principal: Principal, workspace_id: str, new: NewEntry, keep: KeepClient | None = None
+    ) -> CatalogEntry:
         """The same, within a transaction."""
         workspace = self._workspaces.administered(tx, principal, workspace_id)
         new = self._checked(tx, principal, workspace.id, new)
@@ -97,11 +110,16 @@ class ServerCatalog:
             raise EntryExists(new.name)
         entry = self._installations.queue(tx, entry)
         store.update(tx, entry)
+        if keep is not None:
+            keep(tx, entry.id)
         self._record(tx, principal, "registered", entry)
         return entry
 
     async def change(self, principal: Principal, workspace_id: str, name: str, new: NewEntry) -> CatalogEntry:
         """Say anew what a server is; what it runs with from its next start. Its tools are pinned by the next probe."""
+        before = await self._database.read(lambda tx: self.administered(tx, principal, workspace_id, name))
+        check_entry(new)
+        keep = await self._clients.found(new) if _is_reached_otherwise(before.spec, new) else None
 
         def work(tx: Tx) -> CatalogEntry:
             found = self.administered(tx, principal, workspace_id, name)
@@ -115,6 +133,8 @@ class ServerCatalog:
             if _runs_otherwise(found.spec, new):
                 changed = self._installations.queue(tx, replace(changed, install="none", installed=None, problem=None))
             store.update(tx, changed)
+            if keep is not None:
+                keep(tx, changed.id)
             self._record(tx, principal, "updated", changed)
             return changed
 
@@ -131,7 +151,17 @@ class ServerCatalog:
             self._record(tx, principal, "removed", found)
             return found
 
-        await self._connections.retire((await self._database.write(work)).id)
+        await self._connections.forget((await self._database.write(work)).id)
+
+    async def reset(self, principal: Principal, workspace_id: str, name: str) -> None:
+        """Stop a server and delete what it kept in its own directory."""
+
+        def work(tx: Tx) -> CatalogEntry:
+            found = self.administered(tx, principal, workspace_id, name)
+            self._record(tx, principal, "reset", found)
+            return found
+
+        await self._connections.forget((await self._database.write(work)).id)
 
     async def logs(self, principal: Principal, workspace_id: str, name: str) -> str:
         """The last of what the server wrote to stderr; an admin's to read, for servers write what they like there."""
@@ -178,6 +208,10 @@ class ServerCatalog:
 
 def _is_only_switched(old: NewEntry, new: NewEntry) -> bool:
     return replace(new, enabled=old.enabled, paths=old.paths) == old
+
+
+def _is_reached_otherwise(old: NewEntry, new: NewEntry) -> bool:
+    return (old.shape, old.url, set(old.headers)) != (new.shape, new.url, set(new.headers))
 
 
 def _runs_otherwise(old: NewEntry, new: NewEntry) -> bool:

@@ -10,7 +10,6 @@ from holdfast.features.chat.model import Chat, FoundMessage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-MOST_WORKSPACES = 1_000
 MOST_WORDS = 8
 MAX_WORD = 80
 SNIPPET_CHARACTERS = 220
@@ -63,15 +62,7 @@ class ChatFinding:
     async def _seen(self, principal: Principal, workspace_id: str | None) -> Sequence[str]:
         if workspace_id is not None:
             return [(await self._workspaces.get(principal, workspace_id)).id]
-        found: list[str] = []
-        cursor: str | None = None
-        while len(found) < MOST_WORKSPACES:
-            page = await self._workspaces.list(principal, limit=200, cursor=cursor)
-            found += [each.id for each in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return found[:MOST_WORKSPACES]
+        return await self._workspaces.ids(principal)
 
 
 def _snippet(text: str, words: Sequence[str]) -> str:

@@ -93,6 +93,11 @@ class ChatQuestion:
     asked_at: int
     answered_at: int | None
 
+    @property
+    def is_approval(self) -> bool:
+        """Whether a signed-in person decides it on its own page: no words in a chat stand for that."""
+        return self.question.get("style") == "approval"
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict
+from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, encode_cursor, page_of
 from holdfast.core.principal import Principal
@@ -277,6 +277,12 @@ class ChatService:
             raise QuestionNotFound(correlation_id)
         if question.state != "pending":
             raise AnsweredAlready
+        if question.is_approval:
+            url = str(question.question.get("approval_url", ""))
+            raise Invalid(
+                "No answer stands for an approval.",
+                fields=[FieldError("x_ask_user", f"a person who is signed in decides at {url}; the chat then goes on")],
+            )
         kept = checked_answer(question.question, answer)
         now = self._clock.now()
         store.touch(tx, chat, now=now)

@@ -3,6 +3,7 @@
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
 from holdfast.core.settings import Settings
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
 from holdfast.features.endpoints.addresses import AddressRules
 from holdfast.features.endpoints.models import EndpointModels
@@ -28,6 +29,7 @@ def endpoints(parts: Parts) -> Endpoints:
         identity_store.project_exists,
         workspace_store.ids_of_project,
         AddressRules(parts[Settings].upstream_allow),
+        parts[EventBus],
     )
 
 

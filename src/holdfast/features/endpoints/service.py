@@ -7,6 +7,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.credential import Credential, Place
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
 from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
 from holdfast.engines.llm.remote.connection import parse_base_url
 from holdfast.features.audit.service import Audit
 from holdfast.features.endpoints import store
@@ -40,6 +41,7 @@ class Endpoints:
         project_exists: Callable[[Tx, str, str], bool],
         workspace_ids: Callable[[Tx, str, str], Sequence[str]],
         rules: AddressRules,
+        events: EventBus,
     ) -> None:
         """`workspace_ids(tx, organization, project)` gives a project's workspaces, the oldest first."""
         self._database = database
@@ -50,6 +52,7 @@ class Endpoints:
         self._project_exists = project_exists
         self._workspace_ids = workspace_ids
         self._rules = rules
+        self._events = events
         self._changes = 0
 
     @property
@@ -240,6 +243,7 @@ class Endpoints:
     def _record(self, tx: Tx, principal: Principal, action: str, endpoint: Endpoint) -> None:
         upstreams = [{"base_url": spec.base_url, "model": spec.model} for spec in endpoint.upstreams]
         tx.after_commit(self._changed)
+        self._events.publish(tx, "endpoint.changed", organization_id=principal.organization_id)
         self._audit.record(
             tx,
             principal,

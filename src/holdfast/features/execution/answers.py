@@ -59,6 +59,12 @@ class InvocationAnswer(Answer):
         return cls.of(invocation, approval_url=approval_url)
 
 
+class DifferenceAnswer(Answer):
+    name: str
+    before: Any
+    after: Any
+
+
 class ApprovalAnswer(Answer):
     id: str
     invocation_id: str
@@ -75,6 +81,10 @@ class ApprovalAnswer(Answer):
     decided_by: str | None
     via: Via | None
     note: str | None
+    difference: list[DifferenceAnswer] | None = Field(
+        description="By argument, from the last call of this tool that a person approved for this asker; null if none"
+    )
+    may_allow_session: bool = Field(description="Whether `session` can be decided: not for destructive tools")
 
     @classmethod
     def shown(cls, pending: PendingCall, approval_url: str) -> "ApprovalAnswer":
@@ -87,6 +97,10 @@ class ApprovalAnswer(Answer):
             requested_by=invocation.requested_by,
             requested_name=invocation.requested_name,
             approval_url=approval_url,
+            difference=None
+            if pending.last_approved is None
+            else [DifferenceAnswer.of(each) for each in pending.changes],
+            may_allow_session=pending.may_allow_session,
         )
 
 
@@ -103,6 +117,13 @@ class DecidedAnswer(Answer):
     def shown(cls, approval: Approval) -> "DecidedAnswer":
         """A question as it was decided."""
         return cls.of(approval)
+
+
+class ExecutionSettingAnswer(Answer):
+    log_arguments: bool
+    sampling_approvals: bool
+    webhook_url: str | None
+    webhook_secret: str | None
 
 
 class SubjectAnswer(Answer):

@@ -9,6 +9,7 @@ from holdfast.core.principal import Principal
 
 Status = Literal["queued", "awaiting_approval", "running", "succeeded", "failed", "cancelled", "denied", "expired"]
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled"]
+APPROVAL_STATES: tuple[ApprovalState, ...] = ("pending", "approved", "denied", "expired", "cancelled")
 Via = Literal["page", "api", "cli", "sampling"]
 SubjectType = Literal["agent", "user", "key"]
 GrantType = Literal["tool_scope", "spawn"]
@@ -79,6 +80,11 @@ class Invocation:
     @property
     def finished(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def place(self) -> str | None:
+        """The session or chat that it comes from: what a grant for a session is for."""
+        return self.session_id or self.chat_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class Execution:
         return earlier
 
     def _begin(self, tx: Tx, new: Invocation, tool: PinnedTool) -> Invocation:
-        verdict = self._deciding.decide(tx, new.principal, new.workspace_id, new.session_id, tool)
+        verdict = self._deciding.decide(tx, new.principal, new.workspace_id, new.place, tool)
         if verdict.kind == "refuse":
             error = {"code": "denied_by_policy", "message": f"The workspace's policy denies {new.tool_name}."}
             refused = replace(new, status="denied", error=error, ended_at=new.created_at)

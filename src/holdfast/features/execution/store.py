@@ -67,6 +67,23 @@ def page(
     return [_invocation(tx, row) for row in rows]
 
 
+def last_approved(tx: Tx, like: Invocation) -> Invocation | None:
+    """The last call of the same tool by the same asker before this one that a person let run."""
+    row = tx.one(
+        f"SELECT {', '.join('invocation.' + name.strip() for name in _COLUMNS.split(','))} FROM invocation "
+        "JOIN approval ON approval.invocation_id = invocation.id WHERE invocation.workspace_id = :workspace_id "
+        "AND invocation.tool_name = :tool_name AND invocation.requested_by = :requested_by "
+        "AND invocation.id < :before AND approval.state = 'approved' ORDER BY invocation.id DESC LIMIT 1",
+        {
+            "workspace_id": like.workspace_id,
+            "tool_name": like.tool_name,
+            "requested_by": like.requested_by,
+            "before": like.id,
+        },
+    )
+    return None if row is None else _invocation(tx, row)
+
+
 def claim_once(tx: Tx, key: str, invocation_id: str, now: int, since: int) -> str | None:
     """Take a key for a new invocation; the id of the one that has it already, if that is young enough."""
     params = {"key": key, "id": invocation_id, "now": now}

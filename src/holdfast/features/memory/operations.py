@@ -205,6 +205,9 @@ class SettleBody(Model):
     keep: str = Field(
         max_length=200, description="Id or slug of the memory that holds, or both; the other is retracted"
     )
+    supersede: bool = Field(
+        default=False, description="The other is not retracted: it held until the kept one took its place"
+    )
 
 
 @api.post(
@@ -213,4 +216,7 @@ class SettleBody(Model):
 async def settle(
     contradictions: Contradictions, principal: Principal, workspace_id: str, contradiction_id: str, body: SettleBody
 ) -> ContradictionAnswer:
-    return ContradictionAnswer.of(await contradictions.settle(principal, workspace_id, contradiction_id, body.keep))
+    settled = await contradictions.settle(
+        principal, workspace_id, contradiction_id, body.keep, supersede=body.supersede
+    )
+    return ContradictionAnswer.of(settled)

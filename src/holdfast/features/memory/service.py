@@ -264,6 +264,11 @@ class MemoryService:
         self._record(tx, principal, "memory.retract", retracted)
         return retracted
 
+    def supersede_in(self, tx: Tx, principal: Principal, workspace_id: str, key: str, by_key: str) -> None:
+        """Let one current memory end where another that is there already began, in a transaction that does more."""
+        old, by = (self._superseded(tx, workspace_id, each) for each in (key, by_key))
+        self._replace(tx, principal, old, by, by.true_from)
+
     async def forget(self, principal: Principal, workspace_id: str, key: str) -> None:
         """Remove a memory with its history and its place in the index, for good."""
         principal.require("inference")

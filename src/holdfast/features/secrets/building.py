@@ -8,6 +8,7 @@ from holdfast.features.secrets.references import References
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.feature import Building
+from holdfast.registry.seals import Seals
 from holdfast.storage.database import Database
 
 build = Building()
@@ -15,7 +16,7 @@ build = Building()
 
 @build
 def secrets(parts: Parts) -> Secrets:
-    return Secrets(parts[Database], parts[Audit], parts[Workspaces], parts[KeyRing], parts[Clock])
+    return Secrets(parts[Database], parts[Audit], parts[Workspaces], parts[KeyRing], parts[Clock], parts[Seals])
 
 
 @build

@@ -25,6 +25,7 @@ from holdfast.features.secrets.model import (
     why_kept,
 )
 from holdfast.features.workspaces.service import Workspaces
+from holdfast.registry.seals import Seals
 from holdfast.storage.database import Database, Tx
 
 SecretUses = Callable[[Tx], Iterable[tuple[str, str, Place]]]
@@ -37,12 +38,15 @@ class Secrets:
     A feature that lets somebody name a secret asks `use` when it is named, and `reveal` each time that it is sent.
     """
 
-    def __init__(self, database: Database, audit: Audit, workspaces: Workspaces, keys: KeyRing, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, audit: Audit, workspaces: Workspaces, keys: KeyRing, clock: Clock, seals: Seals
+    ) -> None:
         self._database = database
         self._audit = audit
         self._workspaces = workspaces
         self._keys = keys
         self._clock = clock
+        self._seals = seals
         self._changes = 0
 
     @property
@@ -249,13 +253,14 @@ class Secrets:
         for secret, sealed in rows:
             value = self._keys.named(sealed.key_id).open(sealed, _bound_to(secret))
             store.reseal(tx, secret.id, key.seal(value, _bound_to(secret)))
+        others = self._seals.reseal(tx, key)
         self._audit.record(
             tx,
             principal,
             "secrets.master_key.changed",
             resource="master_key",
             resource_id=key.id,
-            detail={"secrets": len(rows)},
+            detail={"secrets": len(rows), "others": others},
         )
         return len(rows)
 

@@ -2,6 +2,7 @@
 
 from holdfast.core.clock import Clock
 from holdfast.core.parts import Parts
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.service import Spenders, Usage
 from holdfast.registry.feature import Building
@@ -17,4 +18,4 @@ def limiter(parts: Parts) -> Limiter:
 
 @build
 def usage(parts: Parts) -> Usage:
-    return Usage(parts[Database], parts[Clock], parts[Spenders])
+    return Usage(parts[Database], parts[Clock], parts[Spenders], parts[EventBus])

@@ -12,6 +12,7 @@ from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
 from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.usage import store
 from holdfast.features.usage.model import (
     DAY_MILLIS,
@@ -60,11 +61,13 @@ class Usage:
         database: Database,
         clock: Clock | None = None,
         spenders: Spenders = _alone,
+        events: EventBus | None = None,
     ) -> None:
         """`spenders` gives every actor that spends the same person's budget: the person, and the keys they made."""
         self._database = database
         self._spenders = spenders
         self._clock = clock or SystemClock()
+        self._events = events or EventBus(database, self._clock)
         self._counted: dict[_Counter, float] = {}
         self._week = self._day = 0
         self._logged: list[UsageEntry] = []
@@ -222,7 +225,7 @@ class Usage:
             if not counted and not logged:
                 return
             try:
-                await self._database.write(lambda tx: _keep(tx, counted, logged))
+                await self._database.write(lambda tx: self._keep(tx, counted, logged))
             except HoldfastError:
                 # Nothing was kept: count it with what came meanwhile, and try again in a second.
                 for counter, amount in counted.items():
@@ -247,14 +250,16 @@ class Usage:
         self._stopping.set()
         await self.flush()
 
-
-def _keep(tx: Tx, counted: Mapping[_Counter, float], logged: Sequence[UsageEntry]) -> None:
-    # In one order everywhere, so that replicas never wait for each other in a circle.
-    rows: list[dict[str, Any]] = [
-        {**dict(zip(_KEY, counter, strict=True)), "amount": float(amount)}
-        for counter, amount in sorted(counted.items())
-    ]
-    if rows:
-        store.add(tx, rows)
-    if logged:
-        store.log(tx, [asdict(entry) for entry in logged])
+    def _keep(self, tx: Tx, counted: Mapping[_Counter, float], logged: Sequence[UsageEntry]) -> None:
+        # In one order everywhere, so that replicas never wait for each other in a circle.
+        rows: list[dict[str, Any]] = [
+            {**dict(zip(_KEY, counter, strict=True)), "amount": float(amount)}
+            for counter, amount in sorted(counted.items())
+        ]
+        if rows:
+            store.add(tx, rows)
+        if logged:
+            store.log(tx, [asdict(entry) for entry in logged])
+        # Only where a model was used: whoever looks at a report makes a request too, and must not be told of that.
+        for organization_id in sorted({entry.organization_id for entry in logged}):
+            self._events.publish(tx, "usage.logged", organization_id=organization_id)

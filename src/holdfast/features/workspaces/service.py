@@ -17,6 +17,9 @@ from holdfast.features.workspaces import store
 from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
 from holdfast.storage.database import Database, Tx
 
+MOST_SEEN = 1_000
+"""How many workspaces one search or one stream goes over."""
+
 
 class ChatExists(Protocol):
     """Whether a workspace has a chat of that id."""
@@ -113,6 +116,12 @@ class Workspaces:
             return page_of(found, limit, lambda row: [row.id])
 
         return await self._database.read(work)
+
+    async def ids(self, principal: Principal, *, most: int = MOST_SEEN) -> Sequence[str]:
+        """The ids of the workspaces that the principal may see, oldest first."""
+        principal.require_any("read", "inference", "management")
+        found = await self._database.read(lambda tx: _seen(tx, principal, principal.project_id, "", most))
+        return [each.id for each in found]
 
     async def create(self, principal: Principal, project_id: str, name: str) -> Workspace:
         """A new workspace in a project of the principal's."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from starlette.types import Scope, Send
@@ -61,6 +62,11 @@ def limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
             made[f"anthropic-ratelimit-requests-{theirs}"] = headers[ours]
     reset = headers.get("X-RateLimit-Reset", "")
     if reset.isdigit():
-        moment = datetime.fromtimestamp(int(reset), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        made["anthropic-ratelimit-requests-reset"] = moment
+        made["anthropic-ratelimit-requests-reset"] = _moment(int(reset))
     return made
+
+
+# Thousands of answers a second tell the same one.
+@lru_cache(16)
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

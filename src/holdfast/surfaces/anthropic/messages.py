@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
+from itertools import chain
 
 import orjson
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.core.text.sse import PING_SECONDS, framed
-from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
+from holdfast.engines.llm.messages.message_events import MessageEvents, TextDeltas, whole_message
 from holdfast.engines.llm.messages.words import count
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
-from holdfast.engines.llm.remote.upstream import Relayed
+from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.anthropic.asked import Asked, asked
@@ -21,6 +22,7 @@ from holdfast.surfaces.anthropic.blocks import blocks_of
 from holdfast.surfaces.anthropic.errors import error_object
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.events import End, TurnTaker, pumped
+from holdfast.surfaces.http.endpoint.pings import pinged
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.endpoint.request import EndpointRequest
 from holdfast.surfaces.http.protocol.hang_up import while_connected
@@ -28,6 +30,9 @@ from holdfast.surfaces.http.sse import EventWriter
 
 PATH = "/messages"
 COUNT_PATH = "/messages/count_tokens"
+_TEXT_DELTA = (
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":'
+)
 PING = framed(b'{"type": "ping"}', event="ping")
 
 
@@ -76,12 +81,7 @@ class Messages:
             return
         told, meter = _Telling(request, wanted, found.model), Meter(wanted.body)
         try:
-            async with aclosing(found.answer.batches()) as batches:
-                async for batch in batches:
-                    for chunk in batch:
-                        meter.hear(chunk)
-                    await told.tell(told.events.hear_all(batch))
-            await told.end()
+            await _translated(told, meter, found.answer)
         except HoldfastError as problem:
             await told.fail(problem)
         finally:
@@ -105,6 +105,19 @@ class Messages:
                 await told.fail(as_told(problem, request.scope))
 
 
+async def _translated(told: "_Telling", meter: Meter, answer: BegunAnswer) -> None:
+    """Tell an answer of the other wire as it comes."""
+    async with aclosing(answer.batches()) as batches, pinged(told):
+        async for batch in batches:
+            meter.hear_all(batch.heard)
+            events = told.events.hear_all(batch.heard)
+            if batch.is_last:
+                await told.end(events)
+                return
+            await told.tell(events)
+    await told.end()
+
+
 async def _told_all(told: "_Telling", queue: "asyncio.Queue[LoopEvent | End]") -> Exception | None:
     """Tell events until they are over; what went wrong."""
     done: Done | None = None
@@ -124,7 +137,7 @@ async def _told_all(told: "_Telling", queue: "asyncio.Queue[LoopEvent | End]") -
                 done = event
             elif isinstance(event, End):
                 if event.problem is None:
-                    await told.end(done.usage if done else None)
+                    await told.end(usage=done.usage if done else None)
                 return event.problem
         except HoldfastError as problem:
             return problem
@@ -137,7 +150,7 @@ class _Telling:
         self._request = request
         self._streams = bool(wanted.body.get("stream"))
         self._writer = EventWriter(request.send, request.headers)
-        self._kept: list[Json] = []
+        self._kept: list[Json | TextDeltas] = []
         thinking = wanted.body.get("thinking")
         shows = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
         named = wanted.body.get("model")
@@ -146,16 +159,20 @@ class _Telling:
         )
         self._is_begun = False
 
-    async def tell(self, events: Iterable[Json], *, is_last: bool = False) -> None:
+    async def tell(self, events: Iterable[Json | TextDeltas], *, is_last: bool = False) -> None:
         """Some more of it."""
-        told = [] if self._is_begun else list(self.events.begin())
+        told: list[Json | TextDeltas] = [] if self._is_begun else list(self.events.begin())
         self._is_begun = True
         told += events
         if not self._streams:
             self._kept += told
         elif told:
-            data = b"".join([framed(orjson.dumps(event), event=event["type"]) for event in told])
-            await self._writer.write(data, is_last=is_last)
+            await self._writer.write(b"".join(map(_framed, told)), is_last=is_last)
+
+    @property
+    def spoke_at(self) -> float:
+        """The loop's time of the last write."""
+        return self._writer.spoke_at
 
     async def ping(self) -> None:
         """Keep a quiet stream open."""
@@ -163,9 +180,9 @@ class _Telling:
             await self.tell(())
             await self._writer.write(PING)
 
-    async def end(self, usage: Json | None = None) -> None:
-        """All of it was told."""
-        await self.tell(self.events.finish(usage), is_last=True)
+    async def end(self, events: Iterable[Json | TextDeltas] = (), usage: Json | None = None) -> None:
+        """The last of it."""
+        await self.tell(chain(events, self.events.finish(usage)), is_last=True)
         if not self._streams:
             await self._request.answer(whole_message(self._kept))
 
@@ -181,6 +198,14 @@ async def _pass(request: EndpointRequest, relayed: Relayed, passed: Passed | Non
         await pass_answer(request, relayed, _error_event, passed)
     finally:
         relayed.answer.close()
+
+
+def _framed(event: Json | TextDeltas) -> bytes:
+    if not isinstance(event, TextDeltas):
+        return framed(orjson.dumps(event), event=event["type"])
+    before = _TEXT_DELTA % event.index
+    between = b"}}\n\n" + before
+    return before + between.join(map(orjson.dumps, event.texts)) + b"}}\n\n"
 
 
 def _error_event(problem: HoldfastError) -> bytes:
@@ -201,13 +226,22 @@ def _used(passed: Passed, body: Json) -> TokensUsed:
     """What a relayed answer took: told whole, or at a stream's beginning and end."""
     if passed.whole is not None:
         return _tokens(_object(passed.whole).get("usage")) or TokensUsed(0, 0)
-    usage: Json = {}
-    for line in (*passed.head.split(b"\n"), *passed.tail.split(b"\n")):
-        if line.startswith(b"data:") and b'"usage"' in line:
-            event = _object(line[5:])
-            told = event.get("usage") or (event.get("message") or {}).get("usage")
-            usage |= {key: value for key, value in told.items() if value is not None} if isinstance(told, dict) else {}
+    usage = _told_usage(passed.head) | _told_usage(passed.tail)
     return _tokens(usage) or TokensUsed(estimate(body), passed.events)
+
+
+def _told_usage(part: bytes) -> Json:
+    """What the events in a part of a stream say, the later over the earlier."""
+    usage: Json = {}
+    at = part.find(b'"usage"')
+    while at >= 0:
+        begin, end = part.rfind(b"\n", 0, at) + 1, part.find(b"\n", at)
+        line = part[begin : end if end >= 0 else len(part)]
+        event = _object(line[5:]) if line.startswith(b"data:") else {}
+        told = event.get("usage") or (event.get("message") or {}).get("usage")
+        usage |= {key: value for key, value in told.items() if value is not None} if isinstance(told, dict) else {}
+        at = part.find(b'"usage"', begin + len(line))
+    return usage
 
 
 def _tokens(usage: object) -> TokensUsed | None:

@@ -1,5 +1,6 @@
 """Owns relaying: a client's request goes to the upstream, and the answer's bytes come back as they are."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 
 import orjson
@@ -9,10 +10,12 @@ from holdfast.core.text.jsontext import loads_strange
 from holdfast.core.text.sse import framed
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.metering import Meter
+from holdfast.engines.llm.model import Heard
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
 from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.endpoint.errors import as_told
+from holdfast.surfaces.http.endpoint.pings import pinged
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
 from holdfast.surfaces.http.sse import EventWriter
@@ -20,6 +23,8 @@ from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 
 DONE = framed(b"[DONE]")
+_MARK = "\ue000"
+_MARK_JSON = orjson.dumps(_MARK)
 
 
 class Passthrough:
@@ -106,21 +111,44 @@ async def _stream(request: OpenAiRequest, opened: BegunAnswer, meter: Meter, bod
     """A translated answer as it comes."""
     writer = EventWriter(request.send, request.headers)
     options = body.get("stream_options")
-    tells_usage = isinstance(options, dict) and bool(options.get("include_usage"))
+    frames = _Frames(tells_usage=isinstance(options, dict) and bool(options.get("include_usage")))
     last = DONE
     try:
-        async with aclosing(opened.batches()) as batches:
+        async with aclosing(opened.batches()) as batches, pinged(writer):
             async for batch in batches:
-                for chunk in batch:
-                    meter.hear(chunk)
-                told = [framed(orjson.dumps(chunk)) for chunk in batch if chunk.get("choices") or tells_usage]
+                meter.hear_all(batch.heard)
+                told = b"".join(frames.of(batch.heard))
+                if batch.is_last:
+                    await writer.end(told + DONE)
+                    return
                 if told:
-                    await writer.write(b"".join(told))
+                    await writer.write(told)
     except HoldfastError as problem:
         if not writer.is_started:
             raise
         last = _error_event(as_told(problem, request.scope))
     await writer.end(last)
+
+
+class _Frames:
+    """Chunks as events. Those that only add text are alike but for that, so that most of them is written once."""
+
+    def __init__(self, *, tells_usage: bool) -> None:
+        self._tells_usage = tells_usage
+        self._before = self._behind = b""
+
+    def of(self, batch: Iterable[Heard]) -> Iterator[bytes]:
+        """The events of chunks; texts are told as theirs, stamped as the first one."""
+        for chunk in batch:
+            if isinstance(chunk, list):
+                yield self._before
+                yield (self._behind + self._before).join(map(orjson.dumps, chunk))
+                yield self._behind
+            elif chunk.get("choices") or self._tells_usage:
+                yield framed(orjson.dumps(chunk))
+                if not self._before:
+                    alike = {**chunk, "choices": [{"index": 0, "delta": {"content": _MARK}, "finish_reason": None}]}
+                    self._before, _, self._behind = framed(orjson.dumps(alike)).rpartition(_MARK_JSON)
 
 
 def _error_event(problem: HoldfastError) -> bytes:

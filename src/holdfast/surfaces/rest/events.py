@@ -3,8 +3,9 @@
 import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -30,6 +31,10 @@ _RETRY_MILLIS = 2_000
 _TOPIC = re.compile(r"([a-z]+)\.(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)")
 
 
+Looked = Callable[[Principal], Awaitable[Collection[str]]]
+"""The workspaces that a stream tells of, as the principal may see them now."""
+
+
 class EventsQuery(Model):
     topics: str | None = Field(
         default=None,
@@ -53,10 +58,25 @@ class EventStreams:
 
     async def follow(self, call: Call) -> EventStream:
         """The events of the workspace in the path, from now on or from after the Last-Event-ID."""
+
+        async def look(principal: Principal) -> Collection[str]:
+            return {(await self._workspaces.get(principal, call.path["workspace_id"])).id}
+
+        return await self._follow(call, look)
+
+    async def follow_all(self, call: Call) -> EventStream:
+        """The same of every workspace that the caller sees, also of those that come to be meanwhile."""
+
+        async def look(principal: Principal) -> Collection[str]:
+            return frozenset(await self._workspaces.ids(principal))
+
+        return await self._follow(call, look)
+
+    async def _follow(self, call: Call, look: Looked) -> EventStream:
         topics = topics_of(self._topics, call.principal, call.query.topics)
         after = _last_event_id(call)
-        workspace = await self._workspaces.get(call.principal, call.path["workspace_id"])
-        return EventStream(self._frames(call, workspace.id, topics, after))
+        within = await look(call.principal)
+        return EventStream(self._frames(call, look, within, topics, after))
 
     async def stop(self) -> None:
         """End every stream, and begin no other."""
@@ -65,7 +85,9 @@ class EventStreams:
             subscription.close()
 
     @contextmanager
-    def _subscribed(self, principal: Principal, workspace_id: str, topics: Sequence[str]) -> Iterator[Subscription]:
+    def _subscribed(
+        self, principal: Principal, within: Collection[str], topics: Sequence[str]
+    ) -> Iterator[Subscription]:
         if self._stopped:
             raise Unavailable("The server is shutting down.", headers={"Retry-After": "5"})
         if self._by_actor[principal.actor] >= MAX_STREAMS_EACH:
@@ -76,7 +98,9 @@ class EventStreams:
             )
         if len(self._open) >= MAX_STREAMS:
             raise Unavailable("Too many streams of events are open; try again later.", headers={"Retry-After": "30"})
-        subscription = self._bus.subscribe(topics, workspace_ids={workspace_id}, capacity=MAX_WAITING)
+        subscription = self._bus.subscribe(
+            topics, workspace_ids=within, organization_id=principal.organization_id, capacity=MAX_WAITING
+        )
         self._open.add(subscription)
         self._by_actor[principal.actor] += 1
         try:
@@ -89,22 +113,23 @@ class EventStreams:
                 del self._by_actor[principal.actor]
 
     async def _frames(
-        self, call: Call, workspace_id: str, topics: Sequence[str], after: int | None
+        self, call: Call, look: Looked, within: Collection[str], topics: Sequence[str], after: int | None
     ) -> AsyncGenerator[bytes, None]:
         """Events until the caller may no longer see them, reads too slowly, or the server stops."""
         loop = asyncio.get_running_loop()
-        with self._subscribed(call.principal, workspace_id, topics) as subscription:
+        with self._subscribed(call.principal, within, topics) as subscription:
             yield _start(await self._bus.newest() if after is None else None)
             sent: deque[int] = deque(maxlen=_REMEMBERED)
             if after is not None:
-                async for frame in self._caught_up(subscription, workspace_id, after, sent):
+                async for frame in self._caught_up(call.principal, subscription, within, after, sent):
                     yield frame
             check_at, spoke_at = loop.time() + RECHECK_SECONDS, loop.time()
             while True:
                 if loop.time() >= check_at:
                     check_at = loop.time() + RECHECK_SECONDS
-                    refusal = await self._refusal(call, workspace_id, topics)
-                    if refusal is not None:
+                    try:
+                        subscription.follow(await self._still(call, look, topics))
+                    except HoldfastError as refusal:
                         yield self._end(refusal.code, refusal.message)
                         return
                 if loop.time() >= spoke_at + PING_SECONDS:
@@ -126,13 +151,13 @@ class EventStreams:
                     spoke_at = loop.time()
 
     async def _caught_up(
-        self, subscription: Subscription, workspace_id: str, after: int, sent: deque[int]
+        self, principal: Principal, subscription: Subscription, within: Collection[str], after: int, sent: deque[int]
     ) -> AsyncGenerator[bytes, None]:
         """What came since an event; `sent` gets the numbers of the newest, which the subscription may bring again."""
         if not await self._bus.keeps(after):
             missing = {"message": "Events before this one may be missing; read the state afresh."}
             yield _block("stream.gap", self._clock.now(), missing)
-        while events := await self._bus.kept(workspace_id, after):
+        while events := await self._bus.kept(within, principal.organization_id, after):
             for event in events:
                 after = event.number
                 sent.append(after)
@@ -143,17 +168,13 @@ class EventStreams:
         """The last event. It is about the stream itself, and no place to go on from."""
         return _block("stream.end", self._clock.now(), {"reason": reason, "message": message})
 
-    async def _refusal(self, call: Call, workspace_id: str, topics: Iterable[str]) -> HoldfastError | None:
-        """Why the stream may not go on. Looking again is no request: no limit counts it."""
-        try:
-            principal = await call.again()
-            READ.check(principal)
-            for topic in topics:
-                self._topics.access(topic.partition(".")[0]).check(principal)
-            await self._workspaces.get(principal, workspace_id)
-        except HoldfastError as error:
-            return error
-        return None
+    async def _still(self, call: Call, look: Looked, topics: Iterable[str]) -> Collection[str]:
+        """The workspaces to tell of from now on, or why the stream ends. Looking again is no request to be counted."""
+        principal = await call.again()
+        READ.check(principal)
+        for topic in topics:
+            self._topics.access(topic.partition(".")[0]).check(principal)
+        return await look(principal)
 
 
 def _start(newest: int | None) -> bytes:
@@ -163,11 +184,14 @@ def _start(newest: int | None) -> bytes:
 
 
 def _told(event: Event) -> bytes:
-    return _block(event.topic, event.at, event.payload, event.number)
+    within = {} if event.workspace_id is None else {"workspace_id": event.workspace_id}
+    return _block(event.topic, event.at, event.payload, event.number, within)
 
 
-def _block(topic: str, at: int, payload: Any, number: int | None = None) -> bytes:
-    return framed(orjson.dumps({"topic": topic, "at": iso(at), "payload": payload}), event=topic, id=number)
+def _block(
+    topic: str, at: int, payload: Any, number: int | None = None, within: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    return framed(orjson.dumps({"topic": topic, "at": iso(at), **within, "payload": payload}), event=topic, id=number)
 
 
 def topics_of(known: Topics, principal: Principal, text: str | None) -> Sequence[str]:
@@ -207,5 +231,15 @@ def operations(streams: EventStreams) -> list[Operation]:
             query=EventsQuery,
             produces="text/event-stream",
             summary="Follow what happens in the workspace (Server-Sent Events; Last-Event-ID goes on after a break)",
-        )
+        ),
+        Operation(
+            method="GET",
+            path="/api/events",
+            handler=streams.follow_all,
+            tag="events",
+            access=READ,
+            query=EventsQuery,
+            produces="text/event-stream",
+            summary="Follow what happens in every workspace that you see, over one connection (Server-Sent Events)",
+        ),
     ]

@@ -12,7 +12,7 @@ from holdfast.engines.mcp_client.oauth import AuthServer, Login, OAuthClient
 from holdfast.features.catalog.model import NewEntry, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerStart
-from holdfast.features.catalog.servers.logins import RemoteLogins
+from holdfast.features.catalog.servers.kept_logins import KeptLogins
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
 from holdfast.features.execution.model import Invocation, InvocationRequest
@@ -108,7 +108,7 @@ async def test_a_login_that_ended_waits_for_the_person_whose_call_it_stopped_unt
     shown = await first.needs()
     assert f'href="/connect/{entry.id}"' in shown and "wants you to sign in" in shown
     assert "wants you to sign in" not in await first.needs((await people(first.server))["admin"])
-    await services[RemoteLogins].save(entry.id, start.owner_id, _login())
+    await services[KeptLogins].save(entry.id, start.owner_id, _login())
     assert "wants you to sign in" not in await first.needs()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.messages.words import THINKING_BLOCKS, chat_usage, dicts, finish_reason
-from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.model import Heard, Json
 
 
 class ChatChunks:
@@ -20,14 +20,15 @@ class ChatChunks:
         self._thought: Json | None = None
         self.is_finished = False
 
-    def hear_all(self, events: Iterable[Json]) -> Iterator[Json]:
-        """The chunks of events that came together; those that only have text, as most, take a short way."""
+    def hear_all(self, events: Iterable[Heard]) -> Iterator[Heard]:
+        """The chunks of events that came together; those that only have text stay texts."""
         for event in events:
-            piece = _plain_text(event)
-            if piece is None:
+            if isinstance(event, dict):
                 yield from self.hear(event)
+            elif self._stamp:
+                yield event
             else:
-                yield self._chunk({"content": piece})
+                yield from (self._chunk({"content": text}) for text in event)
 
     def hear(self, event: Json) -> Iterator[Json]:
         """The chunks that an event makes; UpstreamFailed where it tells of a failure."""
@@ -123,7 +124,8 @@ class ChatChunks:
         return {**self._stamp, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
 
 
-def _plain_text(event: Json) -> str | None:
+def message_text(event: Json) -> str | None:
+    """The text of an event that has nothing else to tell, as most of them."""
     if event.get("type") != "content_block_delta":
         return None
     delta = event.get("delta")

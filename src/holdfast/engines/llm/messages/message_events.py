@@ -1,6 +1,7 @@
 """Owns an answer as the events of Anthropic's wire, made from chunks of Chat Completions, in the documented order."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -10,9 +11,17 @@ from holdfast.core.ids import new_uuid
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import Assembly, GrowingCall
 from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason, tool_use_id
-from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.model import Heard, Json
 
 _SPEECH = frozenset({"role", "content"})
+
+
+@dataclass(frozen=True, slots=True)
+class TextDeltas:
+    """The `content_block_delta` events of texts in a row, which is what most of an answer is."""
+
+    index: int
+    texts: Sequence[str]
 
 
 class MessageEvents:
@@ -61,15 +70,14 @@ class MessageEvents:
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
 
-    def hear_all(self, chunks: Iterable[Json]) -> Iterator[Json]:
-        """The events of chunks that came together; those that only have text, as most, take a short way."""
+    def hear_all(self, chunks: Iterable[Heard]) -> Iterator[Json | TextDeltas]:
+        """The events of chunks that came together."""
         for chunk in chunks:
-            piece = _plain_text(chunk)
-            if piece is None:
+            if isinstance(chunk, dict):
                 yield from self.hear(chunk)
             else:
                 self._is_heard = True
-                yield from self._say(piece)
+                yield from self._say_all(chunk)
 
     def hear(self, chunk: Json) -> Iterator[Json]:
         """The events that a chunk makes."""
@@ -135,6 +143,15 @@ class MessageEvents:
         sequence = self._stop_sequence if reason == "stop_sequence" else None
         yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": sequence}, "usage": told}
         yield {"type": "message_stop"}
+
+    def _say_all(self, texts: list[str]) -> Iterator[Json | TextDeltas]:
+        for number, text in enumerate(texts):
+            if self._open == "text" and self._call is None:
+                more = [text for text in texts[number:] if text]
+                self._characters += sum(map(len, more))
+                yield TextDeltas(self._index, more)
+                return
+            yield from self._say(text)
 
     def _say(self, text: str) -> Iterator[Json]:
         if not text:
@@ -205,11 +222,14 @@ class MessageEvents:
             yield {"type": "content_block_stop", "index": self._index}
 
 
-def whole_message(events: Sequence[Json]) -> Json:
+def whole_message(events: Sequence[Json | TextDeltas]) -> Json:
     """The message that events tell."""
     message: Json = {}
     texts: dict[int, list[str]] = {}
     for event in events:
+        if isinstance(event, TextDeltas):
+            message["content"][event.index]["text"] += "".join(event.texts)
+            continue
         kind = event["type"]
         if kind == "message_start":
             message = {**event["message"], "content": []}
@@ -247,7 +267,7 @@ def _object(text: str) -> Json | None:
     return value if isinstance(value, dict) else None
 
 
-def _plain_text(chunk: Json) -> str | None:
+def chunk_text(chunk: Json) -> str | None:
     """The text of a chunk that has nothing else to tell, as most of them."""
     choices = chunk.get("choices")
     if chunk.get("usage") is not None or not isinstance(choices, list) or len(choices) != 1:

@@ -1,7 +1,7 @@
 """Owns reading an upstream's answer as chunks of Chat Completions, whichever wire it speaks."""
 
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -9,17 +9,17 @@ import orjson
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
 from holdfast.engines.llm.messages.chat_chunks import ChatChunks
-from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.messages.words import dicts
+from holdfast.engines.llm.model import Heard, Json
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.llm.remote.names import ToolNames, restore
 from holdfast.engines.llm.remote.sse import Events, LineTooLong
+from holdfast.engines.llm.remote.texts import Texts
 from holdfast.engines.llm.remote.wire import UpstreamCut
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Of one answer that is read here, streamed or whole; what is relayed only passes through."""
 _DONE = b"[DONE]"
-# Not in a text: there its quotation marks would be escaped.
-_FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
 
 
 class AnswerTooLong(UpstreamFailed):
@@ -31,47 +31,106 @@ class AnswerTooLong(UpstreamFailed):
         super().__init__(f"The upstream's answer has more than {MAX_ANSWER_BYTES // 1024**2} MB; it was broken off.")
 
 
-async def chat_batches(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[list[Json], None]:
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What came together."""
+
+    heard: list[Heard]
+    is_last: bool = False
+    """Whether the answer is known to be over; an upstream may also just stop."""
+
+
+async def chat_batches(answer: UpstreamAnswer, names: ToolNames, texts: Texts) -> AsyncGenerator[Batch, None]:
     """The chunks of an answer, streamed or whole, as they came; UpstreamCut when it ends before it is finished."""
     try:
         if _is_whole(answer):
-            yield [restore(_as_chunk(await _whole(answer)), names)]
+            yield Batch([restore(_as_chunk(await _whole(answer)), names)], is_last=True)
             return
         finished = False
-        async for batch in _events(answer):
-            is_over = batch[-1].strip() == _DONE
-            finished = finished or any(map(_FINISHED.search, batch))
-            made, problem = _until_failure(map(_parse, batch[:-1] if is_over else batch))
-            if made:
-                yield [restore(chunk, names) for chunk in made] if names else made
+        stream = _Stream(answer, texts)
+        while piece := await stream.read():
+            made, problem = _until_failure(stream.hear(piece))
+            finished = finished or any(isinstance(each, dict) and _is_last(each) for each in made)
+            if made or stream.is_over:
+                yield Batch(_restored(made, names), stream.is_over)
             if problem is not None:
                 raise problem
-            if is_over:
+            if stream.is_over:
                 return
-        if not finished:
+        made = list(stream.flush())
+        if made:
+            yield Batch(_restored(made, names))
+        if not (finished or stream.is_over or any(isinstance(each, dict) and _is_last(each) for each in made)):
             raise UpstreamCut("The upstream's stream ended before its answer was finished.")
     finally:
         answer.close()
 
 
-async def messages_batches(answer: UpstreamAnswer, names: ToolNames) -> AsyncGenerator[list[Json], None]:
+async def messages_batches(answer: UpstreamAnswer, names: ToolNames, texts: Texts) -> AsyncGenerator[Batch, None]:
     """The same of an answer of Anthropic's wire."""
     heard = ChatChunks()
     try:
         if _is_whole(answer):
-            yield [restore(chunk, names) for chunk in heard.whole(await _whole(answer))]
+            yield Batch([restore(chunk, names) for chunk in heard.whole(await _whole(answer))], is_last=True)
             return
-        async for batch in _events(answer):
-            made, problem = _until_failure(heard.hear_all(map(_parse, batch)))
+        stream = _Stream(answer, texts)
+        while piece := await stream.read():
+            made, problem = _until_failure(heard.hear_all(stream.hear(piece)))
             if made:
-                yield [restore(chunk, names) for chunk in made] if names else made
+                yield Batch(_restored(made, names), heard.is_finished)
             if problem is not None:
                 raise problem
             if heard.is_finished:
                 return
-        raise UpstreamCut("The upstream's stream ended before its answer was finished.")
+        made = list(heard.hear_all(stream.flush()))
+        if made:
+            yield Batch(_restored(made, names), heard.is_finished)
+        if not heard.is_finished:
+            raise UpstreamCut("The upstream's stream ended before its answer was finished.")
     finally:
         answer.close()
+
+
+class _Stream:
+    """A stream of events while it is read; whatever follows a `[DONE]` is left out."""
+
+    def __init__(self, answer: UpstreamAnswer, texts: Texts) -> None:
+        self._answer = answer
+        self._texts = texts
+        self._events = Events(texts)
+        self._size = 0
+        self.is_over = False
+
+    async def read(self) -> bytes:
+        """The next bytes; empty at the end."""
+        piece = await self._answer.read()
+        self._size += len(piece)
+        if self._size > MAX_ANSWER_BYTES:
+            raise AnswerTooLong
+        return piece
+
+    def hear(self, piece: bytes) -> Iterator[Heard]:
+        """The events that bytes finished; UpstreamFailed where they make no sense, or tell of a failure."""
+        try:
+            yield from self._parsed(self._events.feed(piece))
+        except LineTooLong:
+            raise UpstreamFailed("The upstream sent an event that is too long.") from None
+
+    def flush(self) -> Iterator[Heard]:
+        """The event that the end of the stream finished."""
+        yield from self._parsed(self._events.flush())
+
+    def _parsed(self, events: Iterable[bytes | list[str]]) -> Iterator[Heard]:
+        for data in events:
+            if isinstance(data, list):
+                yield data
+                continue
+            if data.strip() == _DONE:
+                self.is_over = True
+                return
+            event = _parse(data)
+            text = self._texts.learn(self._events.framing, data, event)
+            yield event if text is None else [text]
 
 
 def error_text(body: Any) -> str:
@@ -81,9 +140,15 @@ def error_text(body: Any) -> str:
     return text[:1_000] if isinstance(text, str) else ""
 
 
-def _until_failure(chunks: Iterator[Json]) -> tuple[list[Json], UpstreamFailed | None]:
+def _restored(heard: list[Heard], names: ToolNames) -> list[Heard]:
+    if not names:
+        return heard
+    return [restore(each, names) if isinstance(each, dict) else each for each in heard]
+
+
+def _until_failure(chunks: Iterator[Heard]) -> tuple[list[Heard], UpstreamFailed | None]:
     """What came before a failure is told before it."""
-    made: list[Json] = []
+    made: list[Heard] = []
     try:
         # Not `list`: of what it had gathered nothing would be left.
         for chunk in chunks:
@@ -104,27 +169,6 @@ async def _whole(answer: UpstreamAnswer) -> Json:
     return _parse(whole)
 
 
-async def _events(answer: UpstreamAnswer) -> AsyncIterator[list[bytes]]:
-    """The data of events, those together that came together; whatever follows a `[DONE]` is left out."""
-    events, size = Events(), 0
-    try:
-        while piece := await answer.read():
-            size += len(piece)
-            if size > MAX_ANSWER_BYTES:
-                raise AnswerTooLong
-            batch = []
-            for data in events.feed(piece):
-                batch.append(data)
-                if data.strip() == _DONE:
-                    break
-            if batch:
-                yield batch
-    except LineTooLong:
-        raise UpstreamFailed("The upstream sent an event that is too long.") from None
-    for data in events.flush():
-        yield [data]
-
-
 def _parse(data: bytes) -> Json:
     try:
         chunk = loads_strange(data)
@@ -135,6 +179,10 @@ def _parse(data: bytes) -> Json:
     if chunk.get("error"):
         raise UpstreamFailed(f"The upstream failed: {error_text(chunk) or 'no reason given'}")
     return chunk
+
+
+def _is_last(chunk: Json) -> bool:
+    return any(isinstance(choice.get("finish_reason"), str) for choice in dicts(chunk.get("choices")))
 
 
 def _as_chunk(completion: Json) -> Json:

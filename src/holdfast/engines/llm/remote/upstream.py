@@ -26,7 +26,8 @@ from holdfast.engines.llm.remote.connection import (
     request_head,
 )
 from holdfast.engines.llm.remote.names import ToolNames, names_of, rewrite
-from holdfast.engines.llm.remote.reading import chat_batches, error_text, messages_batches
+from holdfast.engines.llm.remote.reading import Batch, chat_batches, error_text, messages_batches
+from holdfast.engines.llm.remote.texts import Texts, chat_texts, messages_texts, no_texts
 
 _MAX_ERROR_BYTES = 64 * 1024
 ERROR_BODY_SECONDS = 5.0
@@ -104,15 +105,19 @@ class BegunAnswer:
 
     async def chunks(self) -> AsyncGenerator[Json, None]:
         """The chunks, to be asked for once."""
-        async with contextlib.aclosing(self.batches()) as batches:
+        async with contextlib.aclosing(self._read(no_texts())) as batches:
             async for batch in batches:
-                for chunk in batch:
-                    yield chunk
+                for chunk in batch.heard:
+                    # Nothing else is heard without texts.
+                    if isinstance(chunk, dict):
+                        yield chunk
 
-    def batches(self) -> AsyncGenerator[list[Json], None]:
-        """The same, those together that came together; to be asked for once."""
-        read = chat_batches if self.kind == "openai" else messages_batches
-        return read(self.answer, self.names)
+    def batches(self) -> AsyncGenerator[Batch, None]:
+        """The same, those together that came together, and mere texts as such; to be asked for once."""
+        return self._read(chat_texts() if self.kind == "openai" else messages_texts())
+
+    def _read(self, texts: Texts) -> AsyncGenerator[Batch, None]:
+        return (chat_batches if self.kind == "openai" else messages_batches)(self.answer, self.names, texts)
 
     def close(self) -> None:
         """Hang up, unless all of it came."""

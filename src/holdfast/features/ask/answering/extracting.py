@@ -8,17 +8,11 @@ from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.aspects import (
-    REASON,
-    Aspect,
-    coverage,
-    covering,
-    is_definition,
-    is_document,
-    least_covered,
-    paragraphs,
-)
+from holdfast.features.ask.answering.points import is_prose, paragraphs
+from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
+from holdfast.features.ask.question.aspects import Aspect, is_definition
+from holdfast.features.ask.ranking import REASON, coverage, covering, is_document, is_notes, least_covered
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
@@ -103,7 +97,7 @@ class _Section:
             return found
         told = [each for each in found if each.kind != FILE or is_document(each.key)]
         if self._aspect.kind == "version":
-            return [each for each in told if each.version] or told
+            return [each for each in told if each.version] or [each for each in told if each.kind != FILE]
         return told
 
     def _code_behind(self, found: Sequence[Evidence]) -> Sequence[Evidence]:
@@ -118,8 +112,9 @@ class _Section:
         if evidence.kind != FILE:
             return self._quoted(evidence)
         key = (evidence.repository.id, evidence.key)
-        is_code = not is_document(evidence.key)
-        if self._files.get(key, 0) >= 2 or (is_code and self._code_shown >= MOST_CODE):
+        is_code = not is_document(evidence.key) and not _is_line(evidence)
+        most = self._most if is_notes(evidence.key) else 2
+        if self._files.get(key, 0) >= most or (is_code and self._code_shown >= MOST_CODE):
             return ""
         if not evidence.start_line:
             number = self._cite(evidence, [evidence.text])
@@ -148,10 +143,10 @@ class _Section:
         return f"- {quoted}{f' – {by}' if by else ''} [{number}]"
 
     def _document(self, evidence: Evidence) -> str:
-        is_rule = evidence.key.endswith(OWNERS) and evidence.start_line == evidence.end_line
-        said = [evidence.text.strip()] if is_rule else self._told(evidence)
+        said = [" ".join(evidence.text.split())] if _is_line(evidence) else self._told(evidence)
         if not said:
-            return ""
+            # Below a heading that says it all there may be nothing but an example.
+            return self._example(evidence).lstrip()
         flat = " ".join(evidence.text.split())
         # In the order of the document, which reads on from one to the next.
         said.sort(key=lambda each: flat.find(each[:40]))
@@ -170,12 +165,15 @@ class _Section:
         if not self._aspect.is_of_change:
             return self._sentences(evidence)[:3]
         points = []
-        chosen = [text for _, text in covering(self._aspect, evidence)[:2]]
-        if self._aspect.kind == "why":
-            # What was done is told first, and the reason for it in the next breath.
+        covered = [point for _, point in covering(self._aspect, evidence)[:2]]
+        chosen = [point.text for point in covered]
+        if self._aspect.kind in ("why", "broke"):
+            # What was done is told first, and the reason for it in the next breath or right below it.
             every = list(paragraphs(evidence.text))
             following = [every[at + 1] for at, text in enumerate(every[:-1]) if text in chosen]
-            chosen += [text for text in following if REASON.search(text) and text not in chosen]
+            reasons = [text for text in following if REASON.search(text)]
+            below = [text for point in covered[:1] for text in point.below[:2]]
+            chosen = list(dict.fromkeys([*chosen, *reasons, *below]))
         for text in chosen:
             tidy = text.lstrip("#>*- ")
             long = len(tidy) > MOST_POINT
@@ -233,7 +231,8 @@ class _Section:
             chosen = alike or (reasons if evidence.kind == COMMIT else [])
             if chosen:
                 return chosen
-        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(lines))])]
+        written = [line for line in lines if is_prose(line)] if evidence.kind == FILE else lines
+        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
 
     def _defines(self, sentence: str) -> bool:
         """Whether a sentence begins with the thing and says what it is."""
@@ -244,15 +243,22 @@ class _Section:
 
     def _cite(self, evidence: Evidence, said: Sequence[str]) -> int:
         """The source's number; 0, and counted, where it does not say this, and 0 where it was said already."""
-        fresh = [each for each in said if each not in self._said]
-        if not fresh or not any(each.strip() for each in said):
+        # The same line in the notes of two versions, or of two packages, tells of two releases.
+        keys = [f"{evidence.key} {evidence.version} {each}" if evidence.version else each for each in said]
+        if self._said.issuperset(keys) or not any(each.strip() for each in said):
             return 0
         source = ReadSource(0, "", "", evidence.text)
         if not all(source.has(each) or source_of(0, evidence).has(each) for each in said):
             self._made.dropped += 1
             return 0
-        self._said.update(said)
+        self._said.update(keys)
         return self._made.ledger.add(evidence)
+
+
+def _is_line(evidence: Evidence) -> bool:
+    """Whether it is a line that was looked up for itself: a rule of owners, the name of a license."""
+    name = evidence.key.rpartition("/")[2]
+    return evidence.start_line == evidence.end_line and (name == OWNERS or LICENSE.fullmatch(name) is not None)
 
 
 def _split(text: str) -> list[str]:

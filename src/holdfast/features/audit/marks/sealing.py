@@ -9,11 +9,12 @@ from operator import itemgetter
 from typing import Any
 
 from holdfast.core.clock import Clock
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit import store
 from holdfast.features.audit.marks import chain, key_store
 from holdfast.features.audit.marks.heads_file import Break, HeadsFile
 from holdfast.features.audit.marks.keys import AuditKey, AuditKeys
-from holdfast.features.audit.model import ChainHead
+from holdfast.features.audit.model import TOPIC, ChainHead
 from holdfast.storage.database import Database, Row, Tx
 
 BATCH = 1000
@@ -25,8 +26,9 @@ _log = logging.getLogger(__name__)
 class Sealer:
     """One over all replicas seals at a time; each of them writes the heads into its own file."""
 
-    def __init__(self, database: Database, keys: AuditKeys, heads: HeadsFile, clock: Clock) -> None:
+    def __init__(self, database: Database, keys: AuditKeys, heads: HeadsFile, clock: Clock, events: EventBus) -> None:
         self._database = database
+        self._events = events
         self._keys = keys
         self._heads = heads
         self._clock = clock
@@ -132,9 +134,13 @@ class Sealer:
                 broken |= {organization_id}
                 continue
             sequence, previous = (int(head["sequence"]), str(head["hash"])) if head else (0, chain.GENESIS)
-            seals = list(chain.seals(group, sequence, previous))
+            events = list(group)
+            seals = list(chain.seals(events, sequence, previous))
             store.seal(tx, seals)
             self._move_head(tx, key, organization_id, seals[-1]["sequence"], seals[-1]["hash"])
+            # Told here, once for many, rather than with each event: nobody who makes a change waits for it.
+            for noun in sorted({str(each["resource"]) for each in events}):
+                self._events.publish(tx, f"{TOPIC}.{noun}", organization_id=organization_id)
             sealed += len(seals)
         return sealed, broken
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Invalid
-from holdfast.engines.master_key import KeyRing, MasterKeyWrong
+from holdfast.engines.master_key import KeyRing, MasterKey, MasterKeyWrong
 from holdfast.features.cases.proofs import store
 from holdfast.features.cases.proofs.statement import Envelope, Signature, encoding, envelope_of
 from holdfast.storage.database import Database, Tx
@@ -71,6 +71,19 @@ class SigningKeys:
         """The public halves, newest first."""
         rows = await self._database.read(store.keys)
         return [PublicKey(id, pem, created_at) for id, pem, _, created_at in rows]
+
+    def reseal(self, tx: Tx, key: MasterKey) -> int:
+        """Keep every private half that can be opened under another master key; how many those are."""
+        count = 0
+        for id, _, sealed, _ in store.keys(tx):
+            try:
+                raw = self._ring.named(sealed.key_id).open(sealed, _bound_to(id))
+            except MasterKeyWrong:
+                # It gave way to a newer one when its master key was lost.
+                continue
+            store.reseal_key(tx, id, key.seal(raw, _bound_to(id)))
+            count += 1
+        return count
 
     def _opened(self, tx: Tx) -> SigningKey | None:
         for id, _, sealed, _ in store.keys(tx):

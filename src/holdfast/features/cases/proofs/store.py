@@ -193,6 +193,14 @@ def add_key(tx: Tx, id: str, public_key: str, sealed: Sealed, created_at: int) -
     )
 
 
+def reseal_key(tx: Tx, id: str, sealed: Sealed) -> None:
+    """The same signing key under another master key."""
+    tx.execute(
+        "UPDATE proof_key SET master_key_id = :key_id, nonce = :nonce, ciphertext = :ciphertext WHERE id = :id",
+        {"id": id, "key_id": sealed.key_id, "nonce": sealed.nonce, "ciphertext": sealed.ciphertext},
+    )
+
+
 def _proof(row: Row) -> Proof:
     same = {name: row[name] for name in _PROOF if name in Proof.__slots__}
     return Proof(

@@ -1,5 +1,6 @@
 """Owns how an entry becomes a connection: references read at the start, one server for each environment, shared."""
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,6 +20,7 @@ from holdfast.engines.runtime.packages import Packages
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import env_problems, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryNotFound, NotReady
+from holdfast.features.catalog.servers.states import ServerStates
 from holdfast.features.secrets.references import References
 from holdfast.storage.database import Database, Tx
 
@@ -34,13 +36,18 @@ class ServerStart:
     entry: CatalogEntry
     env: Mapping[str, str] = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    """The values among them that came from secrets."""
     user_id: str | None
     """Whose login a remote server sees; None where nobody's is needed."""
+    durable: bool = False
+    """Whether its `/work` is the entry's own directory, which stays; else it is private and gone when it stops."""
 
     @property
     def key(self) -> Key:
         """Which running server serves this: another environment or another person's login is another one."""
-        given = hashlib.sha256(jsontext.dumps([sorted(self.env.items()), sorted(self.headers.items())])).hexdigest()
+        parts = [sorted(self.env.items()), sorted(self.headers.items()), self.durable]
+        given = hashlib.sha256(jsontext.dumps(parts)).hexdigest()
         return (self.entry.id, self.entry.revision, given, self.user_id)
 
 
@@ -67,6 +74,7 @@ class ServerConnections:
         pool: ConnectionPool,
         open_remote: OpenRemote,
         limits: RunLimits,
+        states: ServerStates,
     ) -> None:
         self._runtime = runtime
         self._packages = packages
@@ -74,6 +82,7 @@ class ServerConnections:
         self._pool = pool
         self._open_remote = open_remote
         self._limits = limits
+        self._states = states
         self._keys: dict[str, set[Key]] = {}
         self._last: OrderedDict[str, Connection | str] = OrderedDict()
 
@@ -110,6 +119,11 @@ class ServerConnections:
         for key in self._keys.pop(server_id, ()):
             await self._pool.discard(key)
 
+    async def forget(self, server_id: str) -> None:
+        """Stop an entry's servers, and delete what they kept."""
+        await self.retire(server_id)
+        await self._states.forget(server_id)
+
     async def close(self) -> None:
         """Stop every server."""
         await self._pool.close()
@@ -118,7 +132,7 @@ class ServerConnections:
     async def _open(self, start: ServerStart) -> Connection:
         if start.entry.spec.shape == "remote":
             return await self._open_remote(start)
-        return await open_stdio(self._runtime, self._spec(start))
+        return await open_stdio(self._runtime, await asyncio.to_thread(self._spec, start))
 
     def _spec(self, start: ServerStart) -> RunSpec:
         entry, spec = start.entry, start.entry.spec
@@ -137,10 +151,13 @@ class ServerConnections:
             if package is None:
                 raise NotReady(f"The package of {spec.name} is no longer on this machine; save the entry again.")
             command, mounts = package.command, (*package.mounts, *mounts)
+        if start.durable:
+            mounts = (*mounts, self._states.mounted(entry.id))
         return RunSpec(
             name=spec.name,
             command=command,
             env=env,
+            secrets=start.secrets,
             directory=directory,
             mounts=mounts,
             root=root,
@@ -170,7 +187,7 @@ class ServerStarts:
             entry = store.by_id(tx, server_id)
             if entry is None:
                 raise EntryNotFound(server_id)
-            return self._within(tx, entry, lambda: self._owner(tx, principal))
+            return replace(self._within(tx, entry, lambda: self._owner(tx, principal)), durable=True)
 
         return await self._database.read(work)
 
@@ -198,4 +215,6 @@ class ServerStarts:
         env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
         user_id = owner() if spec.shape == "remote" else None
-        return ServerStart(entry, env, headers, user_id)
+        # What stands otherwise in the entry is a reference there.
+        secrets = frozenset(value for name, value in env.items() if value != spec.env.get(name))
+        return ServerStart(entry, env, headers, secrets, user_id)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -11,20 +11,22 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import Conflict, Forbidden, Invalid
 from holdfast.core.principal import Principal
 from holdfast.engines.fetch.network.guard import Guard
-from holdfast.engines.master_key import KeyRing, MasterKeyWrong
+from holdfast.engines.master_key import KeyRing
 from holdfast.engines.mcp_client.base import Connection, LoginNeeded
 from holdfast.engines.mcp_client.oauth import AuthServer, Login, LoginBegun, OAuthClient, RemoteOAuth
 from holdfast.features.catalog import store
-from holdfast.features.catalog.model import CatalogEntry, EntryNotFound
+from holdfast.features.catalog.model import CatalogEntry, ConnectedPerson, EntryNotFound, LoginStanding
 from holdfast.features.catalog.servers import login_store
-from holdfast.features.catalog.servers.connections import ServerStart
+from holdfast.features.catalog.servers.connections import LoginOwner, ServerStart
+from holdfast.features.catalog.servers.kept_logins import KeptLogins, RemoteClient
+from holdfast.features.catalog.servers.remote_clients import RemoteClients, sends_credential
+from holdfast.features.identity import store as identity_store
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 if TYPE_CHECKING:
     from holdfast.engines.mcp_client.remote import RemoteAuth
 
-CALLBACK = "/connect/callback"
 ATTEMPT_MILLIS = 600_000
 
 
@@ -39,6 +41,9 @@ class RemoteLogins:
         guard: Guard,
         clock: Clock,
         url: Callable[[], str],
+        kept: KeptLogins,
+        clients: RemoteClients,
+        owner: LoginOwner,
     ) -> None:
         """`url` is where people reach this server."""
         self._database = database
@@ -47,6 +52,9 @@ class RemoteLogins:
         self._guard = guard
         self._clock = clock
         self._url = url
+        self._kept = kept
+        self._clients = clients
+        self._owner = owner
         self._oauth = RemoteOAuth(guard)
         self._auths: dict[tuple[str, str], RemoteAuth] = {}
 
@@ -69,9 +77,8 @@ class RemoteLogins:
     async def begin(self, principal: Principal, server_id: str) -> str:
         """Where the person goes on: the authorization server that the remote one names."""
         entry = await self._database.read(lambda tx: self._entry(tx, principal, server_id))
-        back = f"{self._url().rstrip('/')}{CALLBACK}"
-        server = await self._oauth.discover(entry.spec.url or "")
-        begun = self._oauth.begin(server, await self._oauth.register(server, back), back)
+        known = await self._registered(entry)
+        begun = self._oauth.begin(known.server, known.client, known.redirect_uri)
         key = await asyncio.to_thread(self._keys.current)
         state = _digest(begun.state)
         sealed = key.seal(json.dumps(asdict(begun)), f"attempt {state} {principal.actor}")
@@ -89,49 +96,76 @@ class RemoteLogins:
         kept = json.loads(self._keys.named(sealed.key_id).open(sealed, f"attempt {hashed} {principal.actor}"))
         begun = LoginBegun(**(kept | {"server": AuthServer(**kept["server"]), "client": OAuthClient(**kept["client"])}))
         entry = await self._database.read(lambda tx: self._entry(tx, principal, server_id))
-        await _PersonsLogin(self, server_id, principal.actor).save(await self._oauth.finish(begun, code, issuer))
+        await self._kept.save(server_id, principal.actor, await self._oauth.finish(begun, code, issuer))
         return entry
 
     async def connected(self, principal: Principal, server_id: str) -> list[str]:
         """Who is connected, by id."""
 
         def work(tx: Tx) -> list[str]:
-            return login_store.people(tx, self._entry(tx, principal, server_id).id)
+            found = login_store.standings(tx, self._entry(tx, principal, server_id).id)
+            return [each.user_id for each in found if each.ended_at is None]
 
         return await self._database.read(work)
 
-    async def load(self, server_id: str, user_id: str) -> Login | None:
-        """A person's login; one that was sealed under a key that is gone counts as none."""
-        sealed = await self._database.read(lambda tx: login_store.find(tx, server_id, user_id))
-        if sealed is None:
-            return None
+    async def people(self, principal: Principal, workspace_id: str, name: str) -> Sequence[ConnectedPerson]:
+        """Who has a login at an entry, and who needs a new one: all of them for an admin, for others their own."""
+
+        def work(tx: Tx) -> Sequence[ConnectedPerson]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            entry = store.find(tx, workspace.id, name)
+            if entry is None:
+                raise EntryNotFound(name)
+            found = login_store.standings(tx, entry.id)
+            if not self._administers(tx, principal, workspace.id):
+                own = self._owner(tx, principal)
+                found = [each for each in found if each.user_id == own]
+            return [self._person(tx, principal, each) for each in found]
+
+        return await self._database.read(work)
+
+    async def disconnect(self, principal: Principal, server_id: str) -> None:
+        """Forget the person's own login here; what the other side keeps is revoked there."""
+
+        def work(tx: Tx) -> None:
+            if not login_store.delete(tx, self._entry(tx, principal, server_id).id, principal.actor):
+                raise Conflict("You are not connected there.")
+
+        await self._database.write(work)
+        self._auths.pop((server_id, principal.actor), None)
+
+    def _person(self, tx: Tx, principal: Principal, standing: LoginStanding) -> ConnectedPerson:
+        user = identity_store.user(tx, principal.organization_id, standing.user_id)
+        needs = standing.needs_login(self._clock.now())
+        # Removed since; what they left there is shown as it is kept.
+        return ConnectedPerson(standing, user.name if user else standing.user_id, user.email if user else "", needs)
+
+    def _administers(self, tx: Tx, principal: Principal, workspace_id: str) -> bool:
         try:
-            return Login.from_json(
-                self._keys.named(sealed.key_id).open(sealed, f"login {server_id} {user_id}").encode()
-            )
-        except MasterKeyWrong:
-            return None
+            self._workspaces.administered(tx, principal, workspace_id)
+        except Forbidden:
+            return False
+        return principal.is_person or "management" in principal.scopes
 
-    async def save(self, server_id: str, user_id: str, login: Login) -> None:
-        """Keep a login, sealed."""
-        key = await asyncio.to_thread(self._keys.current)
-        sealed = key.seal(login.to_json().decode(), f"login {server_id} {user_id}")
-        now, issuer = self._clock.now(), login.server.issuer
-        await self._database.write(lambda tx: login_store.put(tx, server_id, user_id, issuer, sealed, now))
-
-    async def forget(self, server_id: str, user_id: str) -> None:
-        """It ended."""
-        await self._database.write(lambda tx: login_store.delete(tx, server_id, user_id))
+    async def _registered(self, entry: CatalogEntry) -> RemoteClient:
+        """As whom we are known there: as was found at save, else found now, for this address of ours may be new."""
+        url = entry.spec.url or ""
+        known = await self._kept.client(entry.id, url, self._clients.redirect_uri)
+        if known is None:
+            known = await self._clients.register(url)
+            keep = await self._clients.keeping(url, known)
+            await self._database.write(lambda tx: keep(tx, entry.id))
+        return known
 
     async def _auth(self, start: ServerStart) -> "RemoteAuth | None":
         from holdfast.engines.mcp_client.remote import RemoteAuth
 
         user_id, server_id = start.user_id, start.entry.id
-        if user_id is None or any(name.lower() == "authorization" for name in start.headers):
+        if user_id is None or sends_credential(start.headers):
             return None
-        if await self.load(server_id, user_id) is None:
+        if await self._kept.load(server_id, user_id) is None:
             return None
-        kept = _PersonsLogin(self, server_id, user_id)
+        kept = _PersonsLogin(self._kept, server_id, user_id)
         made = RemoteAuth(start.entry.name, self._oauth, kept, self.link(server_id))
         # One for all connections of a person: of twenty calls with a stale token one renews it.
         return self._auths.setdefault((server_id, user_id), made)
@@ -151,19 +185,19 @@ class RemoteLogins:
 class _PersonsLogin:
     """One person's login at one server, as the client of remote servers wants it."""
 
-    def __init__(self, logins: RemoteLogins, server_id: str, user_id: str) -> None:
-        self._logins = logins
+    def __init__(self, kept: KeptLogins, server_id: str, user_id: str) -> None:
+        self._kept = kept
         self._server_id = server_id
         self._user_id = user_id
 
     async def load(self) -> Login | None:
-        return await self._logins.load(self._server_id, self._user_id)
+        return await self._kept.load(self._server_id, self._user_id)
 
     async def save(self, login: Login) -> None:
-        await self._logins.save(self._server_id, self._user_id, login)
+        await self._kept.save(self._server_id, self._user_id, login)
 
     async def forget(self) -> None:
-        await self._logins.forget(self._server_id, self._user_id)
+        await self._kept.end(self._server_id, self._user_id)
 
 
 def _digest(state: str) -> str:

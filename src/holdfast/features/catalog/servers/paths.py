@@ -11,6 +11,9 @@ from holdfast.features.catalog.model import NewEntry
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "proc", "dev", "sys")
 _OWN = ("/", "/work", "/tmp", "/opt/server")  # noqa: S108 – of the sandbox
 _IMAGES = ("oci:", "oci-archive:", "docker-archive:")
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".py")
+_PROJECT = ("package.json", "node_modules", "pyproject.toml", "setup.py", "requirements.txt")
+"""One of these beside a script, or above it, marks where what it imports lies."""
 
 
 class PathRules:
@@ -37,8 +40,15 @@ class PathRules:
             if problem is not None:
                 wrong.append(FieldError(field, problem))
             elif entry.shape == "command":
-                found |= dict.fromkeys(str(each) for each in _needed(path))
+                found |= dict.fromkeys(str(each) for each in self._shown(principal, path))
         return tuple(found), wrong
+
+    def _shown(self, principal: Principal, path: Path) -> list[Path]:
+        """What a program needs of this machine to see a path: a script comes with the project that it is part of."""
+        project = _project(path)
+        if project is not None and self._problem(principal, project) is None:
+            return [project]
+        return _needed(path)
 
     def _problem(self, principal: Principal, path: Path) -> str | None:
         real = path.resolve()
@@ -53,11 +63,27 @@ class PathRules:
         return None
 
 
+def _project(path: Path) -> Path | None:
+    """The directory whose files a script imports: its installed packages, or the nearest that says it is a project."""
+    if "node_modules" in path.parts[:-1]:
+        return Path(*path.parts[: path.parts.index("node_modules") + 1])
+    if path.suffix not in _SCRIPTS or not path.is_file():
+        return None
+    for above in path.parents:
+        # What lies beside a project that somebody keeps in their home is not the project's.
+        if len(above.parts) < 3 or above == Path.home():
+            return None
+        if any((above / name).exists() for name in _PROJECT):
+            return above
+    return None
+
+
 def _needed(path: Path) -> list[Path]:
-    """The file or directory; of a Python of a virtual environment, the environment and what it is made from."""
+    """The file or directory; of a program of a virtual environment, the environment and what it is made from."""
     home = path.parent.parent
     if path.parent.name == "bin" and (home / "pyvenv.cfg").is_file():
-        base = path.resolve().parent.parent
+        # Scripts of an environment name its interpreter in their first line, which is a link out of it.
+        base = (home / "bin" / "python").resolve().parent.parent
         return [home, *([base] if not _is_there(base) else [])]
     if path.parent.name == "bin" and path.is_symlink():
         real = path.resolve().parent.parent

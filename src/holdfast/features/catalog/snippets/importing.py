@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import CatalogEntry
+from holdfast.features.catalog.servers.remote_clients import KeepClient
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.reading import PastedServer, read_snippet
 from holdfast.features.secrets import store as secret_store
@@ -47,12 +48,13 @@ class SnippetImport:
         """
         pasted = read_snippet(snippet)
         key = await self._secrets.sealing_key()
+        found = [await self._looked(principal, named, each) for each in pasted]
 
         def work(tx: Tx) -> Imported:
             workspace_id = self._catalog.workspace(tx, principal, named)
             servers: list[CatalogEntry] = []
             made: list[MadeReference] = []
-            for each in pasted:
+            for each, keep in zip(pasted, found, strict=True):
                 references: dict[str, str] = {}
                 for variable, value in each.credentials.items():
                     name = _free_name(tx, workspace_id, each.entry.name, variable)
@@ -60,10 +62,16 @@ class SnippetImport:
                     references[variable] = "${" + name + "}"
                     made.append(MadeReference(name, each.entry.name, variable, True))
                 made += [MadeReference(_plain(name), each.entry.name, name, False) for name in each.missing]
-                servers.append(self._catalog.add(tx, principal, workspace_id, _referring(each, references).entry))
+                servers.append(self._catalog.add(tx, principal, workspace_id, _referring(each, references).entry, keep))
             return Imported(servers, made)
 
         return await self._database.write(work)
+
+    async def _looked(self, principal: Principal, named: str, pasted: PastedServer) -> KeepClient | None:
+        """What is found out about a remote server, unless it brings a credential, or lacks the one it names."""
+        if pasted.entry.shape != "remote" or pasted.credentials or pasted.missing:
+            return None
+        return await self._catalog.looked(principal, named, pasted.entry)
 
 
 def _referring(pasted: PastedServer, references: Mapping[str, str]) -> PastedServer:

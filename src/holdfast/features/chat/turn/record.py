@@ -161,7 +161,7 @@ class TurnRecord:
                 raise AnsweredAlready
             return found
         for question in store.open_questions(tx, chat.workspace_id, chat.id) if not sent.begins else ():
-            if not self._follows(tx, chat, sent, question):
+            if not self._follows(tx, chat, sent, question) or (question.state == "pending" and question.is_approval):
                 continue
             if question.state == "answered":
                 return question

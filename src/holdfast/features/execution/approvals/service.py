@@ -2,7 +2,8 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Forbidden, Invalid
@@ -47,6 +48,31 @@ class PendingCall:
     invocation: Invocation
     before: Sequence[Invocation]
     may_decide: bool
+    last_approved: Invocation | None = None
+    """The last call of the same tool by the same asker that a person let run."""
+    may_allow_session: bool = False
+    """Whether it comes from a session or chat, and can destroy nothing: then a person may let the rest of it run."""
+
+    @property
+    def changes(self) -> Sequence["ArgumentChange"]:
+        """What differs from the last call that a person let run, by argument; empty where none was."""
+        if self.last_approved is None:
+            return ()
+        old, new = self.last_approved.arguments, self.invocation.arguments
+        return [
+            ArgumentChange(name, old.get(name), new.get(name))
+            for name in sorted({*old, *new})
+            if old.get(name) != new.get(name)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentChange:
+    """One argument of a call, as it was and as it is asked for now; None where it is left out."""
+
+    name: str
+    before: Any
+    after: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +83,8 @@ class ApprovalDecision:
     note: str = ""
     always: bool = False
     """Whether the same asker may call the same tool from now on without asking."""
+    session: bool = False
+    """Whether they may for the rest of the session or chat that the call comes from."""
 
 
 class Approvals:
@@ -197,6 +225,9 @@ class Approvals:
             self._approve(tx, principal, found, invocation, decision.note, via)
             if decision.always:
                 self._grants.add(tx, principal, found.workspace_id, _always(invocation))
+            if decision.session:
+                self._check_session(tx, invocation)
+                self._grants.add(tx, principal, found.workspace_id, _for_session(invocation))
         else:
             self._settle(tx, principal, found, "denied", decision.note, via)
             message = f"{principal.name or 'A person'} denied it." + (f" {decision.note}" if decision.note else "")
@@ -204,6 +235,19 @@ class Approvals:
                 tx, invocation, "denied", error={"code": "denied", "message": message}, only="awaiting_approval"
             )
         return self._find(tx, principal, id)
+
+    def _check_session(self, tx: Tx, invocation: Invocation) -> None:
+        problem = None
+        if invocation.place is None:
+            problem = "this call belongs to no session or chat; approve it alone"
+        elif self._destroys(tx, invocation):
+            problem = "this tool is destructive, and a person is asked about each of its calls"
+        if problem is not None:
+            raise Invalid("It cannot be allowed for a session.", fields=[FieldError("session", problem)])
+
+    def _destroys(self, tx: Tx, invocation: Invocation) -> bool:
+        found = self._pins.named(tx, invocation.workspace_id, invocation.tool_name)
+        return found is None or found[1].destructive
 
     def _approve(
         self, tx: Tx, principal: Principal, approval: Approval, invocation: Invocation, note: str, via: Via
@@ -276,7 +320,14 @@ class Approvals:
             before=invocation.id,
             limit=MAX_HISTORY,
         )
-        return PendingCall(approval, invocation, before, self._administers(tx, principal, approval.workspace_id))
+        return PendingCall(
+            approval,
+            invocation,
+            before,
+            self._administers(tx, principal, approval.workspace_id),
+            invocation_store.last_approved(tx, invocation),
+            invocation.place is not None and not self._destroys(tx, invocation),
+        )
 
     def _administers(self, tx: Tx, principal: Principal, workspace_id: str) -> bool:
         try:
@@ -301,3 +352,7 @@ def _always(invocation: Invocation) -> NewGrant:
         details={"tool": invocation.tool_name},
         scope="persistent",
     )
+
+
+def _for_session(invocation: Invocation) -> NewGrant:
+    return replace(_always(invocation), scope="session", session_id=invocation.place)

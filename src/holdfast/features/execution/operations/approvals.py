@@ -26,6 +26,9 @@ class ApprovalQuery(PageQuery):
 class ApprovalBody(Model):
     decision: Literal["approve", "deny"]
     note: Text = Field(default="", max_length=MAX_NOTE, description="Why; the asker reads it")
+    session: bool = Field(
+        default=False, description="Let them for the rest of the session or chat; never for a destructive tool"
+    )
     always: bool = Field(default=False, description="Let the same asker call the same tool without asking from now on")
 
 
@@ -39,5 +42,5 @@ async def page(
 
 @api.post("/api/approvals/{approval_id}", _DECIDE, "Approve or deny a call")
 async def decide(approvals: Approvals, principal: Principal, approval_id: str, body: ApprovalBody) -> DecidedAnswer:
-    decision = ApprovalDecision(body.decision == "approve", body.note, body.always)
+    decision = ApprovalDecision(body.decision == "approve", body.note, body.always, body.session)
     return DecidedAnswer.shown(await approvals.decide(principal, approval_id, decision, "api"))

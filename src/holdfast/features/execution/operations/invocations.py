@@ -5,11 +5,11 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.core.access import READ_EXEC, RUN_EXEC, Access
-from holdfast.core.model import Answer, Model, PageQuery, Text
+from holdfast.core.model import Model, PageQuery, Text
 from holdfast.core.operations import Call, Operations
 from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
-from holdfast.features.execution.answers import InvocationAnswer
+from holdfast.features.execution.answers import ExecutionSettingAnswer, InvocationAnswer
 from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.model import ExecutionSetting, InvocationRequest, Status
 from holdfast.features.execution.service import MAX_WAIT_SECONDS, Execution
@@ -35,13 +35,6 @@ class InvocationWaitQuery(Model):
 class InvocationBody(Model):
     tool_name: Text = Field(min_length=1, max_length=300, description="`<server>.<tool>`")
     arguments: dict[str, Any] = {}
-
-
-class ExecutionSettingAnswer(Answer):
-    log_arguments: bool
-    sampling_approvals: bool
-    webhook_url: str | None
-    webhook_secret: str | None
 
 
 class ExecutionSettingBody(Model):

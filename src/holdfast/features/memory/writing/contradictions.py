@@ -90,8 +90,13 @@ class Contradictions:
 
         return await self._database.read(work)
 
-    async def settle(self, principal: Principal, workspace_id: str, id: str, keep: str) -> OpenContradiction:
-        """Keep one memory, by id or slug, and retract the other, or keep both; nobody is asked about it again."""
+    async def settle(
+        self, principal: Principal, workspace_id: str, id: str, keep: str, *, supersede: bool = False
+    ) -> OpenContradiction:
+        """Keep one memory, by id or slug, or both; nobody is asked about it again.
+
+        The other is retracted: it never held. With `supersede` it held until the kept one took its place.
+        """
         principal.require("inference")
 
         def work(tx: Tx) -> OpenContradiction:
@@ -99,7 +104,12 @@ class Contradictions:
             found = _found(tx, workspace.id, id)
             goes = _going(found, keep)
             kept = found.other if goes is found.memory else found.memory
-            if goes is not None:
+            if goes is None and supersede:
+                problem = "choose the memory that took the other's place; both cannot"
+                raise Invalid("Only one memory can supersede the other.", fields=[FieldError("keep", problem)])
+            if goes is not None and supersede:
+                self._memories.supersede_in(tx, principal, workspace.id, goes.id, kept.id)
+            elif goes is not None:
                 self._memories.retract_in(tx, principal, workspace.id, goes.id, f"It contradicted {kept.slug}.")
             changed = tx.execute(
                 "UPDATE memory_contradiction SET settled_at = :now, settled_by = :actor "
@@ -115,7 +125,7 @@ class Contradictions:
                 resource="contradiction",
                 resource_id=id,
                 workspace_id=workspace.id,
-                detail={"keep": BOTH if goes is None else kept.slug},
+                detail={"keep": BOTH if goes is None else kept.slug, "supersede": supersede},
             )
             return found
 

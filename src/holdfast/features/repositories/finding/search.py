@@ -49,14 +49,19 @@ class RepositoryFinding:
         limit: int = MOST_MATCHES,
         least: float = LEAST_SIMILARITY,
         types: frozenset[str] | None = None,
+        within: frozenset[str] | None = None,
     ) -> list[Match]:
-        """What the query names, then what is like it with at least that similarity, best first."""
+        """What the query names, then what is like it with at least that similarity, best first.
+
+        `within` are entries of the search index, such as those of some files; then nothing is looked up by its name.
+        """
         repositories = await self._repositories.named(principal, slugs)
         text, names = query.strip(), names_in(query)
         if not text or limit < 1:
             return []
         named, alike = await asyncio.gather(
-            self._named(repositories, names, types), self._alike(repositories, text, types, limit)
+            self._named(repositories, names if within is None else QueryNames(), types),
+            self._alike(repositories, text, types, limit, within),
         )
         best = max((match.similarity for match in alike), default=0.0)
         # What is named comes first, so nothing below it is shown as more alike.
@@ -81,12 +86,12 @@ class RepositoryFinding:
         return [hit_of(match) for match in whole[:MOST_NAMED]]
 
     async def telling(self, principal: Principal, slugs: Sequence[str], text: str) -> dict[str, float]:
-        """How much each word of a text tells in these repositories: rare ones much, what nothing has most."""
+        """How much each word of a text tells in these repositories, rare ones most; those none has are left out."""
         repositories = await self._repositories.named(principal, slugs)
         queries = queries_for(repositories, text, None, 1)
         told: dict[str, float] = {}
         for weights in await asyncio.gather(*map(self._search.telling, queries)):
-            # A word that one of them has is no unknown one.
+            # As much as where it tells least.
             told |= {word: min(weight, told.get(word, weight)) for word, weight in weights.items()}
         return told
 
@@ -118,9 +123,14 @@ class RepositoryFinding:
         return await self._database.read(work)
 
     async def _hits(
-        self, repositories: Sequence[Repository], text: str, types: frozenset[str] | None, limit: int
+        self,
+        repositories: Sequence[Repository],
+        text: str,
+        types: frozenset[str] | None,
+        limit: int,
+        within: frozenset[str] | None = None,
     ) -> list[Hit]:
-        queries = queries_for(repositories, text, types, limit)
+        queries = queries_for(repositories, text, types, limit, within)
         return [hit for found in await asyncio.gather(*map(self._search.search, queries)) for hit in found]
 
     async def _named(
@@ -140,22 +150,33 @@ class RepositoryFinding:
         return sorted(found, key=lambda match: -match.similarity)[:MOST_NAMED]
 
     async def _alike(
-        self, repositories: Sequence[Repository], text: str, types: frozenset[str] | None, limit: int
+        self,
+        repositories: Sequence[Repository],
+        text: str,
+        types: frozenset[str] | None,
+        limit: int,
+        within: frozenset[str] | None,
     ) -> list[Match]:
         known = {repository.id: repository for repository in repositories}
-        hits = await self._hits(repositories, text, types, limit * 3)
+        hits = await self._hits(repositories, text, types, limit * 3, within)
         matches = [match_of(known[hit.collection], hit, hit.score) for hit in hits if hit.collection in known]
         return sorted(matches, key=lambda match: -match.similarity)
 
 
-def queries_for(repositories: Sequence[Repository], text: str, types: frozenset[str] | None, limit: int) -> list[Query]:
+def queries_for(
+    repositories: Sequence[Repository],
+    text: str,
+    types: frozenset[str] | None,
+    limit: int,
+    within: frozenset[str] | None = None,
+) -> list[Query]:
     """One query for each workspace that the repositories are in."""
     by_workspace: dict[str, set[str]] = {}
     for repository in repositories:
         by_workspace.setdefault(repository.workspace_id, set()).add(repository.id)
     wanted = frozenset(ENTRY_TYPES) if types is None else types & frozenset(ENTRY_TYPES)
     return [
-        Query(workspace_id, text, types=wanted, limit=limit, collections=frozenset(ids), snippets=False)
+        Query(workspace_id, text, types=wanted, limit=limit, ids=within, collections=frozenset(ids), snippets=False)
         for workspace_id, ids in sorted(by_workspace.items())
     ]
 

@@ -138,6 +138,26 @@ def page_commits(
     return [_commit(row) for row in rows]
 
 
+def first_commit(tx: Tx, repository_id: str) -> Commit | None:
+    """The commit that is older than all others."""
+    row = tx.one(
+        f"SELECT {_COMMIT} WHERE repository_id = :repository ORDER BY committed_at, authored_at, sha LIMIT 1",
+        {"repository": repository_id},
+    )
+    return _commit(row) if row else None
+
+
+def authors(tx: Tx, repository_id: str, limit: int) -> list[tuple[str, int, str]]:
+    """Who wrote most commits, merges left out: name, how many, and the hash of one of them."""
+    rows = tx.all(
+        "SELECT author, COUNT(*) AS written, MAX(sha) AS one FROM repository_commit "
+        "WHERE repository_id = :repository AND LENGTH(parents) <= 64 GROUP BY author "
+        "ORDER BY written DESC, author LIMIT :limit",
+        {"repository": repository_id, "limit": limit},
+    )
+    return [(str(row["author"]), int(row["written"]), str(row["one"])) for row in rows]
+
+
 # Tags
 
 

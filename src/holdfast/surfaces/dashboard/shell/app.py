@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.access import at_least
 from holdfast.core.errors import Forbidden, HoldfastError, NotFound, Unauthenticated
 from holdfast.core.principal import Principal
+from holdfast.engines.events.bus import EventBus
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.workspaces.model import Workspace
@@ -43,6 +44,7 @@ class Dashboard:
         identity: Identity,
         workspaces: Workspaces,
         authenticator: Authenticator,
+        events: EventBus,
         *,
         public_url: str,
     ) -> None:
@@ -55,6 +57,7 @@ class Dashboard:
         self._identity = identity
         self._workspaces = workspaces
         self._authenticator = authenticator
+        self._events = events
         self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,6 +163,7 @@ class Dashboard:
             public_url=self._public_url,
             is_part=header(scope, b"hx-request") == "true" and header(scope, b"hx-request-type") != "full",
             administers=await self._administers(principal, workspace),
+            since=await self._events.newest(),
             single_keys=cookie_of(scope, SINGLE_KEYS) != "off",
         )
 

@@ -65,6 +65,8 @@ class PageView:
     """Whether a script asks for a part of the page, not a person for the whole."""
     administers: bool = False
     """Whether the person may change how the workspace is set up: an admin of the organization, or its own."""
+    since: int = 0
+    """The newest event when the page was asked for: a tab that listens goes on from there, and misses nothing."""
     single_keys: bool = True
     """Whether keys without Ctrl or ⌘ do something on this browser."""
 

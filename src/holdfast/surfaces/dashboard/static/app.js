@@ -51,6 +51,10 @@ export function sent(url, body, progress, headers) {
 
 localise(document);
 document.addEventListener("htmx:after:swap", () => localise(document));
+document.addEventListener("htmx:before:request", (event) => {
+  const more = event.target.closest?.(".more");
+  if (more) more.closest("[data-live]")?.setAttribute("data-paged", "");
+});
 
 document.addEventListener("click", async (event) => {
   const menu = event.target.closest("[data-menu]");
@@ -70,7 +74,11 @@ document.addEventListener("click", async (event) => {
   }
   const opener = event.target.closest("[data-open]");
   if (opener) document.getElementById(opener.dataset.open)?.showModal();
-  if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
+  if (event.target.closest("[data-close]")) {
+    const dialog = event.target.closest("dialog");
+    dialog.querySelectorAll("form").forEach((form) => form.reset());
+    dialog.close();
+  }
 });
 
 function closeMenu() {
@@ -93,7 +101,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
 
-follow(meta("workspace")?.content);
+follow(meta("workspace")?.content, meta("since").content);
 keys();
 // Tests and other scripts can tell that keys and live parts work from here on.
 document.documentElement.dataset.ready = "";

@@ -1,31 +1,74 @@
-// What happens in a workspace, told to every open tab over one connection: the tab that holds the lock listens for all.
+// What happens in every workspace that one sees, told to every open tab over one connection: the tab that holds the
+// lock listens for all.
 //
-// A part of a page says what concerns it: <section data-live="memory document" hx-get="…" hx-trigger="live">.
+// A part of a page says what concerns it: <section data-live="memory audit.key" hx-get="…" hx-trigger="live">. It hears
+// of its own workspace and of the organization; with data-everywhere, of every workspace.
 
 const QUIET_MILLIS = 250;
 const AGAIN_MILLIS = 2000;
-let waiting = new Set();
+const GAP = "stream.gap";
+let waiting = [];
 let timer = 0;
 
-function tell(topic) {
-  waiting.add(topic);
-  clearTimeout(timer);
-  timer = setTimeout(() => {
-    const topics = [...waiting];
-    waiting = new Set();
-    for (const part of document.querySelectorAll("[data-live]")) {
+// Whether somebody fills in a form or answers a dialog there: what they began must not change under their hands.
+function isWorkedIn(part) {
+  const fields = [...part.querySelectorAll("input:not([type=hidden]), textarea")];
+  const isBegun = (field) =>
+    field.type === "checkbox" || field.type === "radio"
+      ? field.checked !== field.defaultChecked
+      : field.value !== field.defaultValue;
+  const at = document.activeElement;
+  return Boolean(
+    part.querySelector("dialog[open]") ||
+      (at !== part && part.contains(at) && at.matches("input, textarea, select")) ||
+      fields.some(isBegun),
+  );
+}
+
+const postponed = new WeakSet();
+
+function refresh(part) {
+  if (!isWorkedIn(part)) {
+    window.htmx?.trigger(part, "live");
+  } else if (!postponed.has(part)) {
+    postponed.add(part);
+    setTimeout(() => {
+      postponed.delete(part);
+      if (part.isConnected) refresh(part);
+    }, AGAIN_MILLIS);
+  }
+}
+
+function tell(told, here) {
+  waiting.push(told);
+  // Not put off by what comes in between: an agent that talks without a pause is to be seen while it does.
+  timer ||= setTimeout(() => {
+    timer = 0;
+    const events = waiting;
+    waiting = [];
+    const concerns = (part) => {
+      // Whoever read on, past the first page, keeps their place.
+      if ("paged" in part.dataset) return false;
       const wanted = part.dataset.live.split(" ");
-      if (topics.some((each) => wanted.includes(each.split(".")[0]) || wanted.includes(each))) {
-        window.htmx?.trigger(part, "live");
-      }
+      const everywhere = "everywhere" in part.dataset;
+      return events.some(
+        ({ topic, workspace }) =>
+          topic === GAP ||
+          ((everywhere || !workspace || workspace === here) &&
+            (wanted.includes(topic.split(".")[0]) || wanted.includes(topic))),
+      );
+    };
+    for (const part of document.querySelectorAll("[data-live]")) {
+      if (concerns(part)) refresh(part);
     }
-    document.dispatchEvent(new CustomEvent("holdfast:live", { detail: topics }));
+    const own = events.filter(({ workspace }) => workspace === here).map(({ topic }) => topic);
+    if (own.length) document.dispatchEvent(new CustomEvent("holdfast:live", { detail: own }));
   }, QUIET_MILLIS);
 }
 
 // EventSource hears only names that it was told; topics are an open list, so the lines are read here.
-export async function events(url, hear, signal) {
-  let last = "";
+export async function events(url, since, hear, signal) {
+  let last = since;
   while (!signal?.aborted) {
     try {
       const answer = await fetch(url, { headers: last ? { "Last-Event-ID": last } : {}, signal });
@@ -55,21 +98,23 @@ export async function events(url, hear, signal) {
   }
 }
 
-export function follow(workspace) {
-  if (!workspace) return;
-  const channel = new BroadcastChannel(`holdfast ${workspace}`);
-  channel.onmessage = (message) => tell(message.data);
+export function follow(workspace, since) {
+  const name = "holdfast events";
+  const channel = new BroadcastChannel(name);
+  channel.onmessage = (message) => tell(message.data, workspace);
   const closing = new AbortController();
   window.addEventListener("pagehide", () => closing.abort());
   const listen = () =>
     events(
-      `/api/workspaces/${workspace}/events`,
-      (topic) => {
-        tell(topic);
-        channel.postMessage(topic);
+      "/api/events",
+      since,
+      (topic, data) => {
+        const told = { topic, workspace: JSON.parse(data).workspace_id };
+        tell(told, workspace);
+        channel.postMessage(told);
       },
       closing.signal,
     );
-  if (navigator.locks) navigator.locks.request(`holdfast ${workspace}`, { signal: closing.signal }, listen).catch(() => {});
+  if (navigator.locks) navigator.locks.request(name, { signal: closing.signal }, listen).catch(() => {});
   else listen();
 }

@@ -12,12 +12,15 @@ from holdfast.core.principal import SCOPES
 from holdfast.core.settings import Settings
 from holdfast.engines.jobs import Job
 from holdfast.engines.mcp_client.base import LoginNeeded
+from holdfast.features.agents.sessions.model import SessionFilter
+from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.cases.queue.waiting import WaitingCases
 from holdfast.features.catalog.model import EntryNotFound
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerStarts
 from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.chat.service import ChatService
+from holdfast.features.clients.service import Clients
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.service import Execution
 from holdfast.features.identity.keys.api_keys import Keys
@@ -68,6 +71,7 @@ async def home(
     keys: Keys,
     chats: ChatService,
     cases: WaitingCases,
+    sessions: AgentSessions,
     contradictions: Contradictions,
     usage: Usage,
     approvals: Approvals,
@@ -75,15 +79,17 @@ async def home(
     execution: Execution,
     starts: ServerStarts,
     logins: RemoteLogins,
+    clients: Clients,
     settings: Settings,
     clock: Clock,
 ) -> Reply:
     budget = await usage.budget(view.principal, settings.weekly_token_limit)
     if view.workspace is None:
-        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget)
+        return view.page("home/home.html", "", needs=[], brief=None, links={}, budget=budget, unconnected=False)
     needs = await asyncio.gather(
         _asked(view, chats),
         _cases(view, cases),
+        _sessions(view, sessions, clock.now()),
         _disputed(view, contradictions),
         _failed(view, jobs, clock.now()),
         _expiring(view, keys, clock.now()),
@@ -99,6 +105,7 @@ async def home(
         brief=brief,
         links=_links(view, brief),
         budget=budget,
+        unconnected=not await clients.list(view.principal, limit=1),
     )
 
 
@@ -141,6 +148,38 @@ async def _cases(view: PageView, cases: WaitingCases) -> list[Need]:
     return [
         Need(each.wait, "check", each.case.title, each.detail[:300], f"{base}/{quote(each.case.id, safe='')}", each.at)
         for each in found
+    ]
+
+
+async def _sessions(view: PageView, sessions: AgentSessions, now: int) -> list[Need]:
+    """What agents wait for from people, and sessions that failed in the last week."""
+    asked = await sessions.waiting(view.principal, view.ws.id, limit=_MOST)
+    failed = await sessions.list(view.principal, view.ws.id, SessionFilter(state="failed"), limit=_MOST, cursor=None)
+    base = f"{_base(view)}/sessions"
+    return [
+        *(
+            Need(
+                "right" if each.question.kind == "grant" else "question",
+                "agent",
+                each.question.question[:300],
+                each.session.agent_slug,
+                f"{base}/{each.session.id}",
+                each.question.created_at,
+            )
+            for each in asked
+        ),
+        *(
+            Need(
+                "session",
+                "agent",
+                f"{each.agent_slug}: {each.prompt[:100]}",
+                str((each.error or {}).get("message", ""))[:300],
+                f"{base}/{each.id}",
+                each.ended_at,
+            )
+            for each in failed.items
+            if each.parent_id is None and now - (each.ended_at or 0) < _RECENT_MILLIS
+        ),
     ]
 
 

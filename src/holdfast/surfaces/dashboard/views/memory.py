@@ -102,8 +102,12 @@ async def contradictions_page(view: PageView, contradictions: Contradictions) ->
 
 @pages.post(_LIST + "/contradictions/{id}", WRITE)
 async def settle(view: PageView, contradictions: Contradictions) -> Reply:
-    await contradictions.settle(view.principal, view.ws.id, view.path["id"], view.given("keep"))
-    return view.go(f"{_base(view)}/contradictions", "Settled.")
+    keep, successor = view.given("keep"), view.given("supersede")
+    await contradictions.settle(
+        view.principal, view.ws.id, view.path["id"], successor or keep, supersede=bool(successor)
+    )
+    url = f"{_base(view)}/contradictions"
+    return view.go(url, "Settled. The older stays in the history of the newer." if successor else "Settled.")
 
 
 @pages.get(_ONE, READ)

@@ -24,7 +24,7 @@ class ChatRoom extends HTMLElement {
       this.closeMenus(event.target);
     });
     document.addEventListener("holdfast:live", (event) => {
-      if (event.detail.some((topic) => topic.startsWith("chat."))) this.heard();
+      if (event.detail.some((topic) => topic.startsWith("chat.") || topic.startsWith("approval."))) this.heard();
     });
     if (this.form) this.prepare();
     const wanted = location.hash.slice(1) && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -71,6 +71,9 @@ class ChatRoom extends HTMLElement {
       if (!text) return;
       this.cut(message);
       this.send({ text, parent: message.dataset.parent });
+    } else if (form.matches("form.approval")) {
+      event.preventDefault();
+      this.decide(form, event.submitter);
     } else if (form.matches("form.reply")) {
       event.preventDefault();
       const answer = answerOf(form, event.submitter);
@@ -79,6 +82,24 @@ class ChatRoom extends HTMLElement {
       form.querySelectorAll("button, input").forEach((each) => (each.disabled = true));
       this.send({ text: textOf(answer), parent: message.dataset.id, ask: { correlation_id: form.dataset.correlation, answer } });
     }
+  }
+
+  // A call that waits is decided here; the turn goes on by itself, and is heard of.
+  async decide(form, button) {
+    const buttons = form.querySelectorAll("button, input");
+    const body = JSON.stringify({ decision: button.value, session: Boolean(form.elements.session?.checked) });
+    buttons.forEach((each) => (each.disabled = true));
+    const answer = await fetch(`/api/approvals/${form.dataset.approval}`, { method: "POST", headers: this.headers(), body });
+    if (answer.ok) {
+      await this.refresh();
+      this.text?.focus({ preventScroll: true });
+      return;
+    }
+    const told = await answer.json().catch(() => null);
+    const line = form.querySelector(".wrong");
+    line.textContent = told?.error?.message ?? answer.statusText;
+    line.classList.remove("hidden");
+    buttons.forEach((each) => (each.disabled = false));
   }
 
   keyed(event) {

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.access import READ_EXEC, Access
-from holdfast.core.errors import Conflict, HoldfastError, Invalid, NotFound, UpstreamFailed
-from holdfast.features.catalog.model import POLICIES, CatalogEntry, PinnedTool, ToolChange
+from holdfast.core.errors import Conflict, HoldfastError, Invalid, UpstreamFailed
+from holdfast.features.catalog.details import ServerDetails
+from holdfast.features.catalog.model import POLICIES, PinnedTool, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.pins import changes, description_json, digest_of
 from holdfast.features.catalog.servers.logins import RemoteLogins
 from holdfast.features.catalog.service import ServerCatalog
-from holdfast.features.identity.service import Identity
-from holdfast.features.jobs.service import JobService
 from holdfast.surfaces.dashboard.shell.declarations import Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 from holdfast.surfaces.dashboard.views.catalog.server_form import SHAPES, filled, read_entry, typed
@@ -22,54 +21,34 @@ from holdfast.surfaces.dashboard.views.catalog.servers import MANAGE, PATH, chec
 
 _ONE = PATH + "/{name}"
 _ACCEPT = Access("workspace", "management", role="admin", tier="exec", people_only=True)
+_SIGNED_IN = Access("workspace", ("read", "inference"), tier="exec", people_only=True, signed_in=True)
 _CLAIMS: Mapping[str, bool | None] = {"yes": True, "no": False, "": None}
 pages = Pages()
 
 
 @pages.get(_ONE, READ_EXEC)
-async def server_page(
-    view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
-) -> Reply:
-    return await _shown(view, catalog, pins, jobs, logins, identity)
+async def server_page(view: PageView, details: ServerDetails) -> Reply:
+    return await _shown(view, details)
 
 
 @pages.post(_ONE, MANAGE)
-async def change(
-    view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
-) -> Reply:
+async def change(view: PageView, details: ServerDetails, catalog: ServerCatalog) -> Reply:
     """Say anew what the server is."""
     check_administers(view)
     entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
     try:
         await catalog.change(view.principal, view.ws.id, entry.name, read_entry(view, entry.spec))
     except (Conflict, Invalid) as error:
-        return await _shown(view, catalog, pins, jobs, logins, identity, error=error, form=typed(view))
+        return await _shown(view, details, error=error, form=typed(view))
     return view.go(_url(view), "Changed. Probe it to see its tools as they are now.")
 
 
 @pages.post(_ONE + "/probe", MANAGE)
-async def probe(
-    view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
-) -> Reply:
+async def probe(view: PageView, details: ServerDetails, pins: ToolPins) -> Reply:
     try:
         await pins.probe(view.principal, view.ws.id, view.path["name"])
     except (Conflict, Invalid, UpstreamFailed) as error:
-        return await _shown(view, catalog, pins, jobs, logins, identity, error=error)
+        return await _shown(view, details, error=error)
     return view.go(_url(view), "These are its tools now.")
 
 
@@ -82,6 +61,14 @@ async def switch(view: PageView, catalog: ServerCatalog) -> Reply:
     return view.go(_url(view), "It is switched on." if on else "It is switched off.")
 
 
+@pages.post(_ONE + "/disconnect", _SIGNED_IN)
+async def disconnect(view: PageView, catalog: ServerCatalog, logins: RemoteLogins) -> Reply:
+    """Forget the login of the person who looks."""
+    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
+    await logins.disconnect(view.principal, entry.id)
+    return view.go(_url(view), "Your login there is forgotten.")
+
+
 @pages.post(_ONE + "/remove", MANAGE)
 async def remove(view: PageView, catalog: ServerCatalog) -> Reply:
     await catalog.remove(view.principal, view.ws.id, view.path["name"])
@@ -89,14 +76,7 @@ async def remove(view: PageView, catalog: ServerCatalog) -> Reply:
 
 
 @pages.post(_ONE + "/tools/{tool}", MANAGE)
-async def set_tool(
-    view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
-) -> Reply:
+async def set_tool(view: PageView, details: ServerDetails, pins: ToolPins) -> Reply:
     """How calls of a tool are decided; what is left open goes back to the default."""
     wanted = ToolChange(
         policy=next((each for each in POLICIES if each == view.given("policy")), None),
@@ -109,50 +89,43 @@ async def set_tool(
     try:
         await pins.set(view.principal, view.ws.id, view.path["name"], view.path["tool"], change)
     except Invalid as error:
-        return await _shown(view, catalog, pins, jobs, logins, identity, error=error, tool=view.path["tool"])
+        return await _shown(view, details, error=error, tool=view.path["tool"])
     return view.go(_url(view), "Changed.")
 
 
 @pages.post(_ONE + "/tools/{tool}/accept", _ACCEPT)
-async def accept(
-    view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
-) -> Reply:
+async def accept(view: PageView, details: ServerDetails, pins: ToolPins) -> Reply:
     try:
         seen = view.given("digest")
         await pins.accept(view.principal, view.ws.id, view.path["name"], view.path["tool"], seen=seen)
     except Conflict as error:
-        return await _shown(view, catalog, pins, jobs, logins, identity, error=error)
+        return await _shown(view, details, error=error)
     return view.go(_url(view), "Accepted.")
 
 
 async def _shown(
     view: PageView,
-    catalog: ServerCatalog,
-    pins: ToolPins,
-    jobs: JobService,
-    logins: RemoteLogins,
-    identity: Identity,
+    details: ServerDetails,
     *,
     error: HoldfastError | None = None,
     form: Mapping[str, str] | None = None,
     tool: str = "",
 ) -> Reply:
-    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
-    tools = await pins.of(view.principal, view.ws.id, entry.name)
     may_change = view.administers and view.may(MANAGE)
+    detail = await details.of(view.principal, view.ws.id, view.path["name"], with_logs=may_change)
+    entry = detail.entry
     context: dict[str, Any] = {
         "entry": entry,
         "spec": entry.spec,
-        "job": await _job(view, jobs, entry),
-        "tools": tools,
-        "waiting": [(each, digest_of(each.waiting or each.pinned), _differences(each)) for each in _waiting(tools)],
+        "job": detail.job,
+        "tools": detail.tools,
+        "waiting": [
+            (each, digest_of(each.waiting or each.pinned), _differences(each)) for each in _waiting(detail.tools)
+        ],
         "chosen": (tool or view.query.get("tool", "")) if may_change else "",
-        "logs": await catalog.logs(view.principal, view.ws.id, entry.name) if may_change else "",
+        "logs": detail.logs,
+        "people": detail.people,
+        "is_connected": view.principal.actor in [each.standing.user_id for each in detail.people],
         "may_change": may_change,
         "policies": POLICIES,
         "shapes": SHAPES,
@@ -160,7 +133,6 @@ async def _shown(
         "errors": field_errors(error) if error else None,
         "login_url": getattr(error, "url", ""),
         "url": _url(view),
-        **await _connected(view, logins, identity, entry),
     }
     return view.page("catalog/show.html", entry.name, status=_status(error), **context)
 
@@ -170,37 +142,6 @@ def _status(error: HoldfastError | None) -> int:
         return 200
     # What a server elsewhere did wrong is no failure of this page.
     return 409 if isinstance(error, UpstreamFailed) else error.status
-
-
-async def _job(view: PageView, jobs: JobService, entry: CatalogEntry) -> object | None:
-    """What installs its package, while it does."""
-    if entry.install != "installing" or entry.job_id is None:
-        return None
-    try:
-        return await jobs.get(view.principal, view.ws.id, entry.job_id)
-    except NotFound:
-        return None
-
-
-async def _connected(
-    view: PageView, logins: RemoteLogins, identity: Identity, entry: CatalogEntry
-) -> Mapping[str, object]:
-    """Who is signed in at a remote server, by name; whether the person who looks is."""
-    if entry.spec.shape != "remote":
-        return {"people": [], "is_connected": False}
-    ids = await logins.connected(view.principal, entry.id)
-    return {
-        "people": [await _name(view, identity, each) for each in ids],
-        "is_connected": view.principal.actor in ids,
-    }
-
-
-async def _name(view: PageView, identity: Identity, id: str) -> str:
-    try:
-        return (await identity.user(view.principal, id)).name
-    except NotFound:
-        # Removed since; what they left there is shown as it is kept.
-        return id
 
 
 def _waiting(tools: Sequence[PinnedTool]) -> list[PinnedTool]:

@@ -13,11 +13,14 @@ from holdfast.features.chat.service import ChatService
 from holdfast.features.chat.turn.selection import DEEP_THINK, RESEARCH
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.endpoints.service import Endpoints
+from holdfast.features.execution.approvals.service import Approvals
+from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.identity.keys.api_keys import Keys
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply
+from holdfast.surfaces.dashboard.views.chat.asked import asked_approvals
 from holdfast.surfaces.dashboard.views.chat.manager import TABS, opening_tab
-from holdfast.surfaces.dashboard.views.chat.shown import shown
+from holdfast.surfaces.dashboard.views.chat.shown import shown_thread
 
 _CHATS = 40
 _FOUND = 40
@@ -43,9 +46,16 @@ async def listed(view: PageView, chats: ChatService, finding: ChatFinding) -> Re
 
 
 @pages.get("/chat/{ws}", READ)
-async def new_chat(view: PageView, chats: ChatService, finding: ChatFinding, endpoints: Endpoints, keys: Keys) -> Reply:
+async def new_chat(
+    view: PageView,
+    chats: ChatService,
+    finding: ChatFinding,
+    endpoints: Endpoints,
+    keys: Keys,
+    enrolled: EnrolledCatalog,
+) -> Reply:
     """A chat that nothing was said in yet, offered an id of its own."""
-    around = await _around(view, chats, finding, endpoints, keys)
+    around = await _around(view, chats, finding, endpoints, keys, enrolled)
     return view.page("chat/one.html", "New chat", chat=None, chat_id=new_id("chat"), **around, **_nothing())
 
 
@@ -57,14 +67,16 @@ async def one_chat(
     endpoints: Endpoints,
     keys: Keys,
     documents: DocumentService,
+    approvals: Approvals,
+    enrolled: EnrolledCatalog,
 ) -> Reply:
     """One conversation of the chat; `?at=` names a message on the branch that is wanted."""
     chat = await chats.get(view.principal, view.ws.id, view.path["chat"])
-    thread = await _thread(view, chats, chat)
+    thread = await _thread(view, chats, approvals, chat)
     if view.is_part:
         return view.part("chat/thread.html", chat=chat, **thread)
     files = await documents.page(view.principal, view.ws.id, chat_id=chat.id, limit=_FILES)
-    around = await _around(view, chats, finding, endpoints, keys)
+    around = await _around(view, chats, finding, endpoints, keys, enrolled)
     return view.page("chat/one.html", chat.title, chat=chat, chat_id=chat.id, **around, **thread, files=files.items)
 
 
@@ -114,7 +126,7 @@ async def _listed(view: PageView, finding: ChatFinding, chats: ChatService | Non
     return {**context, "here_chat": view.query.get("here", ""), "more": f"{base}?{urlencode(more)}" if after else ""}
 
 
-async def _thread(view: PageView, chats: ChatService, chat: Chat) -> dict[str, Any]:
+async def _thread(view: PageView, chats: ChatService, approvals: Approvals, chat: Chat) -> dict[str, Any]:
     at = view.query.get("at") or None
     page = await chats.thread(
         view.principal, view.ws.id, chat.id, at, limit=_MESSAGES, cursor=view.query.get("cursor") or None
@@ -122,9 +134,10 @@ async def _thread(view: PageView, chats: ChatService, chat: Chat) -> dict[str, A
     earlier = ""
     if page.next_cursor:
         earlier = f"{_url(view, chat.id)}?{urlencode({'at': _last(page.items), 'cursor': page.next_cursor})}"
-    messages = [shown(view.ws, each) for each in page.items]
+    messages = shown_thread(view.ws, page.items)
     return {
         "messages": messages,
+        "approvals": await asked_approvals(view, approvals, page.items),
         "earlier": earlier,
         "is_earlier": "cursor" in view.query,
         "may_write": _may_write(view),
@@ -139,7 +152,12 @@ def _last(items: Sequence[ThreadMessage]) -> str:
 
 
 async def _around(
-    view: PageView, chats: ChatService, finding: ChatFinding, endpoints: Endpoints, keys: Keys
+    view: PageView,
+    chats: ChatService,
+    finding: ChatFinding,
+    endpoints: Endpoints,
+    keys: Keys,
+    enrolled: EnrolledCatalog,
 ) -> dict[str, Any]:
     """What stands around a conversation: the navigator, who can answer, and the column beside it."""
     served = await endpoints.list(view.principal, view.ws.project_id)
@@ -147,6 +165,7 @@ async def _around(
         **await _listed(view, finding, chats),
         "endpoints": served,
         "tools": RESEARCH,
+        "enrolled": [each.name for each in await enrolled.listed(view.principal, view.ws.id)],
         "may_think": DEEP_THINK.missing(view.principal) is None,
         "may_run": RUN.missing(view.principal) is None,
         "deleted": view.query.get("deleted", ""),
@@ -156,7 +175,15 @@ async def _around(
 
 
 def _nothing() -> dict[str, Any]:
-    return {"messages": [], "earlier": "", "is_earlier": False, "is_last": True, "files": [], "may_write": True}
+    return {
+        "messages": [],
+        "approvals": {},
+        "earlier": "",
+        "is_earlier": False,
+        "is_last": True,
+        "files": [],
+        "may_write": True,
+    }
 
 
 def _may_write(view: PageView) -> bool:

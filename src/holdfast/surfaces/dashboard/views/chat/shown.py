@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from holdfast.features.chat.answers import answer_text
 from holdfast.features.chat.model import ChatMessage, ChatQuestion, ThreadMessage
 from holdfast.features.chat.turn.trail import text_of
 from holdfast.features.workspaces.model import Workspace
@@ -74,6 +75,8 @@ class ShownMessage:
     place: int
     """Its place among the messages that follow the same one, counted from 1."""
     siblings: Sequence[str]
+    is_outcome: bool = False
+    """Whether it is what came of a call that waited for a person, rather than what somebody said."""
 
     @property
     def before(self) -> str:
@@ -86,14 +89,38 @@ class ShownMessage:
         return self.siblings[self.place] if self.place < len(self.siblings) else ""
 
 
-def shown(workspace: Workspace, each: ThreadMessage) -> ShownMessage:
+def shown_thread(workspace: Workspace, messages: Sequence[ThreadMessage]) -> list[ShownMessage]:
+    """The messages of a thread as people see them."""
+    outcomes = {
+        (each.message.id, answer_text(each.question.answer))
+        for each in messages
+        if each.question is not None and each.question.is_approval and each.question.state != "pending"
+    }
+    return [
+        shown(
+            workspace,
+            each,
+            is_outcome=each.message.role == "user"
+            and (each.message.parent_id, text_of(each.message.message)) in outcomes,
+        )
+        for each in messages
+    ]
+
+
+def shown(workspace: Workspace, each: ThreadMessage, *, is_outcome: bool = False) -> ShownMessage:
     """A message of a thread as people see it."""
     message = each.message
     text = text_of(message.message)
     words, sources = text, list[CitedSource]()
     if message.role == "assistant":
         words, sources = _without_sources(workspace, text, _recalled(message.calls))
-    if each.question is not None:
+    calls = [call for call in message.calls if call.get("name") != "ask_user"]
+    if each.question is not None and each.question.is_approval:
+        # The card beneath says it again, with something to decide with; the call itself has not run.
+        tool = str(each.question.question.get("tool_name", ""))
+        words = _without_question(words, f"{tool} needs your approval")
+        calls = [call for call in calls if call.get("name") != tool]
+    elif each.question is not None:
         # The form beneath says it again, with something to answer in.
         words = _without_question(words, str(each.question.question.get("question", "")))
     return ShownMessage(
@@ -101,11 +128,12 @@ def shown(workspace: Workspace, each: ThreadMessage) -> ShownMessage:
         text=text,
         is_plain=isinstance(message.message.get("content"), str),
         html=_with_marks(rendered(words), sources) if message.role == "assistant" else Markup(""),
-        cards=[_card(call) for call in message.calls if call.get("name") != "ask_user"],
+        cards=[_card(call) for call in calls],
         sources=sources,
         question=each.question,
         place=list(each.siblings).index(message.id) + 1,
         siblings=each.siblings,
+        is_outcome=is_outcome,
     )
 
 

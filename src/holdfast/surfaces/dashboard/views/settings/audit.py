@@ -28,13 +28,14 @@ async def audit_page(view: PageView, audit: Audit) -> Reply:
     kept = {name: value for name, value in given.items() if value}
     more = f"{_PATH}?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else ""
     context: dict[str, Any] = {"events": page.items, "more": more, "filtered": bool(kept)}
-    if view.is_part:
+    if view.is_part and view.query.get("cursor"):
         return view.part("settings/audit_rows.html", **context)
     return view.page(
         "settings/audit.html",
         "Audit",
         **context,
         given=given,
+        same_url=f"{_PATH}?{urlencode(kept)}",
         outcomes=_OUTCOMES,
         export_url=f"/api/audit/export?{urlencode(kept)}",
         may_verify=view.may(_VERIFY),

@@ -43,9 +43,28 @@ _SCAFFOLD = _stems(_SCAFFOLD_WORDS)
 _TOKEN = re.compile(r"[^\s,;:?!()\[\]{}\"“”‘’]+")
 _RAW = re.compile(r"\w+(?:[./-]\w+)*")
 _CODE = re.compile(r"\w*(?:_\w|[a-z0-9][A-Z]|[A-Z]{2,}[a-z])\w*")
+_AS_CODE = re.compile(r"--?\w[\w-]*|\S*(?:_\w|[a-z0-9][A-Z]|\w\.\w|::|\(\))\S*|`[^`]*`")
+"""What code spells, whose parts say nothing of what was done: `RemoveCommand` may have been added."""
+_FLAG = re.compile(r"--?\w[\w-]+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+_SENTENCE = re.compile(r"(?<=[.?!])\s+")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
 NEXT_TO = 4
 """How many words may stand between what was removed and the word that says so."""
 UNKNOWN = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """A text with what is looked for in it."""
+
+    text: str
+    words: frozenset[str]
+    numbers: frozenset[str]
+
+    def has_number(self, wanted: str) -> bool:
+        """Whether it has a number; 5 is in 5.0.1 too, and 1.12 in go1.12."""
+        return wanted in self.numbers or any(each.startswith(f"{wanted}.") for each in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +78,23 @@ class AskedWord:
     is_number: bool
     spelled: str = ""
     """How code spells it; empty for a plain word."""
+    is_name: bool = False
+    """Whether it is what something is called: an answer about something else is none."""
 
-    def is_in(self, found: frozenset[str]) -> bool:
-        """Whether a text with these words has it."""
-        if self.whole in found:
+    def is_in(self, read: ReadText) -> bool:
+        """Whether a text has it."""
+        if self.spelled.startswith("-"):
+            return self.spelled in read.text
+        if self.whole in read.words:
             return True
-        return bool(self.parts) and not self.is_number and self.parts <= found
+        if self.is_number:
+            return self._is_numbered(read)
+        return bool(self.parts) and self.parts <= read.words
+
+    def _is_numbered(self, read: ReadText) -> bool:
+        """Whether a text has its numbers and its letters, joined as it likes: HTTP/3, http3, Go 1.12, go1.12."""
+        letters = (stem for each in _LETTERS.findall(self.whole) for stem in words(each))
+        return all(map(read.has_number, _NUMBER.findall(self.whole))) and read.words.issuperset(letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +105,27 @@ class AskedTopic:
     action: Action | None
 
     def coverage(self, text: str) -> float:
-        """The share of the question's words in a text, rare ones counting more; none where a number is missing."""
+        """The share of the question's words in a text, rare ones counting more; none where a number or name lacks."""
         if not self.terms:
             return 1.0
-        found = _words_of(text)
-        if any(term.is_number and not term.is_in(found) for term in self.terms):
+        read = _read(text)
+        missing = [term for term in self.terms if not term.is_in(read)]
+        if any(term.is_number or term.is_name for term in missing):
             return 0.0
-        total = sum(term.weight for term in self.terms)
-        return sum(term.weight for term in self.terms if term.is_in(found)) / total
+        return 1 - sum(term.weight for term in missing) / sum(term.weight for term in self.terms)
+
+    def overlap(self, text: str) -> float:
+        """The same without demanding anything: how much of the topic is in part of an answer."""
+        read = _read(text)
+        total = sum(term.weight for term in self.terms) or 1.0
+        return sum(term.weight for term in self.terms if term.is_in(read)) / total
 
     def is_done(self, text: str, heading: str = "") -> bool:
         """Whether a text says that what was asked about was done to it; a heading ("Removed") says it for all below."""
         action = self.action
         if action is None:
             return True
-        said = _words_of(text) | _words_of(heading)
+        said = _said(text) | _said(heading)
         if action == "move":
             return bool(said & _INSTEAD)
         if action in ("remove", "deprecate"):
@@ -100,12 +136,16 @@ class AskedTopic:
         others = (_ACTIONS[each] for each in ("remove", "deprecate", "fix", "revert"))
         return action == "add" and not any(said & other for other in others)
 
+    def is_said(self, text: str) -> bool:
+        """Whether a text says in so many words that it was done."""
+        return self.action is not None and bool(_said(text) & _ACTIONS[self.action])
+
     def _is_near(self, text: str, heading: str, action: Action) -> bool:
         """Whether the word stands beside what it is about: a list of removals names much that was not removed."""
         listed = _RAW.findall(text)
         stems = [frozenset(words(each)) for each in listed]
         doing = [place for place, each in enumerate(stems) if each & _ACTIONS[action]]
-        under = bool(_words_of(heading) & _ACTIONS[action])
+        under = bool(_said(heading) & _ACTIONS[action])
         if not under and any(each & _ACTIONS["fix"] for each in stems):
             # "Fix the cache for deleted files" removes nothing.
             return False
@@ -122,32 +162,53 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     tokens = list(dict.fromkeys(token.strip("`'*.") for token in _TOKEN.findall(text)))
     action = _action_of(asked) or (_action_of(text) if asked != text else None)
     doing = _ACTIONS[action] if action is not None else frozenset[str]()
-    terms = [term for token in tokens if (term := _term(token, weights)) is not None]
+    called = _names_in(text)
+    terms = [term for token in tokens if (term := _term(token, weights, called)) is not None]
     # "Drop Python 3.7 support": what was dropped is the support.
     left = _SCAFFOLD | (doing if action == "add" else doing - frozenset(words("support")))
-    telling = [term for term in terms if term.whole not in left]
+    telling = [term for term in terms if term.spelled or term.whole not in left]
     own = [term for term in telling if term.whole not in names] or telling
     return AskedTopic(tuple(own or terms), action)
 
 
-def _term(token: str, weights: Mapping[str, float]) -> AskedWord | None:
+def _term(token: str, weights: Mapping[str, float], called: frozenset[str]) -> AskedWord | None:
     found = list(words(token))
     if not found:
         return None
     whole = max(found, key=len)
     parts = frozenset(found) - {whole}
     is_number = any(letter.isdigit() for letter in whole)
-    return AskedWord(whole, parts, weights.get(whole, UNKNOWN), is_number, token if _CODE.fullmatch(token) else "")
+    weight = weights.get(whole, UNKNOWN)
+    # What is spelled with a joint and stands nowhere is called so somewhere else.
+    is_name = token in called or ("-" in whole and weight == UNKNOWN)
+    spelled = token if _FLAG.fullmatch(token) or _CODE.fullmatch(token) else ""
+    return AskedWord(whole, parts, weight, is_number, spelled, is_name and not is_number)
+
+
+def _names_in(text: str) -> frozenset[str]:
+    """The words that are written as names where a sentence would write them small."""
+    found = set()
+    for sentence in _SENTENCE.split(text):
+        for token in _TOKEN.findall(sentence)[1:]:
+            tidy = token.strip("`'*.")
+            if tidy[:1].isupper() and tidy.isalpha() and not _CODE.fullmatch(tidy) and len(tidy) > 2:
+                found.add(tidy)
+    return frozenset(found)
 
 
 def _action_of(text: str) -> Action | None:
-    found = _words_of(text)
+    found = _said(text)
     for action, said in _ACTIONS.items():
         if found & said:
             return action
     return "add" if _GET & frozenset(text.lower().split()) else None
 
 
-@lru_cache(maxsize=512)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(words(text))
+def _said(text: str) -> frozenset[str]:
+    """The words of a text that are no code."""
+    return _read(_AS_CODE.sub(" ", text)).words
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> ReadText:
+    return ReadText(text, frozenset(words(text)), frozenset(_NUMBER.findall(text)))

@@ -1,0 +1,1 @@
+"""Owns what a question asks: its aspects and the topic of each."""

@@ -1,0 +1,206 @@
+"""Owns which sources answer an aspect, and which of them best: by its kind, its topic and what a source is."""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.features.ask.answering.points import Point, points
+from holdfast.features.ask.question.aspects import Aspect, Kind, is_definition
+from holdfast.features.ask.sources import Evidence
+from holdfast.features.repositories.model import COMMIT, FILE, TAG
+from holdfast.registry.precedence import KnowledgeKind, in_order, is_about_tests, place_of_path
+
+REASON = re.compile(
+    r"\b(?:because|instead of|rather than|so that|in order to|due to|reason|since|otherwise|to avoid|therefore|"
+    r"decided|chose|prefer)\b",
+    re.I,
+)
+_MENDED = re.compile(r"\b(?:fix\w*|revert\w*|regress\w*|bugs?|broke\w*|crash\w*|hotfix|repair\w*|fail\w*)\b", re.I)
+_DECISION = re.compile(r"(?:^|/)(?:adrs?|decisions?)/|(?:^|/)adr-?\d", re.I)
+_NOTES = re.compile(r"(?:^|/)(?:changelog|changes|history|news|release[-_]?notes)[^/]*$", re.I)
+_IMPLEMENTED = re.compile(r"\b(?:implement\w*|internal\w*|under the hood|source code)\b", re.I)
+LEAST_COVERED = 0.6
+LEAST_COVERED_WHY = 0.5
+LEAST_COVERED_ELSE = 0.34
+_LEAST_TITLE = 0.3
+_MERGE = re.compile(r"Merge (?:pull request|branch|remote|PR)\b", re.I)
+_MERGE_SHARE = 0.7
+_PATH_SHARE = 0.3
+"""How much a path counts that has all of the topic's words."""
+
+
+def fitness(kind: Kind, evidence: Evidence) -> float:
+    """How much better a source answers that kind of question than its similarity tells."""
+    is_file = evidence.kind == FILE
+    path = evidence.key if is_file else ""
+    better = 0.3 if evidence.exact and kind in ("where", "what") else 0.0
+    if is_file and place_of_path(path) == KnowledgeKind.TEST:
+        better -= 0.2
+    if kind == "why":
+        better += 0.25 if REASON.search(evidence.prose) and (not is_file or is_document(path)) else 0.0
+        better += 0.2 if _DECISION.search(path) else 0.05 if not is_file else 0.0
+    elif kind == "where":
+        better += 0.15 if is_file and not is_document(path) else 0.0
+    elif kind == "who":
+        better += 0.3 if path.rpartition("/")[2] == "CODEOWNERS" else 0.1 if evidence.kind == COMMIT else 0.0
+    elif kind == "when":
+        better += 0.15 if evidence.kind in (COMMIT, TAG, "release") else 0.0
+    elif kind == "version":
+        better += 0.3 if evidence.version else 0.0
+    elif kind == "support":
+        # A page says what is so now; notes say what became so.
+        better += 0.0 if not is_file else 0.2 if evidence.version else 0.25
+    elif kind == "broke":
+        better += 0.25 if not is_file and _MENDED.search(evidence.title) else 0.2 if evidence.version else 0.0
+        better += 0.1 if evidence.kind == "issue" else 0.0
+    return better
+
+
+def ranked(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
+    """Sources that can answer, those first that answer the kind of question best; far worse ones are left out."""
+    kind = aspect.kind
+    if aspect.is_of_change:
+        return _of_change(aspect, found)
+    there = [each for each in found if each.exact or coverage(aspect, each) >= LEAST_COVERED_ELSE]
+    if kind == "where" or _IMPLEMENTED.search(aspect.text):
+        called = [each for each in found if each.kind == FILE and aspect.topic.overlap(each.key)]
+        return _places(aspect, [*there, *(each for each in called if each not in there)])
+    if kind == "what" and not is_definition(aspect) and any(each.line for each in there):
+        # "What does parse_location do": the definition tells best.
+        return _by_score([(each.similarity + fitness(kind, each), each) for each in there])
+    listed = in_order(aspect.text, there, _place, lambda each: each.similarity + _aboutness(aspect, each) / 4)
+    # A page that has most of what is asked for explains it, however much code is like the question.
+    return sorted(listed, key=lambda each: not _explains(aspect, each))
+
+
+def _places(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
+    """Where something is: code whose path or text is about it, tests last."""
+    scored = [
+        (each.similarity + fitness("where", each) + _PATH_SHARE * aspect.topic.coverage(each.key), each)
+        for each in found
+    ]
+    is_of_tests = is_about_tests(aspect.text)
+
+    def order(each: Evidence) -> tuple[bool, bool]:
+        is_code = each.kind == FILE and not is_document(each.key)
+        return is_code and not is_of_tests and _is_test(each.key), not is_code
+
+    # Code first, then what is written about it, and tests last.
+    return sorted(_by_score(scored), key=order)
+
+
+def _aboutness(aspect: Aspect, evidence: Evidence) -> float:
+    """How much a source is about the topic; what a heading announces is told below it."""
+    return coverage(aspect, evidence) + aspect.topic.overlap(evidence.heading.rpartition("›")[2])
+
+
+def _explains(aspect: Aspect, evidence: Evidence) -> bool:
+    return _place(evidence) == KnowledgeKind.WRITTEN and coverage(aspect, evidence) >= LEAST_COVERED
+
+
+def _is_test(path: str) -> bool:
+    return place_of_path(path) == KnowledgeKind.TEST
+
+
+def _of_change(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
+    """What names the thing and what was done to it, and code, which only serves to say who stands behind it."""
+    scored = []
+    code = []
+    for each in found:
+        covered = covers(aspect, each)
+        if covered:
+            scored.append((covered + each.similarity / 2 + fitness(aspect.kind, each), each))
+        elif each.kind == FILE and not is_document(each.key):
+            code += [each] if each.exact or coverage(aspect, each) >= least_covered(aspect) else []
+    return [*_by_score(scored), *code]
+
+
+def _by_score(scored: Sequence[tuple[float, Evidence]]) -> list[Evidence]:
+    order = sorted(range(len(scored)), key=lambda number: (-scored[number][0], number))
+    return [scored[number][1] for number in order if scored[number][0] >= scored[order[0]][0] - 0.35]
+
+
+def _place(evidence: Evidence) -> KnowledgeKind:
+    """A page of documentation explains best; notes and commits tell what changed, which is something else."""
+    if evidence.kind != FILE:
+        return KnowledgeKind.CODE
+    place = place_of_path(evidence.key)
+    return KnowledgeKind.CODE if place == KnowledgeKind.WRITTEN and is_notes(evidence.key) else place
+
+
+def coverage(aspect: Aspect, evidence: Evidence) -> float:
+    """How much of what the aspect is about a source has anywhere in it."""
+    return aspect.topic.coverage(
+        f"{evidence.key if evidence.kind == FILE else evidence.title}\n{evidence.heading}\n{evidence.text}"
+    )
+
+
+def covers(aspect: Aspect, evidence: Evidence) -> float:
+    """How well a source answers what is asked of a change: 0 where it is about something else."""
+    if evidence.kind == FILE:
+        if not is_document(evidence.key):
+            return 0.0
+        if aspect.kind in ("who", "when") and not evidence.version:
+            return 0.0
+        return max((covered for covered, _ in covering(aspect, evidence)), default=0.0)
+    topic = aspect.topic
+    title, whole = topic.coverage(evidence.title), topic.coverage(f"{evidence.title}\n{evidence.prose}")
+    if evidence.kind == TAG and aspect.kind in ("when", "version"):
+        return whole if whole >= LEAST_COVERED else 0.0
+    is_told_below = aspect.kind in ("why", "broke", "support")
+    if max(title, whole) < least_covered(aspect) or title < (0.0 if is_told_below else _LEAST_TITLE):
+        return 0.0
+    is_done = (
+        _is_lenient(aspect) or topic.is_done(evidence.title) or (is_told_below and _is_done_below(aspect, evidence))
+    )
+    # A merge says whose branch it was; what it brought is told by the commits of that branch.
+    share = _MERGE_SHARE if _MERGE.match(evidence.title) else 1.0
+    return share * (title + whole) / 2 if is_done else 0.0
+
+
+def _is_done_below(aspect: Aspect, evidence: Evidence) -> bool:
+    """Whether a point of a message tells it; a long message names much, and removes something else."""
+    told = points(evidence.prose)
+    return any(
+        aspect.topic.is_done(each.text, each.above)
+        and aspect.topic.coverage(f"{each.above}\n{each.text}") >= LEAST_COVERED_WHY
+        for each in told
+    )
+
+
+def _is_lenient(aspect: Aspect) -> bool:
+    """Whether what was done need not be said: a reason is given in other words, and what there is was once added."""
+    action = aspect.topic.action
+    return (aspect.kind == "why" and action == "add") or (aspect.kind == "support" and action in (None, "add"))
+
+
+def covering(aspect: Aspect, evidence: Evidence) -> list[tuple[float, Point]]:
+    """The points and paragraphs of a document that answer what is asked of a change, best first."""
+    found = []
+    lenient = _is_lenient(aspect) or (
+        aspect.kind in ("why", "broke", "support") and aspect.topic.action in (None, "add", "fix")
+    )
+    for point in points(evidence.text):
+        heading = f"{evidence.heading}\n{point.above}"
+        covered = aspect.topic.coverage(f"{heading}\n{point.text}")
+        if covered >= least_covered(aspect) and (lenient or aspect.topic.is_done(point.text, heading)):
+            # What says it in its own words comes before what only stands below it.
+            own = aspect.topic.overlap(point.text)
+            found.append((covered + own / 100, point))
+    return sorted(found, key=lambda each: -each[0])
+
+
+def least_covered(aspect: Aspect) -> float:
+    """How much of the topic an answer must have; a reason is told in words of its own."""
+    least = LEAST_COVERED_WHY if aspect.kind in ("why", "broke") else LEAST_COVERED
+    # What was never removed is asked for as readily as what was, and its name is in many a removal.
+    return least + 0.1 if aspect.topic.action in ("remove", "deprecate") else least
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is written for people to read."""
+    return place_of_path(path) == KnowledgeKind.WRITTEN
+
+
+def is_notes(path: str) -> bool:
+    """Whether a file tells what changed from version to version."""
+    return _NOTES.search(path) is not None
