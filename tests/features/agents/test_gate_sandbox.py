@@ -56,7 +56,8 @@ print(json.dumps({
 async def real(sqlite_database: SqliteDatabase, clock: MovableClock, directory: Path) -> AsyncIterator[GateHouse]:
     """With the counting server as a process in a sandbox of its own."""
     async with AsyncExitStack() as stack:
-        made = await gate_house(stack, sqlite_database, clock, directory)
+        settings = {"data_dir": directory / "data"}
+        made = await gate_house(stack, sqlite_database, clock, directory, settings=settings)
         await enrolled(made.services, made.owner, made.workspace)
         yield made
         await made.services[ServerConnections].close()

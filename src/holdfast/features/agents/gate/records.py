@@ -42,7 +42,19 @@ class CallRecords:
         self._actions = actions
 
     async def keep(self, session: GatedSession, call: GateCall, mask: SecretMask) -> None:
-        """Keep one call that is over."""
+        """Keep one call that is over, also where whoever made it is cancelled meanwhile, once or more often."""
+        keeping = asyncio.ensure_future(self._keep(session, call, mask))
+        was_cancelled = False
+        while not keeping.done():
+            try:
+                await asyncio.shield(keeping)
+            except asyncio.CancelledError:
+                was_cancelled = True
+        keeping.result()
+        if was_cancelled:
+            raise asyncio.CancelledError
+
+    async def _keep(self, session: GatedSession, call: GateCall, mask: SecretMask) -> None:
         data: dict[str, Any] = {
             "name": call.server,
             "tool": call.tool[:200],
