@@ -109,7 +109,8 @@ async def gate_house(
     stack: AsyncExitStack, database: Database, clock: MovableClock, directory: Path, **instead: Any
 ) -> GateHouse:
     """A gate house on a database."""
-    settings = Settings(data_dir=NOWHERE, secrets_master_key=MASTER_KEY, **instead.pop("settings", {}))
+    given = {"data_dir": NOWHERE, "secrets_master_key": MASTER_KEY, **instead.pop("settings", {})}
+    settings = Settings(**given)
     services = build_services(settings, database, clock, WordEmbedder(), **instead)
     await stack.enter_async_context(background(services))
     start = await first_start(services)

@@ -231,12 +231,12 @@ async def test_a_cleared_secret_stops_the_start_with_the_field_named(house: Gate
 async def test_arguments_are_in_the_audit_trail_only_where_that_is_switched_on(house: GateHouse) -> None:
     session = house.session(await house.attached())
     async with house.open(session), raw(house, session) as client:
-        await client.call("add", left=41)
+        await client.call("add", left=987654321)
         await house.services[ExecutionSettings].set(house.person, house.workspace, ExecutionSetting(log_arguments=True))
-        await client.call("add", left=42)
+        await client.call("add", left=987654322)
     first, second = await calls(house)
-    assert "arguments" not in first.detail and "41" not in json.dumps(dict(first.detail))
-    assert "42" in str(second.detail["arguments"])
+    assert "arguments" not in first.detail and "987654321" not in json.dumps(dict(first.detail))
+    assert "987654322" in str(second.detail["arguments"])
     assert {"name", "tool", "duration_ms", "granted_via", "session_id"} <= set(first.detail)
 
 

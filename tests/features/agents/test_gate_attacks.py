@@ -188,7 +188,7 @@ async def test_a_sessions_directory_and_sockets_are_its_own(house: GateHouse) ->
         assert house.socket(one, "demo").parent != house.socket(other, "demo").parent
         place = house.socket(one, "demo").parent
         root = os.geteuid() == 0
-        assert stat.S_IMODE(place.stat().st_mode) == (0o711 if root else 0o700)
+        assert stat.S_IMODE(place.stat().st_mode) == (0o755 if root else 0o700)
         assert stat.S_IMODE(house.socket(one, "demo").stat().st_mode) == (0o666 if root else 0o600)
         assert sorted(path.name for path in place.iterdir()) == ["demo.sock", "x1agent.sock"]
 

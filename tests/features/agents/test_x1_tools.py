@@ -1,6 +1,7 @@
 """The 25 tools of `x1agent`, each called by the MCP library's client through the session's own socket."""
 
 import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -260,3 +261,17 @@ async def test_a_credential_is_kept_nowhere(agent: Agent) -> None:
     key = "AKIA" + "ABCDEFGHIJKLMNOP"
     assert "credential" in await agent.refused("graph_write", record_type="x", data={"key": key})
     assert "credential" in await agent.refused("vector_upsert", id="k", text=f"the key is {key}")
+
+
+def test_the_page_lists_every_tool_with_its_arguments() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "agents-tools.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    documented = {}
+    for _, name, arguments, *_ in rows:
+        named = re.findall(r"`([a-z_]+)(!?)`", arguments)
+        documented[name.strip(" `")] = {each for each, _ in named}, {each for each, sign in named if sign}
+    for name, (required, optional) in SIGNATURES.items():
+        everything, marked = documented[name]
+        assert everything == required | optional, name
+        # One of two is required where it says `vector` or `text!`.
+        assert marked - {"text"} == required - {"text"}, name

@@ -213,8 +213,10 @@ class GitEngine:
 
     def _place(self, repository_id: str, location: Location) -> dict[str, Any]:
         """Where a repository is, and where objects that were made here are, if there are any."""
-        also = self._made_here(repository_id)
-        return {"path": self.path(repository_id, location), "also": str(also) if also.is_dir() else None}
+        # One that is only looked at before it is added has no id yet.
+        also = self._made_here(repository_id) if repository_id else None
+        found = also is not None and also.is_dir()
+        return {"path": self.path(repository_id, location), "also": str(also) if found else None}
 
     def _made_here(self, repository_id: str) -> Path:
         mirror = self._mirrors.path(repository_id)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -104,8 +104,8 @@ class Attending:
             if watching.done() and (ending := watching.result()) is not None:
                 if ending.state != "completed":
                     await self._interrupted()
-                return ending
-            return await listening
+                return self._readable(ending)
+            return self._readable(await listening)
         finally:
             for task in (listening, watching):
                 task.cancel()
@@ -174,6 +174,11 @@ class Attending:
             for secret, instead in self._attended.hidden.items():
                 value = value.replace(secret, instead)
         return value
+
+    def _readable(self, ending: SessionEnding) -> SessionEnding:
+        """The same without what nobody is to read."""
+        error = None if ending.error is None else {name: self._shown(value) for name, value in ending.error.items()}
+        return replace(ending, error=error, text=self._shown(ending.text))
 
     async def _turned(self, turn: TurnOver) -> SessionEnding | None:
         """It has nothing more to do: what was said meanwhile goes on, else it is over."""
