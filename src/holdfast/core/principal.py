@@ -1,7 +1,8 @@
 """Owns the Principal: who is asking, how they proved it, and what that allows."""
 
+import json
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from holdfast.core.errors import Forbidden
 
@@ -59,3 +60,19 @@ class Principal:
     def sees_workspace(self, workspace_id: str) -> bool:
         """Whether the principal is not confined to other workspaces."""
         return self.workspace_ids is None or workspace_id in self.workspace_ids
+
+
+def principal_text(principal: Principal) -> str:
+    """A principal as it is kept with what it asked for."""
+    kept: dict[str, Any] = {name: getattr(principal, name) for name in Principal.__dataclass_fields__}
+    kept["scopes"] = sorted(principal.scopes)
+    kept["workspace_ids"] = None if principal.workspace_ids is None else sorted(principal.workspace_ids)
+    return json.dumps(kept)
+
+
+def principal_from(text: str) -> Principal:
+    """A principal as it was kept."""
+    kept = json.loads(text)
+    ids = kept.pop("workspace_ids")
+    scopes = frozenset(kept.pop("scopes"))
+    return Principal(**kept, scopes=scopes, workspace_ids=None if ids is None else frozenset(ids))

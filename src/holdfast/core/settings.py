@@ -133,6 +133,19 @@ class Settings:
     )
     exec_at_once: int = _setting(64, "Calls of MCP servers' tools that run at once in each process")
     approval_seconds: int = _setting(3600, "How long a call waits for a person's decision before it expires")
+    agents_at_once: int = _setting(32, "Sessions of agents that run at once in each process")
+    agent_quiet_seconds: int = _setting(900, "How long an agent may give no sign of life before its session is ended")
+    agent_spawn_depth: int = _setting(3, "How deep sessions may start other sessions")
+    agent_spawn_most: int = _setting(20, "Sessions in one tree of sessions that started each other, in all")
+    preview_command: str | None = _setting(
+        None,
+        "Program that deploys a preview for agents, given the repository, the branch and the commit; it prints the "
+        "address",
+    )
+    preview_webhook: str | None = _setting(
+        None, "Address that is told to deploy a preview and answers {url}, where there is no command", secret=True
+    )
+    preview_seconds: int = _setting(600, "How long deploying a preview may take")
     max_chat_bytes: int = _setting(32 * 1024 * 1024, "Largest request to a chat endpoint, images included")
     research_calls_per_minute: int = _setting(45, "Research tool calls a minute that chats of one project may make")
     max_tool_rounds: int = _setting(20, "Rounds of tool calls that one chat request may ask for")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from holdfast.engines.jobs.engine import JobEngine
     from holdfast.engines.llm.loop import Loop
     from holdfast.engines.master_key import KeyRing
+    from holdfast.engines.runners.base import Runners
+    from holdfast.engines.runners.installing import InstalledAgents
     from holdfast.engines.runtime.base import Runtime
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.engine import SearchEngine
@@ -134,6 +136,19 @@ def _runtime(parts: Parts) -> "Runtime":
     return ProcessRuntime(EgressRules(parts[Settings].fetch_allow))
 
 
+def _installed_agents(parts: Parts) -> "InstalledAgents":
+    from holdfast.engines.runners.installing import InstalledAgents
+
+    return InstalledAgents(parts[Settings].data_dir.expanduser() / "agents")
+
+
+def _runners(parts: Parts) -> "Runners":
+    from holdfast.engines.runners.installing import InstalledAgents
+    from holdfast.engines.runners.known import KnownRunners
+
+    return KnownRunners(parts[InstalledAgents])
+
+
 def _loop(parts: Parts) -> "Loop":
     from holdfast.engines.llm.loop import Loop
 
@@ -149,5 +164,7 @@ _BUILDERS: dict[str, Build] = {
     "WebAccess": _web,
     "GitEngine": _git,
     "Runtime": _runtime,
+    "InstalledAgents": _installed_agents,
+    "Runners": _runners,
     "Loop": _loop,
 }

@@ -78,6 +78,12 @@ def _methods(parts: Parts) -> object:
     return Methods(lambda: brought(parts, parts[Features], "methods"))
 
 
+def _model_door(parts: Parts) -> object:
+    from holdfast.server.endpoints.model_door import EndpointDoor
+
+    return EndpointDoor(parts[Settings], parts)
+
+
 _REGISTRIES: dict[str, Build] = {
     "Entities": _entities,
     "Topics": _topics,
@@ -85,6 +91,7 @@ _REGISTRIES: dict[str, Build] = {
     "Prompts": _prompts,
     "Resources": _resources,
     "Methods": _methods,
+    "ModelDoor": _model_door,
 }
 
 

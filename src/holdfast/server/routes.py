@@ -15,6 +15,7 @@ from holdfast.core.settings import Settings
 from holdfast.core.tools.gateway import Gateway
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.agents.sessions.telling import SessionTelling
 from holdfast.features.audit.service import Audit
 from holdfast.features.catalog.servers.address import PublicAddress
 from holdfast.features.client_bundles.service import ClientBundles
@@ -121,9 +122,9 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     mcp = Deferred("holdfast.server.mcp", lambda: _mcp(settings, parts, authenticator))
     keystone = Deferred("holdfast.server.keystone", lambda: _keystone(settings, parts, authenticator))
     zero = Deferred("holdfast.server.zero", lambda: _zero(settings, parts, authenticator))
-    openai = Deferred("holdfast.server.openai", lambda: _openai(settings, parts, authenticator))
+    openai = Deferred("holdfast.server.endpoints.openai", lambda: _openai(settings, parts, authenticator))
     pages = Deferred("holdfast.server.dashboard", lambda: _dashboard(parts, authenticator, public_url))
-    anthropic = Deferred("holdfast.server.anthropic", lambda: _anthropic(settings, parts, authenticator))
+    anthropic = Deferred("holdfast.server.endpoints.anthropic", lambda: _anthropic(settings, parts, authenticator))
     site = Site(
         exact={
             "/healthz": health,
@@ -144,6 +145,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         prefixes=[
             (WEBHOOKS, WebhookEndpoint(parts[Webhooks])),
             ("/api/", api),
+            ("/agents/", api),
             ("/approve/", pages),
             ("/mcp/", zero),
             ("/connect/", pages),
@@ -165,7 +167,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
     if settings.embedder == "embedded":
         parts[SearchEngine].is_loading = True
         gate.on_ready.append(parts[SearchEngine].load)
-    gate.on_stop += [streams.stop, mcp.stop, zero.stop]
+    gate.on_stop += [streams.stop, parts[SessionTelling].stop, mcp.stop, zero.stop]
     if traced is not None:
         gate.on_stop.append(traced.stop)
     return gate
@@ -214,7 +216,7 @@ def _zero(settings: Settings, parts: Parts, authenticator: Authenticator) -> "Ze
 
 
 def _openai(settings: Settings, parts: Parts, authenticator: Authenticator) -> "OpenAiSurface":
-    from holdfast.server.openai import build_openai
+    from holdfast.server.endpoints.openai import build_openai
 
     return build_openai(settings, parts, authenticator)
 
@@ -226,7 +228,7 @@ def _dashboard(parts: Parts, authenticator: Authenticator, public_url: str) -> "
 
 
 def _anthropic(settings: Settings, parts: Parts, authenticator: Authenticator) -> "AnthropicSurface":
-    from holdfast.server.anthropic import build_anthropic
+    from holdfast.server.endpoints.anthropic import build_anthropic
 
     return build_anthropic(settings, parts, authenticator)
 

@@ -16,11 +16,16 @@ from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.usage.service import Usage
 from holdfast.server.features import Features, brought
 
+_FIRST = ("zero_list_cases", "zero_get_case", "zero_run_session")
+"""Documented in this order, although two features bring them."""
+
 
 def catalog(parts: Parts) -> Catalog:
-    """Everything that models can call, in the features' order."""
+    """Everything that models can call: what is documented to come first, then the rest in the features' order."""
     features = parts[Features]
-    return Catalog(tools=brought(parts, features, "tools"), aliases=brought(parts, features, "aliases"))
+    tools = brought(parts, features, "tools")
+    tools.sort(key=lambda tool: _FIRST.index(tool.name) if tool.name in _FIRST else len(_FIRST))
+    return Catalog(tools=tools, aliases=brought(parts, features, "aliases"))
 
 
 def build_gateway(parts: Parts, load: Callable[[], Catalog]) -> Gateway:

@@ -69,6 +69,10 @@ class InsideServers:
         self.starts.append(start)
         yield self.server
 
+    async def open(self, start: ServerStart) -> InsideServer:
+        self.starts.append(start)
+        return self.server
+
     async def describe(self, start: ServerStart) -> ServerDescription:
         self.starts.append(start)
         return await self.server.describe()

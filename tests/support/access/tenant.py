@@ -9,6 +9,8 @@ import httpx
 
 from holdfast.core.ids import new_id
 from holdfast.core.operations import Operation
+from holdfast.features.agents.sessions import store as session_store
+from holdfast.features.agents.sessions.model import SessionQuestion
 from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.chat import store as chat_store
 from holdfast.features.chat.model import ChatQuestion
@@ -86,6 +88,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "RenewBody": {"fence": 1},
     "ReleaseBody": {},
     "ProofBody": {"kind": "reported", "outcome": "passed"},
+    "AgentBody": {"name": "Planted"},
+    "AttachmentsBody": {"name": "demo", "env": {}},
+    "AgentSessionBody": {"prompt": "Planted"},
+    "SessionMessageBody": {"text": "Planted"},
+    "ResumeBody": {},
+    "SessionReplyBody": {"answer": "Planted"},
     "AskBody": {"question": "Where is the secret?", "slugs": ["{slug}"]},
 }
 QUERIES = {
@@ -168,7 +176,24 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
     ids["sha"] = "0123456789"
     ids |= await _execution(server, ids["user_id"])
     ids["relation_id"] = await make(f"{space}/relations", relation, "relation_id")
+    ids["agent_id"] = await make(f"{space}/agents", {"name": "Victim"})
+    ids["session_id"] = await make(f"/api/agents/{ids['agent_id']}/sessions", {"prompt": "secret"}, "session_id")
+    ids["question_id"] = await _session_question(server, ids["session_id"])
     return ids
+
+
+async def _session_question(server: TestServer, session_id: str) -> str:
+    asked = SessionQuestion(
+        id=new_id("qst"),
+        session_id=session_id,
+        workspace_id=server.start.workspace_id,
+        request_id="one",
+        kind="input",
+        question="secret?",
+        created_at=0,
+    )
+    await server.services.database.write(lambda tx: session_store.insert_question(tx, asked))
+    return asked.id
 
 
 async def _execution(server: TestServer, user_id: str) -> dict[str, str]:

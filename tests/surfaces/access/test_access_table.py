@@ -7,7 +7,7 @@ from holdfast.core.operations import Operation
 from holdfast.core.tools.tool import Tool
 from holdfast.registry.prompts import Prompt
 from holdfast.registry.resources import Resource, ResourceTemplate
-from holdfast.server.openai import routes
+from holdfast.server.endpoints.openai import routes
 from holdfast.server.routes import rest_operations
 from holdfast.surfaces.http.endpoint.surface import EndpointRoute
 from holdfast.surfaces.rest.openapi import document

@@ -9,8 +9,8 @@ import pytest
 from holdfast.core.access import Access
 from holdfast.features.documents.vector_stores import batch_operations as file_batches
 from holdfast.features.documents.vector_stores import operations as vector_stores
-from holdfast.server import anthropic
-from holdfast.server.openai import routes
+from holdfast.server.endpoints import anthropic
+from holdfast.server.endpoints.openai import routes
 from holdfast.storage.database import Database
 from holdfast.surfaces.http.endpoint.surface import EndpointRoute
 from tests.support.access.callers import bearer

@@ -67,6 +67,7 @@ async def test_tools_are_listed_with_the_documented_keys_and_schemas(server: Tes
     assert [tool["name"] for tool in tools] == [
         "zero_list_cases",
         "zero_get_case",
+        "zero_run_session",
         "zero_claim_case",
         "zero_move_case",
         "zero_add_proof",
@@ -78,6 +79,11 @@ async def test_tools_are_listed_with_the_documented_keys_and_schemas(server: Tes
         "type": "object",
         "properties": {"case_id": {"type": "string"}},
         "required": ["case_id"],
+    }
+    assert tools[2]["inputSchema"] == {
+        "type": "object",
+        "properties": {"case_id": {"type": "string"}, "prompt": {"type": "string"}},
+        "required": ["case_id", "prompt"],
     }
 
 

@@ -20,8 +20,9 @@ WORKSPACE = "workspace"
 # The server's instructions say more: it is the bound one where a call names none.
 _WORKSPACE_SCHEMA = {"type": "string", "description": "Its id or slug"}
 
-Consumer = Literal["mcp", "catalog", "keystone", "zero", "chat", "ask"]
-"""Who lists and calls tools: MCP on its three mounts and for keys that search its catalog, chats, and `ask`."""
+Consumer = Literal["mcp", "catalog", "keystone", "zero", "x1agent", "chat", "ask"]
+"""Who lists and calls tools: MCP on its three mounts, for keys that search its catalog and for agents in sessions of
+ours, chats, and `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class ToolCall:
     @property
     def source(self) -> str:
         """The way it came, as usage is counted."""
-        return "mcp" if self.consumer in ("catalog", "keystone", "zero") else self.consumer
+        return "mcp" if self.consumer in ("catalog", "keystone", "zero", "x1agent") else self.consumer
 
     def during(self, kind: type[_Turn]) -> _Turn:
         """What the turn has; a tool that needs it is listed only where it is brought."""

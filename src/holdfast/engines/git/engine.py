@@ -1,6 +1,8 @@
 """Owns reading git repositories: fetched behind a guard, walked and read in processes that can be ended."""
 
 import asyncio
+import re
+import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,6 +34,7 @@ from holdfast.engines.sandbox.bounds import Bounds
 
 Tell = Callable[[Progress], Awaitable[None]]
 _NOT_FOUND = {"no_such_path": "path", "no_such_commit": "commit"}
+_PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(pack|idx)")
 _LOOK_CPU_SECONDS = 900
 _CHECKOUT_SECONDS = 300.0
 _CHECKOUT_FILE_BYTES = 2 * 1024**3
@@ -170,7 +173,7 @@ class GitEngine:
     async def checkout(self, repository_id: str, location: Location, commit: str, directory: Path) -> None:
         """Write a commit's files into an empty directory, and nothing else of the repository: no `.git`."""
         bounds = replace(self._bounds, written_bytes=_CHECKOUT_FILE_BYTES, writable=str(directory))
-        asked = {"job": "checkout", "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+        asked = {"job": "checkout", **self._place(repository_id, location), "limits": asdict(self.limits)}
         child = await Child.start(MODULE, bounds)
         try:
             async with asyncio.timeout(_CHECKOUT_SECONDS):
@@ -183,6 +186,13 @@ class GitEngine:
         finally:
             await child.end()
 
+    async def adopt(self, repository_id: str, packs: Sequence[tuple[str, bytes]]) -> None:
+        """Keep objects that were made here beside a repository's own: packs and their indexes, by their names.
+
+        Whoever made them is not believed: an object is checked against its id whenever it is read.
+        """
+        await asyncio.to_thread(_keep_packs, self._made_here(repository_id) / "pack", packs)
+
     async def mirrored(self) -> set[str]:
         """The repositories that have a mirror here."""
         return await asyncio.to_thread(self._mirrors.ids)
@@ -191,18 +201,32 @@ class GitEngine:
         """Remove a mirror; nothing happens without one."""
         await self._readers.drop(str(self._mirrors.path(repository_id)))
         await self._mirrors.remove(repository_id)
+        await asyncio.to_thread(shutil.rmtree, self._made_here(repository_id).parent, ignore_errors=True)
 
     async def close(self) -> None:
         """End all processes."""
         await self._readers.close()
 
-    def _path(self, repository_id: str, location: Location) -> str:
+    def path(self, repository_id: str, location: Location) -> str:
+        """Where a repository is on this machine: its own directory, or our mirror of it."""
         return location.path if location.is_local else str(self._mirrors.path(repository_id))
 
+    def _place(self, repository_id: str, location: Location) -> dict[str, Any]:
+        """Where a repository is, and where objects that were made here are, if there are any."""
+        # One that is only looked at before it is added has no id yet.
+        also = self._made_here(repository_id) if repository_id else None
+        found = also is not None and also.is_dir()
+        return {"path": self.path(repository_id, location), "also": str(also) if found else None}
+
+    def _made_here(self, repository_id: str) -> Path:
+        mirror = self._mirrors.path(repository_id)
+        return mirror.with_suffix(".made") / "objects"
+
     async def _look(self, repository_id: str, location: Location, job: str, **arguments: Any) -> Any:
-        asked = {"job": job, "limits": asdict(self.limits), "arguments": arguments}
+        place = self._place(repository_id, location)
+        asked = {"job": job, "also": place["also"], "limits": asdict(self.limits), "arguments": arguments}
         try:
-            return await self._readers.ask(self._path(repository_id, location), asked)
+            return await self._readers.ask(self.path(repository_id, location), asked)
         except GitFailed as problem:
             raise _as_not_found(problem) from None
 
@@ -212,11 +236,22 @@ class GitEngine:
         """The values of a long job in a process of its own, which ends with the iterator."""
         child = await Child.start(MODULE, self._bounds)
         try:
-            asked = {**job, "path": self._path(repository_id, location), "limits": asdict(self.limits)}
+            asked = {**job, **self._place(repository_id, location), "limits": asdict(self.limits)}
             async for value in child.answers(asked):
                 yield child, value
         finally:
             await child.end()
+
+
+def _keep_packs(directory: Path, packs: Sequence[tuple[str, bytes]]) -> None:
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The index comes last: a pack without one is not seen.
+    for name, content in sorted(packs, key=lambda each: each[0].endswith(".idx")):
+        if _PACK.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is no name of a pack")
+        coming = directory / f".{name}.coming"
+        coming.write_bytes(content)
+        coming.rename(directory / name)
 
 
 def _as_not_found(problem: GitFailed) -> GitFailed | NotFound:

@@ -83,7 +83,7 @@ class InstalledAgents:
         missing = f"{name} is not installed here. Run: holdfast agents install {name}"
         try:
             integrity = json.loads(self._record(name).read_text())["integrity"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunnerMissing(missing) from None
         package = self._packages.find("npm", integrity)
         if package is None:

@@ -369,6 +369,12 @@ def _first_uid() -> int | None:
     return None
 
 
+def is_own_user(uid: int) -> bool:
+    """Whether a process of that user is ours, or one that we confined."""
+    first = _first_uid()
+    return uid == os.geteuid() or (first is not None and first <= uid < first + _UIDS)
+
+
 async def _readable(source: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()

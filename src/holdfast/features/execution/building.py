@@ -20,7 +20,7 @@ from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.enrolled import EnrolledCatalog
 from holdfast.features.execution.expiry import ApprovalExpiry
 from holdfast.features.execution.policies.deciding import Deciding
-from holdfast.features.execution.policies.grants import Grants
+from holdfast.features.execution.policies.grants import AgentIds, Grants
 from holdfast.features.execution.runs.ending import Endings
 from holdfast.features.execution.runs.running import Runs
 from holdfast.features.execution.service import KIND, Execution
@@ -36,7 +36,15 @@ build = Building()
 
 @build
 def grants(parts: Parts) -> Grants:
-    return Grants(parts[Database], parts[Audit], parts[Workspaces], parts[EventBus], parts[Clock])
+    return Grants(
+        parts[Database],
+        parts[Audit],
+        parts[Workspaces],
+        # Found at the first grant: agents are built on top of execution.
+        lambda tx, workspace_id, name: parts[AgentIds](tx, workspace_id, name),
+        parts[EventBus],
+        parts[Clock],
+    )
 
 
 @build

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.principal import Principal
+from holdfast.core.principal import principal_from, principal_text
 from holdfast.features.execution.approvals import store as approval_store
 from holdfast.features.execution.model import CallProgress, ExecutionSetting, Invocation, Status
 from holdfast.storage.database import Row, Tx
@@ -27,7 +27,7 @@ def insert(tx: Tx, new: Invocation) -> None:
     values = {name: getattr(new, name) for name in names}
     values |= {
         "arguments": json.dumps(dict(new.arguments)),
-        "principal": _principal_text(new.principal),
+        "principal": principal_text(new.principal),
         "error": None if new.error is None else json.dumps(dict(new.error)),
     }
     tx.execute(f"INSERT INTO invocation ({_INSERTED}) VALUES ({', '.join(':' + name for name in names)})", values)
@@ -221,7 +221,7 @@ def _invocation(tx: Tx, row: Row) -> Invocation:
         status=row["status"],
         requested_by=row["requested_by"],
         requested_name=row["requested_name"],
-        principal=_principal(row["principal"]),
+        principal=principal_from(row["principal"]),
         source=row["source"],
         session_id=row["session_id"],
         chat_id=row["chat_id"],
@@ -237,17 +237,3 @@ def _invocation(tx: Tx, row: Row) -> Invocation:
         ended_at=row["ended_at"],
         approval=approval_store.of_invocation(tx, row["id"]),
     )
-
-
-def _principal_text(principal: Principal) -> str:
-    kept: dict[str, Any] = {name: getattr(principal, name) for name in Principal.__dataclass_fields__}
-    kept["scopes"] = sorted(principal.scopes)
-    kept["workspace_ids"] = None if principal.workspace_ids is None else sorted(principal.workspace_ids)
-    return json.dumps(kept)
-
-
-def _principal(text: str) -> Principal:
-    kept = json.loads(text)
-    ids = kept.pop("workspace_ids")
-    scopes = frozenset(kept.pop("scopes"))
-    return Principal(**kept, scopes=scopes, workspace_ids=None if ids is None else frozenset(ids))

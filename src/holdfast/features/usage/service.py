@@ -210,6 +210,10 @@ class Usage:
             return None if at_least(principal.role, "admin") else self._spenders(tx, principal)
         return None if "management" in principal.scopes else (principal.actor,)
 
+    def of_actors(self, tx: Tx, organization_id: str, actors: Collection[str], since: int) -> dict[UsageKind, float]:
+        """What these actors used since the week of a moment, by kind, as far as it was flushed."""
+        return store.of_actors(tx, organization_id, actors, week_of(since))
+
     async def flush(self) -> None:
         """Keep what was counted up to now."""
         async with self._flushing:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.principal import Principal
-from holdfast.features.usage.model import Grouping, Limit, UsageEntry, UsageFilter, UsageRow, day_of
+from holdfast.features.usage.model import Grouping, Limit, UsageEntry, UsageFilter, UsageKind, UsageRow, day_of
 from holdfast.storage.database import Row, Tx
 
 _COLUMN_OF: dict[Grouping, str] = {
@@ -189,6 +189,19 @@ def total(
         params,
     )
     return float(row["amount"] or 0) if row else 0.0
+
+
+def of_actors(tx: Tx, organization_id: str, actors: Collection[str], week: int) -> dict[UsageKind, float]:
+    """What these actors used since a week began, by kind."""
+    names = {f"actor_{index}": actor for index, actor in enumerate(sorted(actors))}
+    if not names:
+        return {}
+    rows = tx.all(
+        "SELECT kind, SUM(amount) AS amount FROM usage_counter WHERE organization_id = :organization_id "
+        f"AND week >= :week AND actor IN ({', '.join(':' + name for name in names)}) GROUP BY kind",
+        {"organization_id": organization_id, "week": week, **names},
+    )
+    return {row["kind"]: float(row["amount"]) for row in rows}
 
 
 def report(

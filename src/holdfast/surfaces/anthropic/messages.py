@@ -8,6 +8,7 @@ import orjson
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.text.jsontext import dumps, loads_strange
+from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
 from holdfast.engines.llm.messages.words import count
 from holdfast.engines.llm.metering import Meter
@@ -23,7 +24,7 @@ from holdfast.surfaces.http.endpoint.events import End, TurnTaker, pumped
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.endpoint.request import EndpointRequest
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 
 PATH = "/messages"
 COUNT_PATH = "/messages/count_tokens"

@@ -1,26 +1,17 @@
-"""Owns server-sent events on the wire: their headers, how one is written, pings, and readers that take too long."""
+"""Owns responses of server-sent events: their headers, pings, and readers that take too long."""
 
 import asyncio
 from collections.abc import Mapping
 
 from starlette.types import Send
 
+from holdfast.core.text.sse import PING
+
 HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
-PING = b": ping\n\n"
-PING_SECONDS = 15.0
-"""Proxies close a stream that is quiet for longer."""
-
-
-def framed(data: bytes, *, event: str = "", id: int | None = None, retry_millis: int | None = None) -> bytes:
-    """One event; `data` is a single line."""
-    place = b"" if id is None else b"id: %d\n" % id
-    retry = b"" if retry_millis is None else b"retry: %d\n" % retry_millis
-    name = b"event: %b\n" % event.encode() if event else b""
-    return b"%b%b%bdata: %b\n\n" % (place, retry, name, data)
 
 
 class ReaderTooSlow(Exception):

@@ -6,6 +6,7 @@ import orjson
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
+from holdfast.core.text.sse import framed
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
@@ -14,7 +15,7 @@ from holdfast.features.usage.service import Usage
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.relay import Passed, TokensUsed, count_tokens, pass_answer
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import Json, OpenAiRequest
 

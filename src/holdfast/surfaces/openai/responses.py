@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
+from holdfast.core.text.sse import PING_SECONDS
 from holdfast.engines.llm.model import Done, LoopEvent
 from holdfast.features.responses.events import ResponseEvents
 from holdfast.features.responses.model import ResponseRequest
@@ -13,7 +14,6 @@ from holdfast.features.responses.service import ResponseService
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.events import End, T, TurnTaker, pumped
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import PING_SECONDS
 from holdfast.surfaces.openai.chat import chat_of
 from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import OpenAiRequest

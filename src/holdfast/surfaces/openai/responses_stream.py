@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import orjson
 
+from holdfast.core.text.sse import framed
 from holdfast.engines.llm.model import Json
 from holdfast.surfaces.http.asgi import header
-from holdfast.surfaces.http.sse import EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.openai.request import OpenAiRequest
 
 

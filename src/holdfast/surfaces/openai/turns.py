@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.assembly import Assembly
 from holdfast.engines.llm.model import ChunkEvent, Done, Json, LoopEvent, SideEvent
 from holdfast.surfaces.http.asgi import request_id
 from holdfast.surfaces.http.endpoint.errors import as_told
 from holdfast.surfaces.http.endpoint.events import End, pumped
 from holdfast.surfaces.http.protocol.hang_up import while_connected
-from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.openai.errors import error_object
 from holdfast.surfaces.openai.request import OpenAiRequest
 

@@ -16,10 +16,10 @@ from holdfast.core.errors import FieldError, HoldfastError, Invalid, RateLimited
 from holdfast.core.model import Model
 from holdfast.core.operations import Call, EventStream, Operation
 from holdfast.core.principal import Principal
+from holdfast.core.text.sse import PING, PING_SECONDS, framed
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
-from holdfast.surfaces.http.sse import PING, PING_SECONDS, framed
 
 RECHECK_SECONDS = 5.0
 MAX_WAITING = 2_000

@@ -43,6 +43,8 @@ def _answer(job: dict[str, Any]) -> object:
     from holdfast.engines.git.reading.repository import find_head, open_repository
 
     repo = open_repository(job["path"])
+    if job["also"] is not None:
+        repo.odb.add_disk_alternate(job["also"])
     # Each loads only what it needs: all the grammars take as long to load as a thousand commits to read.
     match job["job"]:
         case "head":

@@ -12,6 +12,8 @@ from holdfast.engines.runtime.base import Mounted
 
 SOCKETS = "/run/x1/mcp"
 """Where the sockets are in the agent's sandbox."""
+PROGRAMS = "/run/x1/bin"
+"""Where programs of ours are in it, where there are any: to be put at the end of its PATH."""
 
 
 @dataclass(frozen=True, slots=True)

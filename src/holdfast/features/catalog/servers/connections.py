@@ -2,9 +2,9 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -81,18 +81,19 @@ class ServerConnections:
     async def connection(self, start: ServerStart) -> AsyncIterator[Connection]:
         """An open connection to just this server in just this environment, while somebody is in here."""
 
-        async def open() -> Connection:
-            try:
-                made = await self._open(start)
-            except ServerFailed as problem:
-                self._remember(start.entry.id, problem.message)
-                raise
-            self._remember(start.entry.id, made)
-            return made
-
         self._keys.setdefault(start.entry.id, set()).add(start.key)
-        async with self._pool.connection(start.key, open) as connection:
+        async with self._pool.connection(start.key, lambda: self.open(start)) as connection:
             yield connection
+
+    async def open(self, start: ServerStart) -> Connection:
+        """A server of the caller's own, which nobody else uses and the caller closes."""
+        try:
+            made = await self._open(start)
+        except ServerFailed as problem:
+            self._remember(start.entry.id, problem.message)
+            raise
+        self._remember(start.entry.id, made)
+        return made
 
     async def describe(self, start: ServerStart) -> ServerDescription:
         """What the server says of itself now."""
@@ -169,15 +170,22 @@ class ServerStarts:
             entry = store.by_id(tx, server_id)
             if entry is None:
                 raise EntryNotFound(server_id)
-            return self._within(tx, principal, entry)
+            return self._within(tx, entry, lambda: self._owner(tx, principal))
 
         return await self._database.read(work)
+
+    def attached(self, tx: Tx, entry: CatalogEntry, env: Mapping[str, str], user_id: str | None) -> ServerStart:
+        """What to start an entry with for an agent it is attached to: its attachment's environment, a person's login.
+
+        NotReady, Invalid or ReferenceBroken with what is missing.
+        """
+        return self._within(tx, replace(entry, spec=replace(entry.spec, env=env)), lambda: user_id)
 
     async def acts_for(self, principal: Principal) -> str | None:
         """The person whose login at a remote server a principal's calls use."""
         return await self._database.read(lambda tx: self._owner(tx, principal))
 
-    def _within(self, tx: Tx, principal: Principal, entry: CatalogEntry) -> ServerStart:
+    def _within(self, tx: Tx, entry: CatalogEntry, owner: Callable[[], str | None]) -> ServerStart:
         spec = entry.spec
         if entry.install == "installing":
             raise NotReady(f"The package of {spec.name} is still being installed; try again in a moment.")
@@ -189,5 +197,5 @@ class ServerStarts:
         places = places_of(spec)
         env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
-        user_id = self._owner(tx, principal) if spec.shape == "remote" else None
+        user_id = owner() if spec.shape == "remote" else None
         return ServerStart(entry, env, headers, user_id)

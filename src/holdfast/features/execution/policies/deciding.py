@@ -18,6 +18,13 @@ class Verdict:
 
     kind: Literal["run", "ask", "refuse"]
     granted_via: str | None = None
+    is_unspent: bool = False
+    """Whether the grant is good for one call, and was only looked at."""
+
+
+def needs_grant_by_name(tool: PinnedTool) -> bool:
+    """Whether an agent needs a grant for this very tool, because no scope of it can be granted, or is enough."""
+    return tool.set_policy == "approve" or tool.scope is None
 
 
 class Deciding:
@@ -53,9 +60,45 @@ class Deciding:
             return Verdict("run")
         if tool.policy() == "auto":
             return Verdict("run")
-        subjects = self._subjects(tx, principal)
         # An operator who wants to be asked is asked, but not about whom a person let call just this tool.
         by_name = tool.set_policy == "approve"
+        return self._by_grant(tx, workspace_id, self._subjects(tx, principal), session_id, tool, by_name=by_name)
+
+    def decide_attached(
+        self,
+        tx: Tx,
+        workspace_id: str,
+        subjects: Collection[str],
+        session_id: str,
+        tool: PinnedTool,
+        *,
+        spend: bool,
+    ) -> Verdict:
+        """What becomes of an agent's call of a server that it has: its scope, an operator or its harm asks for a grant.
+
+        What a server says of itself loosens nothing here: a read-only tool with a scope needs the scope. Unless it is
+        to `spend`, a grant for one call stays as it is.
+        """
+        if tool.set_policy == "deny":
+            return Verdict("refuse")
+        if tool.set_policy == "auto" or (tool.set_policy is None and tool.scope is None and not tool.destructive):
+            return Verdict("run")
+        by_name = needs_grant_by_name(tool)
+        if not spend:
+            grant = self._grants.usable(tx, workspace_id, subjects, session_id, tool, by_name=by_name)
+            return Verdict("ask") if grant is None else Verdict("run", grant.id, grant.scope == "once")
+        return self._by_grant(tx, workspace_id, subjects, session_id, tool, by_name=by_name)
+
+    def _by_grant(
+        self,
+        tx: Tx,
+        workspace_id: str,
+        subjects: Collection[str],
+        session_id: str | None,
+        tool: PinnedTool,
+        *,
+        by_name: bool,
+    ) -> Verdict:
         while (grant := self._grants.usable(tx, workspace_id, subjects, session_id, tool, by_name=by_name)) is not None:
             if self._grants.use(tx, grant):
                 return Verdict("run", grant.id)

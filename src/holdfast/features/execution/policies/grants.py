@@ -1,6 +1,8 @@
 """Owns grants: rights that people give to agents, people and keys, and which of them a call can use."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Forbidden, Invalid
@@ -17,6 +19,12 @@ from holdfast.storage.database import Database, Tx
 TOPIC = "grant"
 
 
+class AgentIds(Protocol):
+    """The id of a workspace's agent by its id or slug; None where there is none."""
+
+    def __call__(self, tx: Tx, workspace_id: str, name: str, /) -> str | None: ...
+
+
 def check_signed_in(principal: Principal) -> None:
     """Forbidden unless a person sits there: signed in at this server, with the token of the session's own page."""
     if not principal.is_person or principal.proof != "session":
@@ -27,9 +35,16 @@ class Grants:
     """Gives and takes rights. Only a signed-in person can, and only who administers the workspace."""
 
     def __init__(
-        self, database: Database, audit: Audit, workspaces: Workspaces, events: EventBus, clock: Clock
+        self,
+        database: Database,
+        audit: Audit,
+        workspaces: Workspaces,
+        agent_ids: AgentIds,
+        events: EventBus,
+        clock: Clock,
     ) -> None:
         self._database = database
+        self._agent_ids = agent_ids
         self._audit = audit
         self._workspaces = workspaces
         self._events = events
@@ -44,6 +59,7 @@ class Grants:
     def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewGrant) -> PermissionGrant:
         """The same, within a transaction."""
         workspace = self._workspaces.administered(tx, principal, workspace_id)
+        new = self._by_ids(tx, workspace.id, new)
         grant = PermissionGrant(
             id=new_id("grt"),
             workspace_id=workspace.id,
@@ -103,9 +119,39 @@ class Grants:
         ]
         return min(found, key=lambda grant: (grant.scope == "once", "tool" not in grant.details), default=None)
 
+    def usable_spawn(
+        self, tx: Tx, workspace_id: str, subjects: Collection[str], session_id: str | None, agent_id: str
+    ) -> PermissionGrant | None:
+        """A grant that lets one of these subjects start a session of an agent now."""
+        found = [
+            grant
+            for grant in store.of_subjects(tx, workspace_id, subjects, self._clock.now())
+            if grant.grant_type == "spawn"
+            and (grant.scope != "session" or (session_id is not None and grant.session_id == session_id))
+            and grant.details.get("agent") == agent_id
+        ]
+        return min(found, key=lambda grant: grant.scope == "once", default=None)
+
     def use(self, tx: Tx, grant: PermissionGrant) -> bool:
         """Spend a grant that is good for one call; False where another call was first."""
         return grant.scope != "once" or store.spend(tx, grant.id, self._clock.now())
+
+    def _by_ids(self, tx: Tx, workspace_id: str, new: NewGrant) -> NewGrant:
+        """The same with agents by their ids: a slug may be another agent's one day."""
+        subject, spawned = new.subject_id, new.details.get("agent")
+        wrong: list[FieldError] = []
+        if new.subject_type == "agent":
+            subject = self._agent_ids(tx, workspace_id, subject) or ""
+            if not subject:
+                wrong.append(FieldError("subject.id", "the workspace has no such agent"))
+        details = dict(new.details)
+        if new.grant_type == "spawn" and spawned:
+            details["agent"] = self._agent_ids(tx, workspace_id, spawned) or ""
+            if not details["agent"]:
+                wrong.append(FieldError("details.agent", "the workspace has no such agent"))
+        if wrong:
+            raise Invalid("The grant cannot be given like this.", fields=wrong)
+        return replace(new, subject_id=subject, details=details)
 
     def _record(self, tx: Tx, principal: Principal, action: str, grant: PermissionGrant) -> None:
         self._audit.record(

@@ -1,35 +1,30 @@
 """Owns one invocation's run: the server is made ready, bytes are marked as sent, the call is made, its end is kept."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
-from holdfast.core.resources import artifact_uri
-from holdfast.core.tools.shortening import shortened
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs import Job, JobRun
-from holdfast.engines.mcp_client.base import CallResult, Connection, LoginNeeded, ServerDescription
-from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
+from holdfast.engines.mcp_client.base import Connection, LoginNeeded
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
-from holdfast.features.catalog.pins import description_of, digest_of
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
 from holdfast.features.execution import store
 from holdfast.features.execution.model import UNKNOWN_OUTCOME, CallProgress, Invocation, ToolHeldBack
 from holdfast.features.execution.policies.deciding import Deciding
 from holdfast.features.execution.runs.ending import TOPIC, Endings
+from holdfast.features.execution.runs.live import LiveTools
+from holdfast.features.execution.runs.results import bounded
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
 
 MAX_RESULT_BYTES = 200_000
 PROGRESS_SECONDS = 0.2
-RECHECK_SECONDS = 60.0
-"""How long what a running server said of its tools is taken for granted."""
 
 
 class Runs:
@@ -59,7 +54,7 @@ class Runs:
         self._events = events
         self._clock = clock
         self._call_seconds = call_seconds
-        self._described: dict[int, tuple[Connection, float, ServerDescription]] = {}
+        self._live = LiveTools()
 
     async def run(self, job: JobRun) -> None:
         """The handler of the job that an invocation is run by."""
@@ -137,17 +132,9 @@ class Runs:
         self, invocation: Invocation, entry: CatalogEntry, tool: PinnedTool, connection: Connection
     ) -> None:
         """The running server must still describe the tool word for word as it was pinned."""
-        known = self._described.get(id(connection))
-        now = time.monotonic()
-        if known is None or known[0] is not connection or now - known[1] > RECHECK_SECONDS:
-            described = await connection.describe()
-            self._described = {key: each for key, each in self._described.items() if not each[0].closed}
-            self._described[id(connection)] = (connection, now, described)
-        else:
-            described = known[2]
-        live = next((each for each in described.tools if each.name == tool.name), None)
-        if live is None or digest_of(description_of(live)) != tool.digest:
-            await self._pins.notice(invocation.principal, entry, described)
+        live = await self._live.of(connection)
+        if live.digests.get(tool.name) != tool.digest:
+            await self._pins.notice(invocation.principal, entry, live.described)
             raise ToolHeldBack(
                 f"The server describes {tool.xem_name} otherwise than it was pinned; a person has to look at it first."
             )
@@ -175,39 +162,20 @@ class Runs:
             told = {**_error(problem), UNKNOWN_OUTCOME: True}
             await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=told))
             return
-        result = await self._bounded(invocation, given)
+        result = await bounded(
+            self._artifacts,
+            invocation.principal,
+            invocation.workspace_id,
+            given,
+            identifier=f"result-{invocation.id}",
+            title=f"Result of {invocation.tool_name}",
+            most=MAX_RESULT_BYTES,
+        )
         if given.is_error:
             said = {"code": "tool_error", "message": _said(result)[:2_000] or "The tool reported an error."}
             await job.write(lambda tx: self._endings.end(tx, invocation, "failed", result=result, error=said))
         else:
             await job.write(lambda tx: self._endings.end(tx, invocation, "succeeded", result=result))
-
-    async def _bounded(self, invocation: Invocation, given: CallResult) -> Mapping[str, Any]:
-        """The result; a large one shortened, with the whole as an artifact."""
-        result: dict[str, Any] = {"content": [dict(block) for block in given.content]}
-        if given.structured is not None:
-            result["structuredContent"] = dict(given.structured)
-        text = await asyncio.to_thread(json.dumps, result, indent=2, ensure_ascii=False)
-        size = len(text.encode("utf-8", "surrogatepass"))
-        if size <= MAX_RESULT_BYTES:
-            return result
-        fits = size <= WORKSPACE_BYTES
-        kept = text if fits else text.encode("utf-8", "replace")[:WORKSPACE_BYTES].decode(errors="ignore")
-        new = NewArtifact(
-            identifier=f"result-{invocation.id}",
-            title=f"Result of {invocation.tool_name}",
-            type="application/json" if fits else "text/plain",
-            content=kept,
-        )
-        made = await self._artifacts.create(invocation.principal, invocation.workspace_id, new)
-        uri = artifact_uri(made.id)
-        cut = shortened(result, MAX_RESULT_BYTES // 4)
-        cut["content"] = [
-            *cut.get("content", []),
-            {"type": "text", "text": f"[Shortened. The whole result, {size} bytes, is at {uri}]"},
-            {"type": "resource_link", "uri": uri, "name": made.id},
-        ]
-        return cut
 
 
 class _Telling:

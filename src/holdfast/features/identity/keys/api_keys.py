@@ -272,6 +272,10 @@ class Keys:
         key_store.insert(tx, key, digest(secret))
         return MintedKey(key, secret)
 
+    def forget(self, tx: Tx, organization_id: str, key_id: str) -> None:
+        """End a key that the server made for something of its own; nobody looks for it in a list of keys later."""
+        key_store.delete(tx, organization_id, key_id)
+
     def _rotate(self, tx: Tx, principal: Principal, new: NewKey) -> MintedKey:
         # Without the lock two processes would each miss the other's fresh key and leave both active.
         store.lock_organization(tx, principal.organization_id)

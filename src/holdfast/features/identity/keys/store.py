@@ -131,6 +131,14 @@ def revoke(tx: Tx, key_id: str, now: int) -> None:
     tx.execute("UPDATE api_key SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL", {"now": now, "id": key_id})
 
 
+def delete(tx: Tx, organization_id: str, key_id: str) -> None:
+    """Forget a key; what it used stays counted."""
+    tx.execute(
+        "DELETE FROM api_key WHERE id = :id AND organization_id = :organization_id",
+        {"id": key_id, "organization_id": organization_id},
+    )
+
+
 def update(tx: Tx, key: ApiKey) -> None:
     """Change what a key may do; the secret stays."""
     tx.execute(

@@ -10,7 +10,8 @@ import anyio
 from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError
-from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter
+from holdfast.core.text.sse import PING_SECONDS
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.mcp.transport.wire import Form, message_event, send_message
 
 ATTEND_AFTER_SECONDS = 0.25

@@ -5,10 +5,11 @@ from urllib.parse import parse_qs, quote
 
 from starlette.types import Receive, Send
 
+from holdfast.core.text.sse import framed
 from holdfast.features.clients.model import McpSession, NewClient
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import send_bytes
-from holdfast.surfaces.http.sse import EventWriter, framed
+from holdfast.surfaces.http.sse import EventWriter
 from holdfast.surfaces.mcp.admission import Admitted
 from holdfast.surfaces.mcp.transport.handshake import HandshakeEra
 from holdfast.surfaces.mcp.transport.streams import SLOW_READER_SECONDS, Streams

@@ -9,10 +9,11 @@ from starlette.types import Receive, Send
 
 from holdfast.core.errors import HoldfastError, Invalid
 from holdfast.core.principal import Principal
+from holdfast.core.text.sse import PING_SECONDS
 from holdfast.features.clients.model import McpSession
 from holdfast.features.clients.service import STANDALONE, Clients
 from holdfast.surfaces.http.asgi import header
-from holdfast.surfaces.http.sse import PING_SECONDS, EventWriter, ReaderTooSlow
+from holdfast.surfaces.http.sse import EventWriter, ReaderTooSlow
 from holdfast.surfaces.mcp.admission import Admitted, McpAdmission
 from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, Live
 from holdfast.surfaces.mcp.transport.wire import message_event

@@ -14,8 +14,8 @@ from starlette.types import Scope, Send
 
 from holdfast.core.errors import FieldError, HoldfastError
 from holdfast.core.text import jsontext
+from holdfast.core.text.sse import framed
 from holdfast.surfaces.http.asgi import send_bytes
-from holdfast.surfaces.http.sse import framed
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Sessions while they run."""

@@ -1,0 +1,149 @@
+"""Owns the end of a session: what it left is looked at and kept, its children end with it, its case is handed on."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engines.jobs import JobRun
+from holdfast.features.agents.runs.attending import SessionEnding
+from holdfast.features.agents.runs.casework import Casework
+from holdfast.features.agents.runs.places import SessionPlace, take_away
+from holdfast.features.agents.runs.worktrees import WorkDone, Worktrees
+from holdfast.features.agents.sessions import store
+from holdfast.features.agents.sessions.base import SessionBase
+from holdfast.features.agents.sessions.model import AgentSession
+from holdfast.features.agents.sessions.service import AgentSessions
+from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
+from holdfast.features.artifacts.service import ArtifactService
+from holdfast.storage.database import Tx
+
+RENEW_SECONDS = 300.0
+_MOST_EVENTS = 5_000
+
+_log = logging.getLogger(__name__)
+
+
+class Finishing:
+    """Ends sessions. Killed in between, it is done again: each of its effects shows by itself."""
+
+    def __init__(
+        self,
+        base: SessionBase,
+        sessions: AgentSessions,
+        worktrees: Worktrees,
+        artifacts: ArtifactService,
+        casework: Casework,
+    ) -> None:
+        self._base = base
+        self._sessions = sessions
+        self._worktrees = worktrees
+        self._artifacts = artifacts
+        self._casework = casework
+
+    async def finish(self, job: JobRun, session_id: str, place: SessionPlace, ending: SessionEnding) -> None:
+        """Keep what a session left, and end it like this."""
+        session = await self._base.database.read(lambda tx: store.find(tx, session_id))
+        if session is None:
+            await asyncio.to_thread(place.remove)
+            return
+        await job.write(lambda tx: self._stop_children(tx, session))
+        work = await self._left(session, place)
+        artifact = await self._kept_patch(session, work)
+        case = await self._casework.over(session, work, ending)
+        await job.write(lambda tx: self._end(tx, session, ending, work, artifact, case))
+        await asyncio.to_thread(take_away, place.gate)
+        await asyncio.to_thread(take_away, place.out)
+        if session.resume_token is None:
+            await asyncio.to_thread(place.remove)
+
+    async def renew(self, session: AgentSession) -> None:
+        """Keep the session's case for as long as it works."""
+        while session.case_id is not None:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await self._casework.renew(session)
+            except HoldfastError as problem:
+                _log.warning("The lease of the case of %s could not be renewed: %s", session.id, problem.message)
+
+    def _stop_children(self, tx: Tx, session: AgentSession) -> None:
+        for child in store.of_root(tx, session.root_id):
+            if child.parent_id == session.id and not child.is_over:
+                self._sessions.stop_within(tx, child, f"the end of {session.id}")
+
+    async def _left(self, session: AgentSession, place: SessionPlace) -> WorkDone | None:
+        if session.started_at is None or not place.work.exists():
+            return None
+        try:
+            return await self._worktrees.collect(session, place)
+        except HoldfastError as problem:
+            data = {"message": f"What it left could not be read: {problem.message}", "recoverable": False}
+            await self._base.telling.emit(session.id, session.workspace_id, "error", data)
+            return None
+
+    async def _kept_patch(self, session: AgentSession, work: WorkDone | None) -> str | None:
+        """The artifact that holds what changed; None where nothing did."""
+        if work is None or not work.patch:
+            return None
+        content = work.patch.encode()[:WORKSPACE_BYTES].decode("utf-8", "ignore")
+        new = NewArtifact(
+            identifier=f"patch-{session.id}",
+            title=f"What {session.agent_slug} changed in {session.id}",
+            type="text/x-diff",
+            content=content,
+            language="diff",
+        )
+        try:
+            return (await self._artifacts.create(session.principal, session.workspace_id, new)).id
+        except HoldfastError as problem:
+            data = {"message": f"The patch could not be kept: {problem.message}", "recoverable": False}
+            await self._base.telling.emit(session.id, session.workspace_id, "error", data)
+            return None
+
+    def _end(
+        self,
+        tx: Tx,
+        session: AgentSession,
+        ending: SessionEnding,
+        work: WorkDone | None,
+        artifact: str | None,
+        case: Mapping[str, Any] | None,
+    ) -> None:
+        current = store.find(tx, session.id) or session
+        result: dict[str, Any] = {
+            "summary": current.summary or ending.text,
+            "branch": current.branch if work is not None and work.commits and current.frozen.base_commit else None,
+            "base_commit": current.frozen.base_commit,
+            "head_commit": work.head if work is not None and current.frozen.base_commit else None,
+            "commits": [] if work is None else [{"id": id, "subject": subject} for id, subject in work.commits[:100]],
+            "files": []
+            if work is None
+            else [{"path": each.path, "added": each.added, "removed": each.removed} for each in work.files[:500]],
+            "patch_artifact": artifact,
+            "patch_truncated": work is not None and work.is_cut,
+            **self._told(tx, current),
+        }
+        if case is not None:
+            result["case"] = dict(case)
+        if self._base.end(tx, current, ending.state, error=ending.error, result=result):
+            self._base.telling.add(tx, current.id, current.workspace_id, "result", result)
+
+    def _told(self, tx: Tx, session: AgentSession) -> dict[str, Any]:
+        """What its events say of its tools, artifacts and memories."""
+        kinds = ("tool_called", "artifact", "shared", "memory")
+        events = store.events_of(tx, session.id, kinds, _MOST_EVENTS)
+        calls = [each.data for each in events if each.kind == "tool_called"]
+        counted = Counter(f"{each.get('name')}.{each.get('tool')}" for each in calls)
+        refused = [each for each in calls if each.get("status") == "denied" or "permission_required" in each]
+        return {
+            "artifacts": [each.data.get("artifact_id") for each in events if each.kind in ("artifact", "shared")],
+            "memories": [each.data.get("memory_id") for each in events if each.kind == "memory"],
+            "tool_calls": [{"tool": tool, "times": times} for tool, times in counted.most_common(200)],
+            "grants": sorted({str(each["granted_via"]) for each in calls if each.get("granted_via")}),
+            "refused": [
+                {"tool": f"{each.get('name')}.{each.get('tool')}", "needs": each.get("permission_required")}
+                for each in refused[:200]
+            ],
+        }

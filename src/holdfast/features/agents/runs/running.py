@@ -1,0 +1,283 @@
+"""Owns one run of a session: the sandbox made ready, the agent started in it, watched, and everything taken away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from holdfast.core.clock import Clock
+from holdfast.core.errors import FieldError, HoldfastError, Unauthenticated
+from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs import Job, JobRun
+from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunner, Assignment, LaunchPlan, Runners
+from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.features.agents.definitions import store as definition_store
+from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
+from holdfast.features.agents.runs.attending import Attended, Attending, SessionEnding, failed
+from holdfast.features.agents.runs.finishing import Finishing
+from holdfast.features.agents.runs.live import LiveSession, LiveSessions
+from holdfast.features.agents.runs.models import OpenModel, SessionModels
+from holdfast.features.agents.runs.places import SessionPlace, used_bytes, write_below
+from holdfast.features.agents.runs.worktrees import Worktrees
+from holdfast.features.agents.sessions import store
+from holdfast.features.agents.sessions.base import SessionBase
+from holdfast.features.agents.sessions.freezing import Freezing, told
+from holdfast.features.agents.sessions.model import AgentSession, NotStartable
+from holdfast.features.identity.standing import as_it_stands
+from holdfast.features.repositories import store as repository_store
+from holdfast.features.repositories.model import Repository
+from holdfast.storage.database import Tx
+
+_PATH = f"/usr/local/bin:/usr/bin:/bin:{PROGRAMS}"
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What a run knows once everything was checked again."""
+
+    session: AgentSession
+    env: Mapping[str, str]
+    repository: Repository | None
+    resumed: str | None
+    """What its runner called the conversation that it goes on with."""
+
+
+class SessionRuns:
+    """Runs sessions. Whatever runs one is killed at any moment: a later run goes on where the runner can."""
+
+    def __init__(
+        self,
+        base: SessionBase,
+        freezing: Freezing,
+        runtime: Runtime,
+        runners: Runners,
+        gates: SessionGates,
+        models: SessionModels,
+        worktrees: Worktrees,
+        finishing: Finishing,
+        live: LiveSessions,
+        events: EventBus,
+        clock: Clock,
+        *,
+        directory: Path,
+        quiet_seconds: float,
+    ) -> None:
+        """`directory` is where sessions live."""
+        self._base = base
+        self._freezing = freezing
+        self._runtime = runtime
+        self._runners = runners
+        self._gates = gates
+        self._models = models
+        self._worktrees = worktrees
+        self._finishing = finishing
+        self._live = live
+        self._events = events
+        self._clock = clock
+        self._directory = directory
+        self._quiet_seconds = quiet_seconds
+
+    async def run(self, job: JobRun) -> object:
+        """The handler of the job that a session is run by."""
+        session_id = str(job.payload["session_id"])
+        session = await self._base.database.read(lambda tx: store.find(tx, session_id))
+        if session is None or session.is_over:
+            return None
+        place = SessionPlace(self._directory / session.id)
+        try:
+            ending = await self._ran(job, session, place)
+        except HoldfastError as problem:
+            ending = SessionEnding("failed", told(problem))
+        await self._finishing.finish(job, session_id, place, ending)
+        return {"session_id": session_id, "state": ending.state}
+
+    def ended(self, tx: Tx, job: Job) -> None:
+        """Within the transaction that ends a job: a session that it leaves unfinished ends with it."""
+        session = store.find(tx, str(job.payload["session_id"]))
+        if session is None or session.is_over or session.job_id != job.id:
+            return
+        if job.state == "cancelled":
+            error = {"code": "cancelled", "message": "It was cancelled."}
+            self._base.end(tx, session, "cancelled", error=error)
+        else:
+            message = job.error or "It ended without a result."
+            self._base.end(tx, session, "failed", error={"code": "failed", "message": message})
+
+    async def _ran(self, job: JobRun, session: AgentSession, place: SessionPlace) -> SessionEnding:
+        ended = await self._gone_on(session)
+        if ended is not None:
+            return ended
+        begun = await job.write(lambda tx: self._begin(tx, session))
+        session = begun.session
+        await self._runtime.check()
+        runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words)
+        if await asyncio.to_thread(place.begin):
+            await self._worktrees.begin(session, place, begun.repository)
+        async with AsyncExitStack() as stack:
+            live = stack.enter_context(self._live.living(session.id))
+            model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
+            gate = await stack.enter_async_context(self._gates.open(gated(session, place), place.gate))
+            messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
+            assignment = Assignment(
+                prompt=session.prompt if begun.resumed is None else _next_prompt([each.text for each in messages]),
+                instructions=session.frozen.spec.instructions,
+                model=session.frozen.model,
+                model_url=model.url,
+                model_key=model.token,
+                servers=gate.servers,
+                env=begun.env,
+                resume=begun.resumed,
+            )
+            attended = await stack.enter_async_context(
+                self._started(session, place, runner, assignment, gate, model, live)
+            )
+            if begun.resumed is not None:
+                now = self._clock.now()
+                for each in messages:
+                    await self._base.database.write(partial(store.deliver, id=each.id, now=now))
+            await job.write(
+                lambda tx: self._base.move(
+                    tx, session, "running", ("starting",), started_at=session.started_at or self._clock.now()
+                )
+            )
+            attending = Attending(self._base, self._events, self._clock, attended, quiet_seconds=self._quiet_seconds)
+            renewing = asyncio.create_task(self._finishing.renew(session))
+            try:
+                return await attending.until_over()
+            finally:
+                renewing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await renewing
+
+    async def _gone_on(self, session: AgentSession) -> SessionEnding | None:
+        """How a session ends that an earlier run left in the middle, where it cannot be gone on with."""
+        if session.stop_by is not None:
+            return SessionEnding("cancelled", {"code": "cancelled", "message": f"Stopped by {session.stop_by}."})
+        if session.started_at is None or session.state == "pending" or session.resume_token is not None:
+            return None
+        return failed(
+            "interrupted",
+            f"Holdfast was stopped while the agent worked, and the runner {session.frozen.spec.runner} had given "
+            "nothing to go on with. What it wrote until then is kept.",
+        )
+
+    def _begin(self, tx: Tx, session: AgentSession) -> _Begun:
+        """Check everything again, and note that the session starts."""
+        try:
+            as_it_stands(tx, session.started_by, self._clock.now())
+        except Unauthenticated:
+            problem = "Whoever started it may no longer: the key or the person is gone."
+            raise HoldfastError(problem, code="starter_gone") from None
+        self._base.move(tx, session, "starting")
+        agent = definition_store.by_id(tx, session.agent_id)
+        env = self._freezing.env(tx, session.workspace_id, agent, session.frozen)
+        named = session.frozen.repository_id
+        repository = repository_store.by_id(tx, named) if named is not None else None
+        current = store.find(tx, session.id) or session
+        return _Begun(current, env, repository, current.resume_token)
+
+    @asynccontextmanager
+    async def _started(
+        self,
+        session: AgentSession,
+        place: SessionPlace,
+        runner: AgentRunner,
+        assignment: Assignment,
+        gate: OpenGate,
+        model: OpenModel,
+        live: LiveSession,
+    ) -> AsyncIterator[Attended]:
+        """The agent at work; nothing of it is left afterwards."""
+        plan = runner.plan(assignment)
+        limits = session.frozen.limits
+        if limits.memory_mb << 20 < plan.least_memory_bytes:
+            problem = f"the runner {runner.name} needs at least {plan.least_memory_bytes >> 20} MiB to start"
+            raise NotStartable([FieldError("limits.memory_mb", problem)])
+        for path, content in plan.home_files.items():
+            await asyncio.to_thread(write_below, place.home, path, content)
+        disk = await asyncio.to_thread(used_bytes, place.home, place.work)
+        running = await self._runtime.start(_spec(session, place, plan, assignment, gate, model))
+        try:
+            driving = await runner.drive(running, assignment)
+            hidden = _hidden(session, assignment)
+            yield Attended(session, driving, running, live, place, hidden, disk_before=disk)
+        except HoldfastError:
+            if live.limit is None:
+                ending = await running.stop(_GRACE_SECONDS)
+                if ending.how in ("memory", "processes"):
+                    raise HoldfastError(ending.said, code="limit_reached") from None
+            raise
+        finally:
+            await asyncio.shield(running.stop(_GRACE_SECONDS))
+
+
+def gated(session: AgentSession, place: SessionPlace) -> GatedSession:
+    """A session as its gate knows it."""
+    return GatedSession(
+        id=session.id,
+        workspace_id=session.workspace_id,
+        agent_id=session.agent_id,
+        agent_slug=session.agent_slug,
+        principal=replace(session.principal, name=f"{session.principal.name} ({session.id})"),
+        user_id=session.user_id,
+        parent_id=session.parent_id,
+        attachments=tuple(each.attachment for each in session.frozen.servers),
+        worktree=place.work,
+    )
+
+
+def _spec(
+    session: AgentSession,
+    place: SessionPlace,
+    plan: LaunchPlan,
+    assignment: Assignment,
+    gate: OpenGate,
+    model: OpenModel,
+) -> RunSpec:
+    limits = session.frozen.limits
+    ours = {
+        "PATH": _PATH,
+        "HOME": HOME,
+        "LANG": "C.UTF-8",
+        "GIT_AUTHOR_NAME": session.principal.name,
+        "GIT_AUTHOR_EMAIL": f"{session.agent_slug}@holdfast.invalid",
+        "GIT_COMMITTER_NAME": session.principal.name,
+        "GIT_COMMITTER_EMAIL": f"{session.agent_slug}@holdfast.invalid",
+        "HOLDFAST_SESSION": session.id,
+    }
+    path = ":".join(dict.fromkeys([*plan.env.get("PATH", "").split(":"), *_PATH.split(":")])).strip(":")
+    return RunSpec(
+        name=f"session {session.id}",
+        command=plan.command,
+        env={**ours, **assignment.env, **plan.env, "PATH": path, "HOME": HOME},
+        directory=WORKTREE,
+        mounts=(
+            Mounted(place.home, HOME, writable=True),
+            Mounted(place.work, WORKTREE, writable=True),
+            *gate.mounts,
+            *plan.mounts,
+        ),
+        listeners={MODEL_PORT: model.listener},
+        limits=RunLimits(
+            memory_bytes=limits.memory_mb << 20,
+            processes=limits.processes,
+            file_bytes=limits.disk_mb << 20,
+        ),
+    )
+
+
+def _hidden(session: AgentSession, assignment: Assignment) -> dict[str, str]:
+    """Values that nobody is to read in a transcript, and what is read there instead."""
+    granted = {
+        value: f"[secret {name}]"
+        for name, value in assignment.env.items()
+        if session.frozen.spec.env.get(name) != value and len(value) >= 4
+    }
+    return {**granted, assignment.model_key: "[the session's model key]"}
+
+
+def _next_prompt(said: list[str]) -> str:
+    return "\n\n".join(said) or "Holdfast was restarted in between. Go on where you were."

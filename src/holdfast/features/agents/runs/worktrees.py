@@ -1,0 +1,212 @@
+"""Owns a session's worktree: the repository's objects put there at the start, and what changed read at the end.
+
+Git of ours never runs in a directory that an agent wrote to: its settings and hooks would run as us. Whatever needs git
+runs in a sandbox of its own, without network, and what it leaves is read as plain bytes.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engines.git.engine import GitEngine
+from holdfast.engines.git.transport.address import parse_location
+from holdfast.engines.runners.base import WORKTREE
+from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
+from holdfast.features.agents.sessions.model import AgentSession
+from holdfast.features.repositories.model import Repository
+
+PATCH_BYTES = 2_000_000
+PACK_BYTES = 256 * 1024 * 1024
+_SECONDS = 300.0
+_ENV = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "LANG": "C.UTF-8",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "Holdfast agent",
+    "GIT_AUTHOR_EMAIL": "agent@holdfast.invalid",
+    "GIT_COMMITTER_NAME": "Holdfast agent",
+    "GIT_COMMITTER_EMAIL": "agent@holdfast.invalid",
+}
+_BEGIN = """set -e
+cd /work
+git -c core.hooksPath=/dev/null reset --hard --quiet HEAD
+"""
+# What was not committed is part of the result, so it is committed last. An agent that had no repository gets one now.
+_COLLECT = """set -e
+cd /work
+safe="-c core.hooksPath=/dev/null -c core.fsmonitor=false -c commit.gpgsign=false -c gc.auto=0 -c diff.external="
+if [ -z "$BASE" ]; then
+  export GIT_DIR=/tmp/git GIT_WORK_TREE=/work
+  git init --quiet /tmp/git
+  BASE=$(git hash-object -t tree /dev/null)
+fi
+git $safe add --all . 2>/out/problem || true
+if ! git $safe diff --cached --quiet HEAD 2>/dev/null; then
+  git $safe commit --quiet --no-verify --allow-empty-message --message "Work that session $SESSION left uncommitted" \
+    2>>/out/problem || true
+fi
+git rev-parse HEAD >/out/head 2>/dev/null || exit 0
+git $safe diff --no-ext-diff --no-textconv --binary "$BASE" HEAD >/out/patch
+git $safe diff --no-ext-diff --no-textconv --numstat -z "$BASE" HEAD >/out/files
+git $safe log --format=%H%x09%s "$BASE"..HEAD >/out/commits 2>/dev/null || git $safe log --format=%H%x09%s >/out/commits
+if [ -n "$PACK" ] && [ "$(git rev-parse HEAD)" != "$BASE" ]; then
+  { git rev-parse HEAD; echo "^$BASE"; } | git $safe pack-objects --quiet --revs --stdout >/out/made
+  git $safe index-pack -o /out/index /out/made >/dev/null
+fi
+"""
+
+
+class WorktreeFailed(HoldfastError):
+    """A worktree could not be made or read; the message has git's last words."""
+
+    code = "worktree_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A file that a session changed: lines added and removed, None in one that is no text."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """What a session left in its worktree."""
+
+    head: str | None
+    patch: str
+    is_cut: bool
+    """Whether the patch is longer than what is kept of it."""
+    files: tuple[FileDifference, ...]
+    commits: tuple[tuple[str, str], ...]
+    """Hash and subject, the newest first."""
+    packs: tuple[tuple[str, bytes], ...]
+    """Its new objects, for a session that works on a case: what is verified has to be found again."""
+    problem: str
+
+
+class Worktrees:
+    """Makes worktrees and looks at them, each time in a sandbox."""
+
+    def __init__(self, git: GitEngine, runtime: Runtime) -> None:
+        self._git = git
+        self._runtime = runtime
+
+    async def begin(self, session: AgentSession, place: SessionPlace, repository: Repository | None) -> None:
+        """The repository at the base commit, on a branch of the session's own; nothing where there is none."""
+        base = session.frozen.base_commit
+        if repository is None or base is None:
+            return
+        location = parse_location(repository.location)
+        commit = await self._git.commit_id(repository.id, location, base)
+        source = self._git.path(repository.id, location)
+        await asyncio.to_thread(_copied, Path(source), place.work / ".git", session.branch, commit)
+        said = await self._run(f"worktree {session.id}", _BEGIN, place, {})
+        if not (place.work / ".git" / "index").exists():
+            raise WorktreeFailed(f"The repository could not be checked out at {commit[:12]}: {said[-500:]}")
+
+    async def collect(self, session: AgentSession, place: SessionPlace) -> WorkDone:
+        """What changed since the base commit."""
+        await asyncio.to_thread(fresh, place.out)
+        base = session.frozen.base_commit or ""
+        env = {"BASE": base, "SESSION": session.id, "PACK": "yes" if base and session.case_id else ""}
+        said = await self._run(f"result of {session.id}", _COLLECT, place, env)
+        return await asyncio.to_thread(_read, place.out, said)
+
+    async def adopt(self, session: AgentSession, work: WorkDone) -> None:
+        """Keep what a session committed where its repository is read from."""
+        if session.frozen.repository_id is not None and work.packs:
+            await self._git.adopt(session.frozen.repository_id, work.packs)
+
+    async def _run(self, name: str, script: str, place: SessionPlace, env: Mapping[str, str]) -> str:
+        spec = RunSpec(
+            name=name,
+            command=("/bin/sh", "-c", f"exec 2>&1\n{script}"),
+            env={**_ENV, **env},
+            directory=WORKTREE,
+            mounts=(Mounted(place.work, WORKTREE, writable=True), Mounted(place.out, "/out", writable=True)),
+            limits=RunLimits(seconds=_SECONDS, output_bytes=1 << 20, file_bytes=PACK_BYTES),
+        )
+        running = await self._runtime.start(spec)
+        try:
+            running.stdin.close()
+            said = bytearray()
+            while chunk := await running.stdout.read(65_536):
+                said = (said + chunk)[-8_192:]
+            await running.wait()
+        finally:
+            await running.stop(0)
+        return said.decode("utf-8", "replace").strip()
+
+
+def _copied(source: Path, target: Path, branch: str, commit: str) -> None:
+    """A `.git` with a repository's objects and nothing else of it: no hooks, no settings, no other branches."""
+    inside = source / ".git" if (source / ".git").is_dir() else source
+    target.mkdir(mode=0o700)
+    shutil.copytree(inside / "objects", target / "objects", symlinks=True, ignore=shutil.ignore_patterns("alternates"))
+    for directory, names, files in os.walk(target / "objects"):
+        # Objects are kept read-only; their new owner must be able to remove them.
+        for name in (*names, *files):
+            path = Path(directory, name)
+            if not path.is_symlink():
+                path.chmod(0o700 if name in names else 0o600)
+    head = target / "refs" / "heads" / branch
+    head.parent.mkdir(parents=True)
+    head.write_text(commit + "\n")
+    (target / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    long = len(commit) == 64
+    version = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n" if long else "[core]\n"
+    (target / "config").write_text(f"{version}[core]\n\tbare = false\n\tfilemode = true\n")
+
+
+def _read(out: Path, said: str) -> WorkDone:
+    head = (read_below(out, "head", 128) or b"").decode("ascii", "replace").strip()
+    patch = read_below(out, "patch", PATCH_BYTES + 1) or b""
+    files = (read_below(out, "files", 1 << 20) or b"").decode("utf-8", "replace")
+    commits = (read_below(out, "commits", 1 << 18) or b"").decode("utf-8", "replace")
+    problem = (read_below(out, "problem", 2_000) or b"").decode("utf-8", "replace").strip()
+    return WorkDone(
+        head=head or None,
+        patch=patch[:PATCH_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd"),
+        is_cut=len(patch) > PATCH_BYTES,
+        files=tuple(_changes(files)),
+        commits=tuple((line[:64].split("\t")[0], line.partition("\t")[2][:500]) for line in commits.splitlines()[:500]),
+        packs=tuple(_packs(out)),
+        problem=problem or ("" if head else said[-500:]),
+    )
+
+
+def _packs(out: Path) -> Iterator[tuple[str, bytes]]:
+    made, index = read_below(out, "made", PACK_BYTES), read_below(out, "index", PACK_BYTES)
+    if made and index and len(made) < PACK_BYTES:
+        # Packs go by a digest; which one does not matter to whoever reads them.
+        name = hashlib.sha256(made).hexdigest()
+        yield f"pack-{name}.pack", made
+        yield f"pack-{name}.idx", index
+
+
+def _changes(numstat: str) -> list[FileDifference]:
+    found: list[FileDifference] = []
+    parts = numstat.split("\0")
+    while parts:
+        columns = parts.pop(0).split("\t")
+        if len(columns) != 3:
+            continue
+        added, removed, path = columns
+        if not path and len(parts) >= 2:
+            # A renamed file: its old and its new name follow.
+            parts.pop(0)
+            path = parts.pop(0)
+        count = [int(each) if each.isdigit() else None for each in (added, removed)]
+        found.append(FileDifference(path[:1_000], *count))
+    return found[:2_000]

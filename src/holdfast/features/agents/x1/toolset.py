@@ -1,0 +1,92 @@
+"""Owns `x1agent` behind its socket: the 25 tools run by a gateway of their own, each call kept like any other."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.core.errors import Forbidden, HoldfastError
+from holdfast.core.tools.gateway import Gateway, ToolUnknown
+from holdfast.core.tools.tool import ToolCall
+from holdfast.engines.mcp_client.base import TellProgress
+from holdfast.features.agents.gate.base import GatedSession, SessionActions
+from holdfast.features.agents.gate.masking import SecretMask
+from holdfast.features.agents.gate.records import CallRecords, GateCall
+from holdfast.features.agents.gate.toolset import error_result
+from holdfast.features.agents.x1.base import CONSUMER, X1Turn
+
+INSTRUCTIONS = (
+    "Tell people how it goes with emit_status, hand over results with emit_artifact or share, and ask with "
+    "request_input what you cannot find out. A tool that answers permission_required needs request_grant first; then "
+    "call it again. When the work is done, call end_session."
+)
+_SIGN_OF_LIFE_SECONDS = 10.0
+
+
+class BuiltInServer:
+    """`x1agent` of one session."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        session: GatedSession,
+        actions: Callable[[], SessionActions],
+        records: CallRecords,
+        mask: SecretMask,
+    ) -> None:
+        self._gateway = gateway
+        self._session = session
+        self._actions = actions
+        self._records = records
+        self._mask = mask
+
+    @property
+    def name(self) -> str:
+        return CONSUMER
+
+    @property
+    def instructions(self) -> str:
+        return INSTRUCTIONS
+
+    async def tools(self) -> Sequence[Mapping[str, Any]]:
+        return [tool.described() for tool in self._gateway.listed(CONSUMER)]
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: TellProgress) -> Mapping[str, Any]:
+        call = GateCall(self.name, tool, arguments)
+        began = time.perf_counter()
+        alive = asyncio.create_task(_tell_of_life(progress))
+        try:
+            call.result = await self._run(tool, arguments)
+            call.status = "succeeded"
+        except ToolUnknown:
+            call.status = "failed"
+            raise
+        except HoldfastError as problem:
+            call.status = "denied" if isinstance(problem, Forbidden) else "failed"
+            call.result = error_result(problem)
+        finally:
+            alive.cancel()
+            call.seconds = time.perf_counter() - began
+            await self._records.keep(self._session, call, self._mask)
+        return call.result
+
+    async def _run(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        session = self._session
+        call = ToolCall(
+            session.principal,
+            session.workspace_id,
+            CONSUMER,
+            session_id=session.id,
+            turn=X1Turn(session, self._actions()),
+        )
+        outcome = await self._gateway.call(call, tool, arguments)
+        return {"content": [{"type": "text", "text": outcome.text}], "structuredContent": outcome.data}
+
+
+async def _tell_of_life(progress: TellProgress) -> None:
+    """Clients give up on a call that they hear nothing of; a person may take hours."""
+    told = 0
+    while True:
+        await asyncio.sleep(_SIGN_OF_LIFE_SECONDS)
+        told += 1
+        await progress(told, None, "still waiting")

@@ -1,0 +1,1 @@
+"""The small read-only language in which agents ask the graph."""

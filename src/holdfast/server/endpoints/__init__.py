@@ -1,0 +1,1 @@
+"""How endpoints for models are served: in both wires, and in sandboxes."""
