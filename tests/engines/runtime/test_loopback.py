@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.runtime.base import RunSpec
-from holdfast.engines.runtime.loopback import Connections, relay
+from holdfast.engines.runtime.loopback import LoopbackConnections, relay
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.programs import PYTHON, interpreter, printed, shell
 
@@ -29,12 +29,12 @@ print(json.dumps(answers))
 """
 
 
-def saying(name: str) -> Connections:
+def saying(name: str) -> LoopbackConnections:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"{name} heard ".encode() + await reader.readline())
         await writer.drain()
 
-    return Connections(answer)
+    return LoopbackConnections(answer)
 
 
 def asker(*places: str, **fields: object) -> RunSpec:
@@ -90,7 +90,7 @@ async def test_an_end_of_the_program_ends_what_is_being_answered(caplog: pytest.
         "asker",
         (PYTHON, "-I", "-c", ASK, "127.0.0.1:4711"),
         mounts=interpreter(),
-        listeners={4711: Connections(answer)},
+        listeners={4711: LoopbackConnections(answer)},
     )
     running = await runtime.start(spec)
     assert b"a word" in await running.stdout.readline()
