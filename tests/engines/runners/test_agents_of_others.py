@@ -123,3 +123,14 @@ async def test_its_first_question_offers_the_tools_of_a_server_that_starts_slowl
     agent = await task.shop.start(task.runner, "Count.")
     assert (await agent.turn()).reason == "done"
     assert "42" in task.script.results.get(0, ""), sorted(task.script.offered)
+
+
+async def test_what_is_said_while_it_works_is_heard_before_it_says_that_it_is_done(task: Task) -> None:
+    task.follow(task.kind.step("while [ ! -e go ]; do sleep 0.1; done"))
+    agent = await task.shop.start(task.runner, "Begin.")
+    await agent.until(lambda event: isinstance(event, ToolStarted))
+    await agent.driving.send("Turn left at the crane.")
+    (task.shop.worktree / "go").touch()
+    assert (await agent.turn()).reason == "done"
+    assert task.script.problems == []
+    assert "Turn left at the crane." in task.script.texts[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import Invalid
 from holdfast.engines.runtime.base import RunSpec
-from holdfast.engines.runtime.loopback import Connections, relay
+from holdfast.engines.runtime.loopback import LoopbackConnections, relay
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.programs import PYTHON, interpreter, printed, shell
 
@@ -29,12 +29,12 @@ print(json.dumps(answers))
 """
 
 
-def saying(name: str) -> Connections:
+def saying(name: str) -> LoopbackConnections:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"{name} heard ".encode() + await reader.readline())
         await writer.drain()
 
-    return Connections(answer)
+    return LoopbackConnections(answer)
 
 
 def asker(*places: str, **fields: object) -> RunSpec:
@@ -75,7 +75,7 @@ async def test_nobody_outside_of_the_sandbox_reaches_its_ports() -> None:
     assert other == {f"127.0.0.1:{port}": "ConnectionRefusedError"}
 
 
-async def test_an_end_of_the_program_ends_what_is_being_answered() -> None:
+async def test_an_end_of_the_program_ends_what_is_being_answered(caplog: pytest.LogCaptureFixture) -> None:
     broken_off = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,12 +90,13 @@ async def test_an_end_of_the_program_ends_what_is_being_answered() -> None:
         "asker",
         (PYTHON, "-I", "-c", ASK, "127.0.0.1:4711"),
         mounts=interpreter(),
-        listeners={4711: Connections(answer)},
+        listeners={4711: LoopbackConnections(answer)},
     )
     running = await runtime.start(spec)
     assert b"a word" in await running.stdout.readline()
     await running.wait()
     await asyncio.wait_for(broken_off.wait(), 30)
+    assert caplog.records == []
 
 
 async def test_a_relay_leads_to_one_place_and_carries_both_directions() -> None:

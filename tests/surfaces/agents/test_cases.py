@@ -77,7 +77,7 @@ async def test_a_cases_agent_leaves_a_branch_that_is_proven_and_the_case_moves_o
     ended = await house.until(given["session_id"])
     assert ended["state"] == "completed", ended["error"]
     moved = await _now(house, case)
-    assert (moved["state"], moved["claim"]) == ("VERIFYING", None), ended["result"]
+    assert (moved["state"], moved["claim"]) == ("VERIFYING", None), (ended["result"]["case"], moved["comments"])
     assert moved["head_commit"] == ended["result"]["head_commit"]
     async with asyncio.timeout(60):
         while True:

@@ -17,7 +17,7 @@ from holdfast.engines.runners.base import (
     ToolStarted,
 )
 from holdfast.engines.runners.installing import InstalledAgents
-from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.conversation import AgentConversation
 from holdfast.engines.runners.protocols.rpc import as_object
 from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 from holdfast.engines.runners.surroundings import FOREVER_SECONDS, surroundings
@@ -92,7 +92,7 @@ def _environment(assignment: Assignment) -> Mapping[str, str]:
     }
 
 
-class ClaudeConversation(Conversation):
+class ClaudeConversation(AgentConversation):
     """What it says on its lines."""
 
     def __init__(self, lines: JsonLines) -> None:

@@ -16,7 +16,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.addresses import Exceptions
 from holdfast.engines.fetch.network.connect import Blocked, PinnedBackend, Resolver, SystemResolver
 from holdfast.engines.fetch.network.url import BadUrl, Url, parse_url
-from holdfast.engines.runtime.loopback import Connections
+from holdfast.engines.runtime.loopback import LoopbackConnections
 
 _HEAD_BYTES = 32_768
 _PIECE_BYTES = 131_072
@@ -76,7 +76,7 @@ class EgressProxy:
         # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
         private = [_entry(url) for url in allowed if url.is_local_name or _is_address(url.host)]
         self._backend = PinnedBackend(rules.resolver, Exceptions((*rules.allow_private, *private)))
-        self._connections = Connections(self._accept, limit_bytes=_HEAD_BYTES)
+        self._connections = LoopbackConnections(self._accept, limit_bytes=_HEAD_BYTES)
         self.refused: deque[str] = deque(maxlen=_KEPT_REFUSALS)
         """The last places that the program wanted and did not get, for whoever reads its log."""
 

@@ -9,7 +9,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _PIECE_BYTES = 131_072
 
 
-class Connections:
+class LoopbackConnections:
     """A LoopbackService that gives each connection to a function; what it raises for a broken one ends that one."""
 
     def __init__(self, answer: Answer, *, limit_bytes: int = 65_536, at_once: int | None = None) -> None:
@@ -44,12 +44,15 @@ class Connections:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # Either side hung up or stayed silent; the program sees a closed connection.
             pass
+        except asyncio.CancelledError:
+            # By `close` alone, at whose end nobody is left; the server would log it as an error.
+            pass
         finally:
             self._busy.discard(task)
             writer.close()
 
 
-def relay(host: str, port: int, *, at_once: int = 64) -> Connections:
+def relay(host: str, port: int, *, at_once: int = 64) -> LoopbackConnections:
     """A LoopbackService that leads every connection to one place of ours, as bytes."""
 
     async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,7 +66,7 @@ def relay(host: str, port: int, *, at_once: int = 64) -> Connections:
                 await up
             back.close()
 
-    return Connections(lead, at_once=at_once)
+    return LoopbackConnections(lead, at_once=at_once)
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -15,7 +15,7 @@ _MOST_HIT_CHARACTERS = 300
 _UNSEEN = {".git", "node_modules", "__pycache__", ".venv"}
 
 
-class Files:
+class AgentFiles:
     """The files below one directory, and whatever else the sandbox shows."""
 
     def __init__(self, directory: str) -> None:

@@ -11,8 +11,8 @@ from collections import deque
 from typing import Any
 
 from holdfast.engines.runners.inside.journal import Journal
-from holdfast.engines.runners.inside.loop import Loop
-from holdfast.engines.runners.inside.model import Model
+from holdfast.engines.runners.inside.loop import AgentLoop
+from holdfast.engines.runners.inside.model import AskedModel
 from holdfast.engines.runners.inside.servers import Servers
 from holdfast.engines.runners.inside.stopping import Stopping
 from holdfast.engines.runners.inside.tools import own_tools
@@ -63,10 +63,10 @@ def work(start: dict[str, Any], inbox: Inbox, stopping: Stopping) -> None:
     """Every turn, until the process ends."""
     servers = Servers(start["servers"], tell, stopping)
     journal = Journal(os.environ["HOME"], start.get("resume"))
-    model = Model(start["model_url"], start["model_key"], start["model"], stopping)
+    model = AskedModel(start["model_url"], start["model_key"], start["model"], stopping)
     tools = {tool.name: tool for tool in (*own_tools(os.getcwd(), stopping), *servers.tools())}
     tell({"type": "can_resume", "token": journal.token})
-    loop = Loop(model, tools, journal, inbox.take, tell, stopping)
+    loop = AgentLoop(model, tools, journal, inbox.take, tell, stopping)
     loop.instruct(start["instructions"], servers.missing)
     texts = [start["prompt"]]
     while True:

@@ -29,7 +29,7 @@ class _TryAgain(Exception):
         self.after = after
 
 
-class Answer:
+class ModelTurn:
     """What the model said: text, calls, and why it stopped."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Answer:
         self.finish = ""
 
 
-class Model:
+class AskedModel:
     """The model behind one URL."""
 
     def __init__(self, url: str, key: str, name: str, stopping: Stopping) -> None:
@@ -58,14 +58,14 @@ class Model:
         tools: list[dict[str, Any]],
         said: Callable[[str], None],
         thought: Callable[[str], None],
-    ) -> Answer:
+    ) -> ModelTurn:
         """One answer; its text is told as it comes. Interrupted breaks it off."""
         body = {"model": self._name, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         if tools:
             body["tools"] = tools
         data = json.dumps(body).encode()
         for attempt in range(_TRIES):
-            answer = Answer()
+            answer = ModelTurn()
             try:
                 self._ask(data, answer, said, thought)
             except (_TryAgain, OSError, ValueError) as problem:
@@ -79,7 +79,7 @@ class Model:
                 return answer
         raise AssertionError
 
-    def _ask(self, data: bytes, answer: Answer, said: Callable[[str], None], thought: Callable[[str], None]) -> None:
+    def _ask(self, data: bytes, answer: ModelTurn, said: Callable[[str], None], thought: Callable[[str], None]) -> None:
         with socket.create_connection(self._place) as connection, self._stopping.breaking(lambda: _close(connection)):
             head = (
                 f"POST {self._path} HTTP/1.1\r\nHost: {self._place[0]}:{self._place[1]}\r\n"
@@ -161,7 +161,7 @@ def _refused(status: int, headers: dict[str, str], body: bytes) -> None:
 
 
 def _read_events(
-    lines: Iterator[bytes], answer: Answer, said: Callable[[str], None], thought: Callable[[str], None]
+    lines: Iterator[bytes], answer: ModelTurn, said: Callable[[str], None], thought: Callable[[str], None]
 ) -> None:
     for line in lines:
         if not line.startswith(b"data:"):

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.engines.runners.inside.failing import ToolFailed
 from holdfast.engines.runners.inside.stopping import Interrupted, Stopping
-from holdfast.engines.runners.inside.tools import Tool
+from holdfast.engines.runners.inside.tools import AgentTool
 
 _PROTOCOL = "2025-11-25"
 _START_SECONDS = 120.0
@@ -45,15 +45,15 @@ class Servers:
                 self._servers.remove(server)
                 self._miss(server.name, str(problem), tell)
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[AgentTool]:
         """Every tool of every server, by names that models take."""
-        found: dict[str, Tool] = {}
+        found: dict[str, AgentTool] = {}
         for server in self._servers:
             for each in server.tools:
                 name = _name(server.name, each["name"])
                 schema = each.get("inputSchema") or {"type": "object", "properties": {}}
                 run = _calling(server, each["name"])
-                found.setdefault(name, Tool(name, str(each.get("description") or ""), schema, run))
+                found.setdefault(name, AgentTool(name, str(each.get("description") or ""), schema, run))
         return list(found.values())
 
     def _miss(self, name: str, why: str, tell: Callable[[dict[str, Any]], None]) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 from holdfast.engines.runners.inside.commands import Commands
 from holdfast.engines.runners.inside.failing import ToolFailed
-from holdfast.engines.runners.inside.files import Files
+from holdfast.engines.runners.inside.files import AgentFiles
 from holdfast.engines.runners.inside.stopping import Stopping
 
-__all__ = ["Tool", "ToolFailed", "bounded", "own_tools"]
+__all__ = ["AgentTool", "ToolFailed", "bounded", "own_tools"]
 
 MOST_CHARACTERS = 40_000
 
 
-class Tool:
+class AgentTool:
     """One tool, as the model sees it and as it runs."""
 
     def __init__(
@@ -43,9 +43,9 @@ def bounded(text: str) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
-def own_tools(directory: str, stopping: Stopping) -> list[Tool]:
+def own_tools(directory: str, stopping: Stopping) -> list[AgentTool]:
     """Files, commands and git of the sandbox."""
-    files, commands = Files(directory), Commands(directory, stopping)
+    files, commands = AgentFiles(directory), Commands(directory, stopping)
     path = {"type": "string", "description": "A path, from your directory or absolute."}
     text = {"type": "string"}
     number = {"type": "integer", "minimum": 1}
@@ -101,7 +101,7 @@ def _tool(
     *,
     required: dict[str, Any] = {},
     optional: dict[str, Any] = {},
-) -> Tool:
+) -> AgentTool:
     properties = {**required, **optional}
     schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
@@ -115,7 +115,7 @@ def _tool(
             _check(field, value, properties[field])
         return run(**arguments)
 
-    return Tool(name, description, schema, checked)
+    return AgentTool(name, description, schema, checked)
 
 
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}

@@ -16,7 +16,7 @@ START_SECONDS = 180.0
 Reason = Literal["done", "interrupted", "refused", "limit", "error"]
 
 
-class Conversation(ABC):
+class AgentConversation(ABC):
     """One agent at work. Everything is read in one place, `events`; so whoever does not read, holds the agent back."""
 
     def __init__(self, lines: JsonLines) -> None:

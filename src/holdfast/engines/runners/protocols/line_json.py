@@ -12,7 +12,7 @@ from holdfast.engines.runners.base import (
     ToolEnded,
     ToolStarted,
 )
-from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.conversation import AgentConversation
 from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 
 _MOST_TOKEN = 200
@@ -34,7 +34,7 @@ def start_message(assignment: Assignment) -> dict[str, Any]:
     }
 
 
-class LineJsonConversation(Conversation):
+class LineJsonConversation(AgentConversation):
     """An agent that speaks it."""
 
     def __init__(self, lines: JsonLines, assignment: Assignment) -> None:

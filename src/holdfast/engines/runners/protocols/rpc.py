@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.engines.runners.base import RunnerEvent
-from holdfast.engines.runners.protocols.conversation import Conversation
+from holdfast.engines.runners.protocols.conversation import AgentConversation
 from holdfast.engines.runners.protocols.speech import JsonLines, plain
 
 _METHOD_UNKNOWN = -32601
 
 
-class RpcConversation(Conversation):
+class RpcConversation(AgentConversation):
     """An agent that answers requests, tells of itself in notifications, and asks for permissions in requests."""
 
     def __init__(self, lines: JsonLines, *, first_id: int = 0, version: Mapping[str, str] = {"jsonrpc": "2.0"}) -> None:
