@@ -5,10 +5,8 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from holdfast.core.errors import Invalid
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec
 from holdfast.engines.runtime.process import ProcessRuntime
+from tests.support.sandbox.outside import places_outside
 from tests.support.sandbox.programs import HERE, printed, python_program, shell
 
 pytestmark = pytest.mark.slow
@@ -39,48 +38,12 @@ POSSIBLE_OUTSIDE = (
     "inherit_descriptors",
     "gain_by_setuid_programs",
 )
-SECRET = "a secret of the server 5d3f"
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What there is to reach outside: files, sockets, a process."""
-    directory = tmp_path_factory.mktemp("outside")
-    key = directory / "master.key"
-    key.write_text("the master key")
-    key.chmod(0o644)
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
-        name = f"holdfast-test-{os.getpid()}"
-        abstract.bind(f"\0{name}")
-        path = f"/tmp/holdfast-test-{os.getpid()}.sock"
-        with socket.socket(socket.AF_UNIX) as file:
-            file.bind(path)
-            Path(path).chmod(0o777)
-            for listener in (abstract, file, tcp):
-                listener.listen(16)
-                threading.Thread(target=_accept, args=(listener,), daemon=True).start()
-            other = subprocess.Popen(["sleep", "600"], env={"SECRET": SECRET})
-            try:
-                yield {
-                    "files": [str(key), str(directory)],
-                    "port": tcp.getsockname()[1],
-                    "abstract": name,
-                    "socket": path,
-                    "outside_pid": other.pid,
-                    "outside_secret": SECRET,
-                }
-            finally:
-                other.kill()
-                other.wait()
-                Path(path).unlink()
-
-
-def _accept(listener: socket.socket) -> None:
-    while True:
-        try:
-            listener.accept()[0].close()
-        except OSError:
-            return
+    with places_outside(tmp_path_factory.mktemp("outside")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

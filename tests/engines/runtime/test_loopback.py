@@ -75,7 +75,7 @@ async def test_nobody_outside_of_the_sandbox_reaches_its_ports() -> None:
     assert other == {f"127.0.0.1:{port}": "ConnectionRefusedError"}
 
 
-async def test_an_end_of_the_program_ends_what_is_being_answered() -> None:
+async def test_an_end_of_the_program_ends_what_is_being_answered(caplog: pytest.LogCaptureFixture) -> None:
     broken_off = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,6 +96,7 @@ async def test_an_end_of_the_program_ends_what_is_being_answered() -> None:
     assert b"a word" in await running.stdout.readline()
     await running.wait()
     await asyncio.wait_for(broken_off.wait(), 30)
+    assert caplog.records == []
 
 
 async def test_a_relay_leads_to_one_place_and_carries_both_directions() -> None:

@@ -103,7 +103,7 @@ def read_files() -> str | None:
         with contextlib.suppress(OSError):
             found = os.listdir(path) if os.path.isdir(path) else Path(path).read_bytes()
             # A directory on the way to something mounted is there, and holds nothing else.
-            if found and path != "/root":
+            if found and path != "/root" and found != PLACES.get("shown", {}).get(path):
                 return str(path)
     return None
 

@@ -44,6 +44,9 @@ class Connections:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # Either side hung up or stayed silent; the program sees a closed connection.
             pass
+        except asyncio.CancelledError:
+            # By `close` alone, at whose end nobody is left; the server would log it as an error.
+            pass
         finally:
             self._busy.discard(task)
             writer.close()
