@@ -15,6 +15,7 @@ from holdfast.features.audit.model import AuditEvent, AuditFilter
 from holdfast.features.catalog.model import ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.service import ServerCatalog
+from holdfast.features.execution.model import ExecutionSetting
 from holdfast.features.execution.settings import ExecutionSettings
 from tests.features.agents.conftest import GateHouse
 from tests.support.agents.clients import ERAS, RawClient, sdk_client
@@ -129,10 +130,10 @@ async def test_a_grant_for_one_session_is_no_grant_for_another_of_the_same_agent
 
 async def test_what_the_person_who_started_it_was_granted_counts(house: GateHouse) -> None:
     await scoped(house, "count", "demo.write")
-    session = house.session(await house.attached(), agent_id="agt_2", user_id=house.person.actor)
-    theirs = replace(session, agent_id=house.person.actor)
+    session = house.session(await house.attached(), user_id=house.person.actor)
     async with house.open(session), raw(house, session) as client:
-        await grant(house.services, house.person, theirs, scope="demo.write", lasting="persistent")
+        given = {"scope": "demo.write", "lasting": "persistent", "user": house.person.actor}
+        await grant(house.services, house.person, session, **given)
         assert text(await client.call("count")) == "count 1"
 
 
@@ -231,7 +232,7 @@ async def test_arguments_are_in_the_audit_trail_only_where_that_is_switched_on(h
     session = house.session(await house.attached())
     async with house.open(session), raw(house, session) as client:
         await client.call("add", left=41)
-        await house.services[ExecutionSettings].change(house.person, house.workspace, log_arguments=True)
+        await house.services[ExecutionSettings].set(house.person, house.workspace, ExecutionSetting(log_arguments=True))
         await client.call("add", left=42)
     first, second = await calls(house)
     assert "arguments" not in first.detail and "41" not in json.dumps(dict(first.detail))

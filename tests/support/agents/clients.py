@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,30 @@ def sdk_client(socket: Path, era: str = "auto") -> Client:
     """The MCP library's client, as an agent has it: socat between it and the socket."""
     command = StdioServerParameters(command="socat", args=["-", f"UNIX-CONNECT:{socket}"])
     return Client(stdio_client(command), mode=era)
+
+
+@asynccontextmanager
+async def hosted(client: Client) -> AsyncIterator[Client]:
+    """A client that lives in a task of its own: pytest begins and ends fixtures in different ones."""
+    ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def live() -> None:
+        try:
+            async with client as entered:
+                ready.set_result(entered)
+                await over.wait()
+        except BaseException as problem:
+            if not ready.done():
+                ready.set_exception(problem)
+            raise
+
+    living = asyncio.create_task(live())
+    try:
+        yield await ready
+    finally:
+        over.set()
+        await living
 
 
 class RawClient:

@@ -115,12 +115,11 @@ async def attached(
 
 
 def gated(
-    services: Services,
     owner: Principal,
     workspace_id: str,
     worktree: Path,
     *attachments: FrozenAttachment,
-    agent_id: str = "agt_1",
+    agent_id: str,
     user_id: str | None = None,
     **more: Any,
 ) -> GatedSession:
@@ -141,11 +140,11 @@ def gated(
 
 
 async def grant(services: Services, person: Principal, session: GatedSession, **details: str) -> str:
-    """What a person gives an agent for one session, one call or for good (`scope_of`)."""
-    scope = details.pop("lasting", "session")
+    """What a person gives the session's agent, or a `user`; for this session, or as `lasting` says."""
+    scope, user = details.pop("lasting", "session"), details.pop("user", None)
     new = NewGrant(
-        subject_type="agent",
-        subject_id=session.agent_id,
+        subject_type="agent" if user is None else "user",
+        subject_id=user or session.agent_id,
         grant_type="tool_scope",
         details=details,
         scope=scope,  # type: ignore[arg-type]

@@ -32,5 +32,5 @@ FEATURE = Feature(
     jobs=("session.run", "session.tidy"),
     topics={"agent": Topic(READ_EXEC), "session": Topic(READ_EXEC)},
     migrations=("0042_agents", "0043_agent_sessions"),
-    contract=("XA-5", "XA-6", "XA-11", "ZE-3"),
+    contract=("XA-1", "XA-5", "XA-6", "XA-11", "ZE-3"),
 )

@@ -1,5 +1,6 @@
 """Owns what is kept of each call through the gate: an event of the audit trail, and one of the session's own."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -42,7 +43,6 @@ class CallRecords:
 
     async def keep(self, session: GatedSession, call: GateCall, mask: SecretMask) -> None:
         """Keep one call that is over."""
-        await self._database.write(lambda tx: self._record(tx, session, call, mask))
         data: dict[str, Any] = {
             "name": call.server,
             "tool": call.tool[:200],
@@ -52,7 +52,11 @@ class CallRecords:
         }
         if call.needs is not None:
             data["permission_required"] = call.needs
-        await self._actions().emit(session, EVENT, data)
+        # Together, so that the store writes both to the disk at once.
+        await asyncio.gather(
+            self._database.write(lambda tx: self._record(tx, session, call, mask)),
+            self._actions().emit(session, EVENT, data),
+        )
 
     def _record(self, tx: Tx, session: GatedSession, call: GateCall, mask: SecretMask) -> None:
         detail: dict[str, object] = {
@@ -65,8 +69,8 @@ class CallRecords:
             "status": call.status,
         }
         if execution_store.setting(tx, session.workspace_id).log_arguments:
-            detail["arguments"] = mask.text(str(dict(call.arguments)))[:_LOGGED_CHARACTERS]
-            detail["result"] = mask.text(str(dict(call.result)))[:_LOGGED_CHARACTERS]
+            detail["arguments"] = str(mask.value(call.arguments))[:_LOGGED_CHARACTERS]
+            detail["result"] = str(mask.value(call.result))[:_LOGGED_CHARACTERS]
         self._audit.record(
             tx,
             session.principal,

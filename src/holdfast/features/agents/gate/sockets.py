@@ -106,7 +106,7 @@ class _Socket:
 
 def _modes() -> tuple[int, int]:
     """Of the directory and its sockets. Where we are root the program in the sandbox is another user, not known yet."""
-    return (0o711, 0o666) if os.geteuid() == 0 else (0o700, 0o600)
+    return (0o755, 0o666) if os.geteuid() == 0 else (0o700, 0o600)
 
 
 def peer_of(writer: asyncio.StreamWriter) -> tuple[int, int, int]:
