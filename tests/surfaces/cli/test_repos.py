@@ -42,7 +42,7 @@ def test_a_repository_is_added_and_waited_for(holdfast: Cli, shop: GitRepo, monk
     assert (value["slug"], value["state"], value["location"]) == ("shop", "ready", str(shop.path))
     assert (value["counts"]["commits"], value["counts"]["files"], value["head"]) == (2, 2, shop.head)
     assert (value["synthesis"]["status"], value["waiting_for_vectors"]) == ("completed", 0)
-    # What is for people goes past scripts, to stderr. Which steps of the way are shown depends on when they are looked at.
+    # What is for people goes past scripts, to stderr. Which steps are shown depends on when they are looked at.
     assert "Ask it: `holdfast repos ask" in added.stderr
 
     status = holdfast.json("repos", "status", "shop")
