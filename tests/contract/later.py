@@ -1,6 +1,3 @@
 """Owns the rows that need no proof yet, each with the work that will bring it; a row leaves when it is built."""
 
-AGENTS = "a later issue: agents"
-
-LATER: dict[str, str] = {
-}
+LATER: dict[str, str] = {}

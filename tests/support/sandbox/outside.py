@@ -1,9 +1,9 @@
 """Owns what there is to reach outside of a sandbox: files, sockets, a process, each of which can really be reached."""
 
-import os
 import socket
 import subprocess
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +19,9 @@ def places_outside(directory: Path) -> Iterator[dict[str, Any]]:
     key.write_text("the master key")
     key.chmod(0o644)
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
-        name = f"holdfast-test-{os.getpid()}"
+        name = f"holdfast-test-{uuid.uuid4().hex}"
         abstract.bind(f"\0{name}")
-        path = f"/tmp/holdfast-test-{os.getpid()}.sock"
+        path = f"/tmp/{name}.sock"
         with socket.socket(socket.AF_UNIX) as file:
             file.bind(path)
             Path(path).chmod(0o777)

@@ -16,7 +16,7 @@ from tests.support.access.oracle import Expected, expected
 from tests.support.asgi import ask
 
 # What each noun's own tools ask for, by the contract (XM-10): whoever may not read a thing is not told of it.
-EXEC = ("approval", "catalog", "grant", "invocation")
+EXEC = ("agent", "approval", "catalog", "grant", "invocation", "session")
 INTEL = ("artifact", "decision", "milestone", "relation")
 READ = Access("workspace", ("read", "inference"))
 READ_EXEC = Access("workspace", ("read", "inference"), tier="exec")

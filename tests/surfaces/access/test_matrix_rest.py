@@ -28,7 +28,9 @@ UNREAD = re.compile(r"/repositories/(\{slug\}/(tree|file|log|blame|commits|findi
 def asked_of(operation: Operation) -> tuple[bool, bool]:
     """Whether a request names something of the tenant by id, and whether it is in the first workspace."""
     body = str(BODIES.get(operation.body.__name__, "")) if operation.body is not None else ""
-    return "{" in operation.path or "{" in body.replace("{}", "").replace("{'", ""), "{workspace_id}" in operation.path
+    # An agent and a session go by their ids alone, but are in their workspace all the same.
+    in_first = any(name in operation.path for name in ("{workspace_id}", "{agent_id}", "{session_id}"))
+    return "{" in operation.path or "{" in body.replace("{}", "").replace("{'", ""), in_first
 
 
 def fine(operation: Operation) -> tuple[int, ...]:

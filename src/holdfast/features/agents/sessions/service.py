@@ -26,7 +26,8 @@ from holdfast.features.agents.sessions.model import (
     SessionQuestionNotFound,
     WaitingSession,
 )
-from holdfast.features.cases.model import Case, Taking
+from holdfast.features.cases import store as case_store
+from holdfast.features.cases.model import Case, CaseNotFound, Taking
 from holdfast.features.cases.service import CaseService
 from holdfast.features.execution.model import GrantScope, GrantType, NewGrant
 from holdfast.features.execution.policies.grants import Grants, check_signed_in
@@ -136,6 +137,8 @@ class AgentSessions:
 
         def work(tx: Tx) -> list[AgentSession]:
             workspace = self._base.workspaces.check(tx, principal, workspace_id)
+            if wanted.case_id is not None and case_store.get(tx, workspace.id, wanted.case_id) is None:
+                raise CaseNotFound(wanted.case_id)
             return store.page(tx, workspace.id, wanted, before, limit + 1)
 
         return page_of(await self._base.database.read(work), limit, lambda each: (each.id,))
