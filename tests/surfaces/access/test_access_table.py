@@ -16,7 +16,11 @@ from tests.support.server import TestServer
 # Paths that change who people are or what they may do: keys have no business there.
 PEOPLE = ("/api/users", "/api/invitations", "/api/me", "/api/session", "/api/workspaces/{workspace_id}/admins")
 # Above a workspace by its path, at workspace level by its answer: the list holds only what the credential sees.
-LISTS_WHAT_IS_SEEN = ("/api/workspaces", "/api/audit", "/api/audit/export", "/api/chats", "/api/chat-messages")
+LISTS_WHAT_IS_SEEN = (
+    *("/api/workspaces", "/api/audit", "/api/audit/export", "/api/chats", "/api/chat-messages", "/api/events"),
+)
+# What is of a workspace and named by its own id alone.
+OF_A_WORKSPACE = ("/agents/{agent_id}", "/api/agents/{agent_id}", "/api/sessions/{session_id}")
 INTEL = (
     "/artifacts",
     "/decisions",
@@ -49,7 +53,7 @@ async def test_every_operation_declares_who_may_call_it(sqlite_server: TestServe
 
 async def test_whatever_is_below_a_workspace_is_at_its_level(sqlite_server: TestServer) -> None:
     for operation in rest_operations(sqlite_server.services):
-        below = operation.path.startswith("/api/workspaces/{workspace_id}")
+        below = operation.path.startswith(("/api/workspaces/{workspace_id}", *OF_A_WORKSPACE))
         listed = operation.method == "GET" and operation.path in LISTS_WHAT_IS_SEEN
         # A person at a page decides about what a link names; its workspace is found, and its admins are asked for.
         decided = operation.access.signed_in
@@ -58,7 +62,8 @@ async def test_whatever_is_below_a_workspace_is_at_its_level(sqlite_server: Test
 
 async def test_keys_cannot_change_people(sqlite_server: TestServer) -> None:
     for operation in rest_operations(sqlite_server.services):
-        if operation.path.startswith(PEOPLE) and operation.method != "GET":
+        of_people = any(f"{operation.path}/".startswith(f"{each}/") for each in PEOPLE)
+        if of_people and operation.method != "GET":
             assert operation.access.people_only, named(operation)
 
 

@@ -35,6 +35,7 @@ NAMES_ONLY = {
     "cursor": "a place in a list",
     "branch": "a message of the chat in the path",
     "identifier": "a name that its maker chooses",
+    "parent_id": "searches sessions by what spawned them",
 }
 # These search, and find nothing of others: logs outlive what they name, and a chat's documents may come before it.
 SEARCHES = {

@@ -15,7 +15,7 @@ from holdfast.features.memory.writing.wording import checked_category
 _Tag = Annotated[str, Field(max_length=200)]
 _Time = Annotated[str, Field(max_length=64)]
 SEARCHED_TYPES = (
-    *("memory", "document", "artifact", "decision", "milestone", "chat", "case"),
+    *("memory", "document", "artifact", "decision", "milestone", "chat", "case", "record"),
     *("repository", "commit", "file", "tag", "pull_request", "issue", "release", "discussion"),
 )
 """What a search can be narrowed to, as agents are told; a test holds it to the types that there are."""

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from holdfast.features.agents.definitions.model import NewAgent
+from holdfast.features.agents.definitions.service import AgentDefinitions
 from holdfast.features.execution.model import PermissionGrant
 from holdfast.features.execution.policies.grants import Grants
 from holdfast.storage.sqlite import SqliteDatabase
@@ -43,16 +45,20 @@ async def test_a_grant_is_given_for_a_time_shown_and_ended(server: TestServer) -
 
 @pytest.mark.parametrize(
     ("what", "details", "kind"),
-    [("scope", {"scope": "linear.write"}, "tool_scope"), ("agent", {"agent": "linear.write"}, "spawn")],
+    [("scope", {"scope": "linear.write"}, "tool_scope"), ("agent", {"agent": "{id}"}, "spawn")],
 )
 async def test_what_is_granted_is_what_was_chosen(
     server: TestServer, what: str, details: dict[str, str], kind: str
 ) -> None:
+    new = NewAgent(name="Writer", slug="writer")
+    agent = await server.services[AgentDefinitions].create(server.owner, server.start.workspace_id, new)
     async with await server.browser(server.start.owner_id) as owner:
-        chosen = FORM | {"what": what, "name": "linear.write", "scope": "once"}
+        name = "writer" if what == "agent" else "linear.write"
+        chosen = FORM | {"what": what, "name": name, "scope": "once"}
         assert (await owner.post(PAGE, data=chosen)).status_code == 303
     (grant,) = await _given(server)
-    assert (grant.details, grant.grant_type, grant.scope, grant.expires_at) == (details, kind, "once", None)
+    expected = {key: value.format(id=agent.id) for key, value in details.items()}
+    assert (grant.details, grant.grant_type, grant.scope, grant.expires_at) == (expected, kind, "once", None)
 
 
 async def test_a_grant_for_nobody_or_for_nothing_is_refused_beside_its_field(server: TestServer) -> None:
