@@ -140,7 +140,7 @@ async def test_a_path_that_leads_out_of_the_worktree_shares_nothing(agent: Agent
         said = await agent.refused("share", path=path)
         assert "path: " in said or "cannot be shared" in said, path
         assert "canary" not in said
-    assert agent.told("share") == []
+    assert agent.told("shared") == []
 
 
 @pytest.mark.contract("XA-1")
@@ -218,7 +218,7 @@ async def test_an_agent_keeps_and_finds_vectors_and_texts(agent: Agent) -> None:
 @pytest.mark.contract("XA-1")
 async def test_a_message_goes_to_the_inbox_or_to_a_channels_webhook(agent: Agent) -> None:
     await agent("post_message", channel="#dashboard", text="look here", thread_id="t1")
-    assert agent.told("message") == [
+    assert agent.told("posted") == [
         {"channel": "dashboard", "text": "look here", "thread_id": "t1", "username": "tester"}
     ]
     said = await agent.refused("post_message", channel="alerts", text="hello")

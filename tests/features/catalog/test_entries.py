@@ -13,6 +13,7 @@ from holdfast.features.audit.model import AuditFilter
 from holdfast.features.catalog.manifest import manifest_of
 from holdfast.features.catalog.model import NewEntry
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.servers.connections import ServerStarts
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import SnippetImport
 from holdfast.features.identity.service import local_principal
@@ -67,12 +68,19 @@ MANIFEST = manifest_of(
 
 
 @pytest.mark.contract("XA-2")
+async def test_what_a_manifest_requires_may_be_left_to_agents_and_is_asked_for_at_a_start(shelf: Shelf) -> None:
+    entry = await shelf.register(manifest=MANIFEST)
+    with pytest.raises(Invalid) as refused:
+        await shelf.services[ServerStarts].of(shelf.owner, entry.id)
+    assert {each.field for each in refused.value.fields} == {"env.LINEAR_API_KEY"}
+
+
+@pytest.mark.contract("XA-2")
 @pytest.mark.contract("XA-4")
 async def test_every_wrong_field_of_an_entry_is_named(shelf: Shelf) -> None:
     assert await shelf.wrong(name="Linear!") == {"name"}
     assert await shelf.wrong(command=None) == {"command"}
     assert await shelf.wrong(url="https://x.example/mcp") == {"url"}
-    assert await shelf.wrong(manifest=MANIFEST) == {"env.LINEAR_API_KEY"}
     env = {"LINEAR_API_KEY": "plain", "REGION": "moon", "TEAM": "abc"}
     assert await shelf.wrong(manifest=MANIFEST, env=env) == {"env.LINEAR_API_KEY", "env.REGION", "env.TEAM"}
     assert await shelf.wrong(manifest=MANIFEST, env={"LINEAR_API_KEY": "prefix-${X}"}) == {"env.LINEAR_API_KEY"}

@@ -77,8 +77,9 @@ def entry_problems(entry: NewEntry) -> list[FieldError]:
             FieldError("name", "small letters, digits, '-' and '_', beginning with a letter, at most 32: linear")
         )
     wrong += _shape_problems(entry)
-    # What is switched off may still lack something: an imported snippet whose credential nobody gave yet.
-    wrong += env_problems(entry.manifest, entry.env, complete=entry.enabled)
+    # It may still lack what its manifest requires: agents that it is attached to bring an environment of their own, and
+    # a start with this one says what is missing.
+    wrong += env_problems(entry.manifest, entry.env, complete=False)
     for name in entry.headers:
         if _HEADER.fullmatch(name) is None:
             wrong.append(FieldError(f"headers.{name[:80]}", "no header can have this name"))

@@ -125,7 +125,8 @@ def _line(event: SessionEvent) -> str:
     data = event.data
     match event.kind:
         case "text" | "thought":
-            text = str(data.get("text", ""))
+            # Pieces of a paragraph follow each other on one line.
+            return printable(str(data.get("text", "")))[:2_000] + ("\n" if data.get("whole", True) else "")
         case "tool_started":
             text = f"→ {data.get('name')} {data.get('arguments', '')}"
         case "tool_ended":
@@ -138,7 +139,7 @@ def _line(event: SessionEvent) -> str:
             text = f"[{event.kind}] {data.get('status') or ''} {data.get('detail') or data.get('message') or ''}"
         case _:
             return ""
-    return printable(text.strip())[:2_000]
+    return printable(text.strip())[:2_000] + "\n"
 
 
 def printable(text: str) -> str:

@@ -120,7 +120,7 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
         )
         made = await keep(call, new)
         data = {"artifact_id": made.id, "title": made.title, "path": given.path, "version": made.version}
-        await turn.actions.emit(turn.session, "share", data)
+        await turn.actions.emit(turn.session, "shared", data)
         return _made(made)
 
     async def post_message(call: ToolCall, turn: X1Turn, given: MessageInput) -> MessageOutput:
@@ -129,7 +129,7 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
             call.workspace(), given.channel, given.text, thread_id=given.thread_id, username=username
         )
         data = {"channel": channel, "text": given.text, "thread_id": given.thread_id, "username": username}
-        await turn.actions.emit(turn.session, "message", data)
+        await turn.actions.emit(turn.session, "posted", data)
         return MessageOutput(channel=channel)
 
     async def preview_deploy(call: ToolCall, turn: X1Turn, given: PreviewInput) -> PreviewOutput:

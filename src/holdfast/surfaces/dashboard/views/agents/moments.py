@@ -57,7 +57,7 @@ def _moment(event: SessionEvent) -> SessionMoment:
     made = SessionMoment(event.seq, event.at, event.kind)
     data = event.data
     match event.kind:
-        case "prompt" | "message":
+        case "prompt" | "message" | "posted":
             return replace(made, title=_text(data, "from", "channel"), text=_text(data, "text"))
         case "text":
             return replace(made, text=_text(data, "text"), title=_ended(data))
@@ -74,7 +74,7 @@ def _moment(event: SessionEvent) -> SessionMoment:
             return replace(made, title=title, text=needs, failed=failed, detail=f"{data.get('duration_ms')} ms")
         case "status":
             return replace(made, title=_text(data, "status"), text=_text(data, "detail"))
-        case "artifact" | "share":
+        case "artifact" | "shared":
             return replace(made, title=_text(data, "title"), link=_text(data, "artifact_id"))
         case "question":
             return replace(made, text=_text(data, "question"))

@@ -12,7 +12,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _PATH = "/w/{ws}/settings/execution"
 _SET = Access("workspace", "management", role="admin", tier="exec")
-pages = Pages(NavRow("Tool calls", _PATH, "settings", "workspace", 77, READ_EXEC))
+pages = Pages(NavRow("Rules for calls", _PATH, "settings", "workspace", 77, READ_EXEC))
 
 
 @pages.get(_PATH, READ_EXEC)
@@ -53,7 +53,7 @@ async def _shown(
         "errors": field_errors(error) if error else None,
         "url": _url(view),
     }
-    return view.page("execution/switches.html", "Tool calls", status=error.status if error else 200, **context)
+    return view.page("execution/switches.html", "Rules for calls", status=error.status if error else 200, **context)
 
 
 def _url(view: PageView) -> str:
