@@ -56,6 +56,7 @@ _ARTIFACTS, _CHATS, _DOCS = "docs/artifacts.md", "docs/chats.md", "docs/document
 _INTELLIGENCE, _MEMORY, _REPOS, _ENDPOINTS = (
     f"docs/{name}.md" for name in ("intelligence", "memory", "repositories", "endpoints")
 )
+_AGENTS = "docs/agents.md"
 _CASES, _CASE = "docs/cases.md", (("case_…", "{id}"),)
 # No network here: a repository on this disk stands for the one at GitHub, which needs no token either.
 _CLICK = (("https://github.com/pallets/click", "{home}/src/click"), (" --key-from GITHUB_TOKEN", ""))
@@ -77,7 +78,7 @@ CHECKS: tuple[Check | NotRun, ...] = (
     Check(
         "README.md",
         '.venv/bin/holdfast repos ask "Why is libgit2 used instead of the git command?"',
-        says=r"(?s)0017-reading-repositories\.md.*executes what a repository names",
+        says=r"(?s)0017-reading-repositories\.md.*executes nothing a repository says",
         cwd="project",
     ),
     Check(_ARTIFACTS, 'holdfast artifacts create release-notes.md notes.md --title "Release notes"', says="version 1"),
@@ -114,6 +115,18 @@ CHECKS: tuple[Check | NotRun, ...] = (
         proof="(?s)A weekend by the sea.*Plan a weekend",
     ),
     Check(_CHATS, "holdfast chats delete trip", says="trip", then="holdfast chats list", proof="^(?!.*trip)"),
+    Check(
+        _AGENTS,
+        'holdfast agents add "Triage" --runner builtin --endpoint default --repo shop',
+        fill=((" --repo shop", ""),),
+        says="triage is defined",
+    ),
+    NotRun(
+        _AGENTS,
+        "holdfast agents attach triage linear --env 'LINEAR_API_KEY=${LINEAR_API_KEY}'",
+        "needs somebody's own server; tests/surfaces/cli/test_agents.py attaches one",
+    ),
+    Check(_AGENTS, 'holdfast sessions run triage "Find out why the build is red" --follow', says="is completed"),
     Check(
         _CASES,
         'holdfast cases add "Totals are off by one" --kind bug --criterion "1 and 2 make 3"',

@@ -110,7 +110,7 @@ async def bench(database: SqliteDatabase, data_dir: Path) -> AsyncIterator[Bench
     home, project = data_dir / "home", data_dir / "project"
     for directory in (home / "tmp", project):
         directory.mkdir(parents=True)
-    async with serving(database) as server:
+    async with serving(database, data_dir=data_dir) as server:
         yield Bench(server, data_dir, home, project)
 
 

@@ -151,6 +151,8 @@ async def test_an_interrupt_ends_the_turn_at_once_and_keeps_the_conversation(
     upstream.script = [waiting, says("Here I am again.")]
     agent = await shop.start(BuiltinRunner(), "Begin.")
     await agent.until(lambda event: isinstance(event, ToolStarted if busy != "model" else Said))
+    if busy == "server":
+        await until_counted(shop, "slow ")
     await agent.driving.interrupt()
     assert (await agent.turn()).reason == "interrupted"
     await agent.driving.send("And now?")

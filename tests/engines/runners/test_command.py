@@ -209,7 +209,7 @@ hear()
 
 async def test_a_limit_is_named_when_the_agent_hits_it(shop: Workshop) -> None:
     shop.limits = RunLimits(memory_bytes=128 << 20, processes=64)
-    agent = await started(shop, "tell({'type': 'ready'}); hear(); hear(); held = bytearray(600 << 20)")
+    agent = await started(shop, "tell({'type': 'ready'}); hear(); hear(); held = b'x' * (600 << 20); hear()")
     with pytest.raises(RunnerFailed, match=r"more than 128 MiB of memory|MemoryError"):
         await agent.turn()
 

@@ -74,3 +74,9 @@ def test_rare_words_count_more() -> None:
     found = topic("When was the graphical interface added?", graphic=8.0, interfac=2.0)
     assert found.coverage("a better interface") == pytest.approx(0.2)
     assert found.coverage("a graphical view") == pytest.approx(0.8)
+
+
+def test_what_was_not_chosen_need_not_be_named_beside_what_was() -> None:
+    asked = topic("Why is libgit2 used instead of the git command?")
+    assert asked.coverage("pygit2 (libgit2) reads and clones; it executes nothing.") == 1.0
+    assert asked.coverage("The git command executes what a repository names.") == 0.0

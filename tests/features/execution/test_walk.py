@@ -1,5 +1,7 @@
 """The thinnest whole path: an entry, a probe, a call over MCP, its result."""
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
@@ -9,8 +11,10 @@ from tests.surfaces.mcp.harness import ERAS, serve_site
 
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_registered_servers_tool_answers_through_mcp(sqlite_database: SqliteDatabase, era: str) -> None:
-    async with serve_site(sqlite_database) as site:
+async def test_a_registered_servers_tool_answers_through_mcp(
+    sqlite_database: SqliteDatabase, tmp_path: Path, era: str
+) -> None:
+    async with serve_site(sqlite_database, data_dir=tmp_path) as site:
         probed = await enrolled(site.services, site.owner, site.workspace)
         assert [tool.xem_name for tool in probed.tools][:2] == ["demo.add", "demo.count"]
         async with site.client(await site.key(tier="exec"), era) as client:

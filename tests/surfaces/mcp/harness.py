@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -266,11 +267,12 @@ async def serve_site(
     clock: Clock | None = None,
     recheck_seconds: float = 0.2,
     settings: Settings | None = None,
+    data_dir: Path = NOWHERE,
     instead: Mapping[type[Any], object] = {},
 ) -> AsyncIterator[Site]:
     """The product's surface on a database, with the product's tools and a few of the tests' own."""
     settings = settings or Settings(mcp_calls_per_minute=600_000, requests_per_minute=600_000)
-    settings = replace(settings, data_dir=NOWHERE, secrets_master_key=MASTER_KEY)
+    settings = replace(settings, data_dir=data_dir, secrets_master_key=MASTER_KEY)
     clock = clock or SystemClock()
     services = build_services(settings, database, clock, WordEmbedder(64), instead=instead)
     async with background(services):

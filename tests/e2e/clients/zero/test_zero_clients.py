@@ -52,7 +52,7 @@ async def test_an_sdk_lists_reads_follows_and_calls(at: Bench, command: str, sdk
         program = [str(ROOT / ".cache/mcp1/bin/python"), str(Path(__file__).with_name("zero_tour1.py"))]
     env = {"url": f"{server.url}/mcp", "key": server.key, "sdk": sdk, "era": era}
     seen = json.loads(await run(*program, env={"TOUR": json.dumps(env)}))
-    assert seen["tools"][:2] == ["zero_list_cases", "zero_get_case"] and len(seen["tools"]) == 6
+    assert seen["tools"][:3] == ["zero_list_cases", "zero_get_case", "zero_run_session"] and len(seen["tools"]) == 7
     assert seen["templates"] == ["zero://cases/{id}", "zero://proofs/{case_id}"]
     assert (seen["resources"], seen["read"]) == ([f"zero://cases/{id}"], "Mend the fence")
     assert seen["heard"] is True and seen["state"] == "PLANNING" and seen["refused"] is True

@@ -49,6 +49,7 @@ _FLAG = re.compile(r"--?\w[\w-]+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
+_NOT_CHOSEN = re.compile(r"\b(?:instead of|rather than)\b[^,;.?!]*", re.IGNORECASE)
 NEXT_TO = 4
 """How many words may stand between what was removed and the word that says so."""
 UNKNOWN = 12.0
@@ -159,7 +160,9 @@ class AskedTopic:
 
 def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozenset[str]) -> AskedTopic:
     """The topic of `text`, with the action that `asked` says; `names` are the repositories', which all is about."""
-    tokens = list(dict.fromkeys(token.strip("`'*.") for token in _TOKEN.findall(text)))
+    # What was not chosen may be named elsewhere, or in other words.
+    chosen = _NOT_CHOSEN.sub("", text)
+    tokens = list(dict.fromkeys(token.strip("`'*.") for token in _TOKEN.findall(chosen)))
     action = _action_of(asked) or (_action_of(text) if asked != text else None)
     doing = _ACTIONS[action] if action is not None else frozenset[str]()
     called = _names_in(text)
