@@ -61,8 +61,9 @@ def test_nothing_described_there_answers_with_a_server_error(live_server: TestSe
         answer = case.call(headers=headers, timeout=60)
         assert answer.status_code < 500, f"{case.method} {case.path}: {answer.text[:300]}"
 
-    for result in schema.get_all_operations():
-        operation: Any = result.ok()
+    found: Any
+    for found in schema.get_all_operations():
+        operation = found.ok()
         # What follows events answers without an end.
         if "text/event-stream" not in json.dumps(operation.definition.raw):
             bounded(given(case=operation.as_strategy())(answers))()
