@@ -8,6 +8,8 @@ import pytest
 from holdfast.features.agents.definitions.model import NewAgent
 from holdfast.features.agents.definitions.service import AgentDefinitions
 from holdfast.features.agents.sessions.service import AgentSessions
+from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.service import CaseService
 from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.execution.policies.grants import Grants
@@ -126,6 +128,22 @@ async def test_a_right_that_an_agent_asks_for_is_given_by_an_admin_alone(server:
     (grant,) = await server.services[Grants].list(server.owner, server.start.workspace_id)
     assert (grant.subject_id, grant.scope, grant.session_id) == (waiting.agent_id, "session", waiting.id)
     assert grant.details == {"scope": "linear.write"}
+
+
+async def test_an_agent_is_set_to_work_on_a_case_from_its_page(server: TestServer) -> None:
+    services, workspace = server.services, server.start.workspace_id
+    case = await services[CaseService].add(server.owner, workspace, NewCase(title="Mend the gate"))
+    page = f"/w/default/cases/{case.id}"
+    async with await server.browser(server.start.owner_id) as owner:
+        assert "Run an agent" not in (await owner.get(page)).text
+        new = NewAgent(name="Mender", runner="command", command="/bin/true")
+        agent = await services[AgentDefinitions].create(server.owner, workspace, new)
+        assert "Run an agent" in (await owner.get(page)).text
+        begun = await owner.post(f"{page}/run", data={"agent": agent.id, "prompt": "Mend it."})
+        assert begun.status_code == 303, begun.text
+        session = await services[AgentSessions].get(server.owner, begun.headers["location"].rpartition("/")[2])
+        assert (session.case_id, session.agent_id, session.prompt) == (case.id, agent.id, "Mend it.")
+        assert session.id in (await owner.get(page)).text
 
 
 async def test_a_session_of_another_workspace_is_not_found_below_this_one(server: TestServer) -> None:

@@ -4,9 +4,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.access import READ, WRITE
+from holdfast.core.access import READ, READ_EXEC, RUN_EXEC, WRITE
 from holdfast.core.clock import parse_moment
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
+from holdfast.features.agents.definitions.service import AgentDefinitions
+from holdfast.features.agents.sessions.model import NewSession, SessionFilter
+from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.cases.model import HIGHEST, LOWEST, Case, CaseClaim, CaseFilter, NewCase, Taking, Writing
 from holdfast.features.cases.proofs.model import NewProof
 from holdfast.features.cases.proofs.service import ProofService
@@ -17,6 +20,7 @@ from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent, field_errors
 
 _ROWS = 50
+_SESSIONS = 5
 _DAY_MILLIS = 24 * 60 * 60 * 1000
 _PRIORITIES = tuple(str(each) for each in range(HIGHEST, LOWEST + 1))
 _CARDS = 30
@@ -79,7 +83,9 @@ async def add(view: PageView, cases: CaseService) -> Reply:
 
 
 @pages.get("/w/{ws}/cases/{id}", READ)
-async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Reply:
+async def show(
+    view: PageView, reading: CaseReading, proofs: ProofService, agents: AgentDefinitions, sessions: AgentSessions
+) -> Reply:
     case = await reading.read(view.principal, view.ws.id, view.path["id"])
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
     base = f"/w/{view.ws.slug}/cases"
@@ -94,7 +100,17 @@ async def show(view: PageView, reading: CaseReading, proofs: ProofService) -> Re
         base=base,
         may_write=_may_write(view),
         priorities=_PRIORITIES,
+        agents=await agents.list(view.principal, view.ws.id) if view.may(RUN_EXEC) else (),
+        **await _sessions(view, sessions, case.id),
     )
+
+
+@pages.post("/w/{ws}/cases/{id}/run", RUN_EXEC)
+async def run_agent(view: PageView, sessions: AgentSessions) -> Reply:
+    """Set an agent to work on the case, which it claims."""
+    new = NewSession(view.given("prompt"), view.path["id"])
+    made = await sessions.start(view.principal, view.ws.id, view.given("agent"), new)
+    return view.go(f"/w/{view.ws.slug}/sessions/{made.id}")
 
 
 @pages.post("/w/{ws}/cases/{id}/move", WRITE)
@@ -193,6 +209,16 @@ async def _board(view: PageView, cases: CaseService, *, status: int = 200, **con
         return view.part("cases/columns.html", **shown)
     told = {"asked": None, "errors": None, **context}
     return view.page("cases/board.html", "Cases", status=status, **shown, **told)
+
+
+async def _sessions(view: PageView, sessions: AgentSessions, case_id: str) -> dict[str, Any]:
+    """What agents did on a case, the newest first; nothing for who may not see sessions."""
+    url = f"/w/{view.ws.slug}/sessions"
+    if not view.may(READ_EXEC):
+        return {"rows": (), "next_url": "", "sessions_url": url}
+    wanted = SessionFilter(case_id=case_id)
+    found = await sessions.list(view.principal, view.ws.id, wanted, limit=_SESSIONS, cursor=None)
+    return {"rows": found.items, "next_url": "", "sessions_url": url}
 
 
 def _one(view: PageView) -> str:
