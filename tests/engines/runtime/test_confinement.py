@@ -171,6 +171,15 @@ async def test_mounts_show_exactly_what_was_given_writable_or_not(tmp_path: Path
     await runtime.close()
 
 
+async def test_what_we_put_into_a_writable_directory_between_two_runs_can_be_read_there(tmp_path: Path) -> None:
+    runtime = ProcessRuntime()
+    for text in ("first", "second"):
+        (tmp_path / text).write_text(text)
+        (tmp_path / text).chmod(0o600)
+        assert await printed(runtime, shell(f"cat {text}", mounts=(Mounted(tmp_path, "/work", writable=True),))) == text
+    await runtime.close()
+
+
 async def test_the_private_directory_is_empty_bounded_and_gone_afterwards() -> None:
     runtime = ProcessRuntime()
     limits = RunLimits(memory_bytes=256 << 20)

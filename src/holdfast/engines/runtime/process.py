@@ -111,8 +111,8 @@ class ProcessRuntime:
             # Whoever had a directory before has it again, and so do several programs at once that share one.
             uid = next(filter(None, (_owner(mount.source) for mount in writable)), uid)
             for mount in writable:
-                if mount.source.stat().st_uid != uid:
-                    _give(mount.source, uid)
+                # Also what we put there since it last ran.
+                _give(mount.source, uid)
         limits = spec.limits
         return {
             "bwrap": program,
