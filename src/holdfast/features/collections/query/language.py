@@ -10,7 +10,7 @@ Queries only read. What follows `where` is about one record at a time; each step
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 Scalar = str | int | float | bool | None
 Comparing = Literal["=", "!=", "<", "<=", ">", ">=", "~"]
@@ -51,18 +51,16 @@ class SeenThing:
     data: Mapping[str, Any]
 
 
-class Condition:
+class Condition(Protocol):
     """Something that is true of a record or not."""
-
-    __slots__ = ()
 
     def holds(self, seen: SeenThing) -> bool:
         """Whether it is."""
-        raise NotImplementedError
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class IsCompared(Condition):
+class IsCompared:
     """A field against a value. What is not there equals null, and nothing else; other kinds are never in order."""
 
     field: QueryField
@@ -81,7 +79,7 @@ class IsCompared(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class IsAmong(Condition):
+class IsAmong:
     """A field whose value is one of several."""
 
     field: QueryField
@@ -93,7 +91,7 @@ class IsAmong(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class IsThere(Condition):
+class IsThere:
     """A field that has a value other than null."""
 
     field: QueryField
@@ -103,7 +101,7 @@ class IsThere(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNot(Condition):
+class IsNot:
     """The opposite."""
 
     inner: Condition
@@ -113,7 +111,7 @@ class IsNot(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class AllOrAny(Condition):
+class AllOrAny:
     """Several conditions, all or any of which hold."""
 
     how: Literal["and", "or"]

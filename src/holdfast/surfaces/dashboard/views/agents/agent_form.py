@@ -2,6 +2,7 @@
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.agents.definitions.model import RUNNERS, AgentLimits, NewAgent, RunnerName
+from holdfast.surfaces.dashboard.shell.fields import pairs_of
 from holdfast.surfaces.dashboard.shell.view import PageView
 
 _LIMITS = tuple(AgentLimits.__dataclass_fields__)
@@ -13,7 +14,7 @@ def read_agent(view: PageView) -> NewAgent:
     wrong: list[FieldError] = []
     runner: RunnerName = next((each for each in RUNNERS if each == view.given("runner")), "builtin")
     limits = {name: _number(view.given(f"limits.{name}"), f"limits.{name}", wrong) for name in _LIMITS}
-    env = _environment(view.given("env"), wrong)
+    env = pairs_of(view.given("env"), "=", "env", wrong)
     if wrong:
         raise Invalid("The agent cannot be saved like this.", fields=wrong)
     return NewAgent(
@@ -54,14 +55,3 @@ def _number(text: str, field: str, wrong: list[FieldError]) -> int | None:
         wrong.append(FieldError(field, "write a whole number"))
         return None
     return int(text)
-
-
-def _environment(text: str, wrong: list[FieldError]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for number, line in enumerate((line.strip() for line in text.splitlines()), 1):
-        name, sign, value = line.partition("=")
-        if line and (not sign or not name.strip()):
-            wrong.append(FieldError("env", f"write NAME=value on line {number}"))
-        elif line:
-            found[name.strip()] = value.strip()
-    return found

@@ -25,6 +25,8 @@ class SessionMoment:
     failed: bool = False
     link: str = ""
     """The artifact or session that it is about."""
+    goes_on: bool = False
+    """Whether the next piece of text belongs to it."""
 
 
 def moments(events: Iterable[SessionEvent]) -> list[SessionMoment]:
@@ -35,8 +37,8 @@ def moments(events: Iterable[SessionEvent]) -> list[SessionMoment]:
         data = event.data
         if event.kind in _SAID_BY_OTHERS:
             continue
-        if event.kind == "text" and found and found[-1].kind == "text" and not found[-1].title:
-            found[-1] = replace(found[-1], text=found[-1].text + _text(data, "text"), title=_ended(data))
+        if event.kind == "text" and found and found[-1].goes_on:
+            found[-1] = replace(found[-1], text=found[-1].text + _text(data, "text"), goes_on=_goes_on(data))
         elif event.kind == "tool_ended" and str(data.get("call_id")) in calls:
             at = calls[str(data.get("call_id"))]
             text = _text(data, "text")
@@ -60,7 +62,7 @@ def _moment(event: SessionEvent) -> SessionMoment:
         case "prompt" | "message" | "posted":
             return replace(made, title=_text(data, "from", "channel"), text=_text(data, "text"))
         case "text":
-            return replace(made, text=_text(data, "text"), title=_ended(data))
+            return replace(made, text=_text(data, "text"), goes_on=_goes_on(data))
         case "thought":
             return replace(made, detail=_text(data, "text"))
         case "tool_started":
@@ -98,9 +100,8 @@ def _text(data: Mapping[str, Any], *names: str) -> str:
     return next((str(data[name]) for name in names if data.get(name)), "")
 
 
-def _ended(data: Mapping[str, Any]) -> str:
-    """A mark that no piece of the same paragraph follows."""
-    return "." if data.get("whole", True) else ""
+def _goes_on(data: Mapping[str, Any]) -> bool:
+    return not data.get("whole", True)
 
 
 def _both(arguments: str, result: str) -> str:

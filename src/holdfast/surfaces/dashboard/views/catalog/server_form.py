@@ -1,12 +1,12 @@
 """Owns the form that says what an MCP server is: read into an entry, and filled from one."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.catalog.manifest import manifest_json, manifest_of
 from holdfast.features.catalog.model import NewEntry, ServerManifest, Shape
+from holdfast.surfaces.dashboard.shell.fields import lines_of, pairs_of
 from holdfast.surfaces.dashboard.shell.view import PageView
 
 SHAPES: tuple[Shape, ...] = ("command", "image", "remote")
@@ -17,8 +17,8 @@ def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
     """The form as an entry; what the form has no field for stays as it was. Invalid names the line that is wrong."""
     shape: Shape = next((each for each in SHAPES if each == view.given("shape")), "command")
     wrong: list[FieldError] = []
-    env = _pairs(view.given("env"), "=", "env", wrong)
-    headers = _pairs(view.given("headers"), ":", "headers", wrong)
+    env = pairs_of(view.given("env"), "=", "env", wrong)
+    headers = pairs_of(view.given("headers"), ":", "headers", wrong)
     manifest = _manifest(view.given("manifest"), before, wrong) if "manifest" in view.form else before.manifest
     if wrong:
         raise Invalid("The server cannot be saved like this.", fields=wrong)
@@ -28,7 +28,7 @@ def read_entry(view: PageView, before: NewEntry = _EMPTY) -> NewEntry:
         name=before.name or view.given("name"),
         shape=shape,
         command=view.given("command") or None if shape == "command" else None,
-        args=tuple(_lines(view.given("args"))) if shape != "remote" else (),
+        args=tuple(lines_of(view.given("args"))) if shape != "remote" else (),
         image=view.given("image") or None if shape == "image" else None,
         url=view.given("url") or None if shape == "remote" else None,
         env=env if shape != "remote" else {},
@@ -68,17 +68,3 @@ def _manifest(text: str, before: NewEntry, wrong: list[FieldError]) -> ServerMan
     except Invalid as problem:
         wrong.extend(problem.fields)
     return before.manifest
-
-
-def _pairs(text: str, between: str, field: str, wrong: list[FieldError]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for number, line in enumerate(_lines(text), 1):
-        name, sign, value = line.partition(between)
-        if not sign or not name.strip():
-            wrong.append(FieldError(field, f"write NAME{between}value on line {number}"))
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
