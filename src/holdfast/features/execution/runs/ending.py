@@ -9,7 +9,6 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.features.audit.service import Audit
-from holdfast.features.catalog.model import PinnedTool
 from holdfast.features.execution import store
 from holdfast.features.execution.approvals import store as approval_store
 from holdfast.features.execution.model import Invocation, Status
@@ -37,17 +36,16 @@ class Endings:
         result: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
         only: Status | None = None,
-    ) -> bool:
-        """End it like this; False where it has ended otherwise, or has left the one state that was meant."""
-        now = self._clock.now()
-        if not store.end(tx, invocation.id, status, now, result=result, error=error, only=only):
-            return False
-        current = store.find(tx, invocation.id) or invocation
+    ) -> Invocation | None:
+        """End it like this; None where it has ended otherwise, or has left the one state that was meant."""
+        current = store.end(tx, invocation.id, status, self._clock.now(), result=result, error=error, only=only)
+        if current is None:
+            return None
         if current.sent_at is None and status in ("failed", "expired", "cancelled"):
             # Nothing reached the tool: whoever asks again means it.
             store.release_once(tx, current.once_key, current.id)
-        self.record(tx, current, None)
-        return True
+        self.record(tx, current)
+        return current
 
     def cancel(self, tx: Tx, invocation: Invocation, by: Principal) -> None:
         """End what has not begun; tell the job of what has, which tells the server."""
@@ -55,12 +53,12 @@ class Endings:
         ended = self.end(tx, invocation, "cancelled", error=cancelled, only="awaiting_approval") or self.end(
             tx, invocation, "cancelled", error=cancelled, only="queued"
         )
-        if ended and invocation.approval is not None:
+        if ended is not None and invocation.approval is not None:
             approval_store.decide(tx, invocation.approval.id, "cancelled", self._clock.now(), by=by.actor, via=None)
         if invocation.job_id is not None:
             self._jobs.cancel(tx, invocation.job_id)
 
-    def record(self, tx: Tx, invocation: Invocation, tool: PinnedTool | None) -> None:
+    def record(self, tx: Tx, invocation: Invocation) -> None:
         """Tell the audit log and whoever follows."""
         server, _, name = invocation.tool_name.partition(".")
         began, ended = invocation.started_at, invocation.ended_at
@@ -89,4 +87,6 @@ class Endings:
             detail=detail,
         )
         payload = {"id": invocation.id, "tool_name": invocation.tool_name[:200]}
+        if approval is not None:
+            payload["approval_id"] = approval.id
         self._events.publish(tx, f"{TOPIC}.{invocation.status}", payload, workspace_id=invocation.workspace_id)
