@@ -32,7 +32,7 @@ class Calls:
 
     async def ask(self, call: ToolCall, tool_name: str, arguments: Mapping[str, Any]) -> Invocation:
         """Ask for a call; where a person has to decide, the client is helped to ask one."""
-        asked = await self._execution.invoke(_request(call, tool_name, arguments, fresh=False))
+        asked = await self._immediate.ask(_request(call, tool_name, arguments, fresh=False))
         return await self._helped(call, asked.invocation)
 
     async def run(self, call: ToolCall, tool_name: str, arguments: Mapping[str, Any]) -> Invocation:

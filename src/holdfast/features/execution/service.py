@@ -87,8 +87,8 @@ class Execution:
     async def invoke(self, request: InvocationRequest, ready: ReadyRun | None = None) -> AskedInvocation:
         """Ask for a call. It is queued, waits for a person, or is denied; an equal request gets the same invocation.
 
-        Where a run is `ready` and nobody has to be asked, it begins instead of being queued: what was asked for and that
-        bytes go to the tool is one transaction.
+        Where a run is `ready` and nobody has to be asked, it begins instead of being queued: that it was asked for and
+        that bytes go to the tool is one transaction.
         """
         return await self._database.write(lambda tx: self._invoke(tx, request, ready))
 

@@ -16,8 +16,8 @@ _COLUMNS = (
 )
 _INSERTED = (
     "id, workspace_id, server_id, tool_name, tool_digest, arguments, arguments_digest, status, requested_by, "
-    "requested_name, principal, source, session_id, chat_id, once_key, job_id, granted_via, sent_at, error, created_at, "
-    "started_at, ended_at"
+    "requested_name, principal, source, session_id, chat_id, once_key, job_id, granted_via, sent_at, error, "
+    "created_at, started_at, ended_at"
 )
 _UNFINISHED = "('queued', 'awaiting_approval', 'running')"
 

@@ -1,4 +1,4 @@
-"""Owns calls that need not be queued: the server runs, nobody has to be asked, and the caller waits for the end."""
+"""Owns calls that need not be queued: their server runs, was looked at, and nobody has to be asked."""
 
 import asyncio
 from dataclasses import dataclass
