@@ -1,5 +1,6 @@
 """Owns the end of an invocation: its state, its audit event and its live event, in one transaction."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,11 @@ from holdfast.storage.database import Tx
 
 TOPIC = "invocation"
 _LOGGED_CHARACTERS = 4_000
+
+
+def logged(value: object) -> str:
+    """Arguments or a result as the audit log has them."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:_LOGGED_CHARACTERS]
 
 
 class Endings:
@@ -74,8 +80,8 @@ class Endings:
         if approval is not None and approval.via is not None:
             detail["via"] = approval.via
         if store.setting(tx, invocation.workspace_id).log_arguments:
-            detail["arguments"] = str(dict(invocation.arguments))[:_LOGGED_CHARACTERS]
-            detail["result"] = str(invocation.result or invocation.error)[:_LOGGED_CHARACTERS]
+            detail["arguments"] = logged(dict(invocation.arguments))
+            detail["result"] = logged(invocation.result or invocation.error)
         self._audit.record(
             tx,
             replace(invocation.principal, name=invocation.requested_name),
