@@ -1,5 +1,6 @@
 """Owns one request and its answer on a connection: an answer's head leaves together with the first of its body."""
 
+import asyncio
 import re
 from collections.abc import Iterable
 
@@ -15,8 +16,8 @@ _BODILESS = (204, 304)
 class Cycle(RequestResponseCycle):
     """uvicorn's, except for how it sends.
 
-    Where the length of an answer is known its head waits for the first of its body, which follows at once: one system
-    call and one packet where there would be two. The head of a stream leaves by itself; its first event may take long.
+    The head waits for the first of the body, which mostly follows at once: one system call and one packet where there
+    would be two. The head of a stream, whose first event may take long, waits no longer than this turn of the loop.
     """
 
     _head: bytes = b""
@@ -57,10 +58,14 @@ class Cycle(RequestResponseCycle):
             self.chunked_encoding = True
             lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n")
+        self._head = b"".join(lines)
         if self.chunked_encoding:
-            self.transport.write(b"".join(lines))
-        else:
-            self._head = b"".join(lines)
+            asyncio.get_running_loop().call_soon(self._send_head)
+
+    def _send_head(self) -> None:
+        if self._head and not self.disconnected:
+            self.transport.write(self._head)
+        self._head = b""
 
     def _go_on(self, body: bytes, *, last: bool) -> None:
         if self.scope["method"] == "HEAD":
