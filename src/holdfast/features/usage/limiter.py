@@ -163,7 +163,7 @@ class Limiter:
                 future.set_result(False)
 
     def _spared(self, held: _Held, n: int, future: "asyncio.Future[bool]") -> bool:
-        """Whether the asker was served without the store. Who asks for nothing gives back, which only the store takes."""
+        """Whether the asker was served without the store. Who asks for nothing gives back, to the store alone."""
         if not 0 < n <= held.tokens:
             return False
         self._give(held, n, future)

@@ -17,7 +17,7 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"
 
 
 class _Requests(Collector):
-    """Counts requests in plain numbers, on the event loop alone: quicker than the library's counters with their locks."""
+    """Counts requests in plain numbers, on the event loop alone: the library's counters take locks."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, int], int] = {}
