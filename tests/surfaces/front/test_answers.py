@@ -83,6 +83,15 @@ async def test_the_first_event_of_a_stream_leaves_with_its_head() -> None:
     assert len(written.pieces) == 1
 
 
+async def test_an_answer_that_says_it_is_chunked_says_so_once() -> None:
+    written = Written()
+    answering = cycle(written)
+    await begin(answering, (b"transfer-encoding", b"chunked"))
+    await go_on(answering, b"hello")
+    whole = b"".join(written.pieces)
+    assert whole.count(b"transfer-encoding") == 1 and whole.endswith(b"\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+
+
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_without_a_body_has_none(status: int) -> None:
     written = Written()

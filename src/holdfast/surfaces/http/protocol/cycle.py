@@ -45,9 +45,12 @@ class Cycle(RequestResponseCycle):
             if _NOT_IN_NAMES.search(name) or _NOT_IN_VALUES.search(value):
                 raise RuntimeError("a header of an answer has characters that no header has")
             name = name.lower()
-            if name == b"content-length":
+            if name == b"content-length" and self.chunked_encoding is None:
                 self.expected_content_length = int(value)
                 self.chunked_encoding = False
+            elif name == b"transfer-encoding" and value.lower() == b"chunked":
+                self.expected_content_length = 0
+                self.chunked_encoding = True
             elif name == b"connection" and b"close" in value.lower():
                 self.keep_alive = False
                 closing = True
