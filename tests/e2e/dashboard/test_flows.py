@@ -1,4 +1,4 @@
-"""What people come for, done in a real browser by each role, by mouse and by keyboard alone, on both widths and themes."""
+"""What people come for, done in a browser by each role, by mouse and by keyboard alone, on both widths and themes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

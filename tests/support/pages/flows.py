@@ -1,4 +1,4 @@
-"""Owns what people come to the dashboard for: how each of it is done, in how many steps, by whom, and that others may not."""
+"""Owns what people come to the dashboard for: how it is done, in how many steps, by whom, and that others may not."""
 
 import re
 from collections.abc import Awaitable, Callable
