@@ -91,6 +91,20 @@ def coded(text: str) -> bytes:
     return b"".join(map(_codes_of_run, runs)) if len(runs) < MOST_WORDS else codes(words(text))
 
 
+def written_words(text: str, most: int) -> list[str]:
+    """The first distinct words of a text as they are written, in lower case without accents: for literal search.
+
+    Nothing is stemmed and nothing left out; of an identifier its parts count, in humps as well.
+    """
+    found: dict[str, None] = {}
+    for run in _RUN.finditer(text):
+        for word in _written_in_run(run.group()):
+            found[word] = None
+            if len(found) >= most:
+                return list(found)
+    return list(found)
+
+
 def query_words(text: str) -> list[str]:
     """The distinct words to look for; stop words only where there is nothing else."""
     found = list(dict.fromkeys(words(text)))
@@ -146,6 +160,17 @@ def _is_plain(run: str) -> bool:
 @lru_cache(maxsize=20_000)
 def _texts_of_run(run: str) -> tuple[str, ...]:
     return tuple(word.text for word in _of_run(run))
+
+
+@lru_cache(maxsize=20_000)
+def _written_in_run(run: str) -> tuple[str, ...]:
+    if _IS_CJK.match(run):
+        return tuple(word.text for word in _bigrams(run))
+    found: dict[str, None] = {}
+    for piece in _PIECE.findall(run):
+        found[_fold(piece)[:LONGEST_WORD]] = None
+        found |= dict.fromkeys(_fold(part)[:LONGEST_WORD] for part in _HUMP.findall(piece))
+    return tuple(found)
 
 
 @lru_cache(maxsize=50_000)
