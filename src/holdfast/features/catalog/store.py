@@ -29,6 +29,15 @@ def all_in(tx: Tx, workspace_id: str) -> list[CatalogEntry]:
     return [entry(row) for row in rows]
 
 
+def page_in(tx: Tx, workspace_id: str, after: str, limit: int) -> list[CatalogEntry]:
+    """The workspace's entries by name, after a name."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM mcp_server WHERE workspace_id = :id AND name > :after ORDER BY name LIMIT :limit",
+        {"id": workspace_id, "after": after, "limit": limit},
+    )
+    return [entry(row) for row in rows]
+
+
 def find(tx: Tx, workspace_id: str, name: str) -> CatalogEntry | None:
     """The workspace's entry of this name."""
     row = tx.one(
