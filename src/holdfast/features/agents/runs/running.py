@@ -113,7 +113,7 @@ class SessionRuns:
         begun = await job.write(lambda tx: self._begin(tx, session))
         session = begun.session
         await self._runtime.check()
-        runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words)
+        runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words, session.frozen.runner)
         if await asyncio.to_thread(place.begin):
             await self._worktrees.begin(session, place, begun.repository)
         async with AsyncExitStack() as stack:

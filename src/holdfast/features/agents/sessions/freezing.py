@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from holdfast.core.errors import FieldError, HoldfastError, NotFound
 from holdfast.core.principal import Principal
-from holdfast.engines.runners.base import RunnerMissing, Runners
+from holdfast.engines.runners.base import RunnerMissing, RunnerPin, Runners
 from holdfast.features.agents.definitions.checks import ungranted
 from holdfast.features.agents.definitions.model import AgentDefinition, Attachment
 from holdfast.features.agents.gate.base import FrozenAttachment
@@ -40,8 +40,10 @@ class Freezing:
         granted = frozenset(each.name for each in agent.secrets)
         wrong += ungranted(agent.spec.env, granted)
         self._resolved(tx, workspace.id, agent.spec.env, wrong)
+        runner: RunnerPin | None = None
         try:
-            self._runners.get(agent.spec.runner, agent.spec.words)
+            runner = self._runners.pin(agent.spec.runner)
+            self._runners.get(agent.spec.runner, agent.spec.words, runner)
         except RunnerMissing as problem:
             wrong.append(FieldError("runner", problem.message))
         named = (case.repository if case is not None else None) or agent.spec.repository
@@ -57,6 +59,7 @@ class Freezing:
             project_id=workspace.project_id,
             repository_id=None if repository is None else repository.id,
             base_commit=base,
+            runner=runner,
         )
 
     def env(self, tx: Tx, workspace_id: str, agent: AgentDefinition | None, frozen: FrozenStart) -> dict[str, str]:
