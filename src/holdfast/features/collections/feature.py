@@ -9,5 +9,5 @@ FEATURE = Feature(
     services=("GraphRecords", "VectorCollections"),
     entities=True,
     topics={"record": Topic(READ)},
-    migrations=("0044_collections",),
+    migrations=("0044_collections", "0060_vectors_of_sessions"),
 )

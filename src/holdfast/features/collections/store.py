@@ -171,10 +171,11 @@ def properties_of(tx: Tx, relation_ids: Sequence[str]) -> dict[str, Mapping[str,
 def put_vector(tx: Tx, values: Params) -> None:
     """Keep a vector, in place of the one that it replaces."""
     tx.execute(
-        "INSERT INTO collection_vector (workspace_id, collection, id, vector, metadata, author, updated_at) VALUES "
-        "(:workspace_id, :collection, :id, :vector, :metadata, :author, :updated_at) "
+        "INSERT INTO collection_vector (workspace_id, collection, id, vector, metadata, author, updated_at, "
+        "session_id) VALUES (:workspace_id, :collection, :id, :vector, :metadata, :author, :updated_at, :session_id) "
         "ON CONFLICT (workspace_id, collection, id) DO UPDATE SET vector = excluded.vector, "
-        "metadata = excluded.metadata, author = excluded.author, updated_at = excluded.updated_at",
+        "metadata = excluded.metadata, author = excluded.author, updated_at = excluded.updated_at, "
+        "session_id = excluded.session_id",
         values,
     )
 
