@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.engines.jobs import JobRun
 from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import SessionEnding
@@ -21,7 +21,8 @@ from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.storage.database import Tx
 
-RENEW_SECONDS = 300.0
+RENEW_MILLIS = 300_000
+_LOOK_SECONDS = 1.0
 _MOST_EVENTS = 5_000
 _MOST_NAMED = 500
 
@@ -65,10 +66,20 @@ class Finishing:
 
     async def renew(self, session: AgentSession) -> None:
         """Keep the session's case for as long as it works."""
+        renewed_at = self._base.clock.now()
         while session.case_id is not None:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
+            # By the clock that leases go by: a machine that slept is late at once.
+            now = self._base.clock.now()
+            if now - renewed_at < RENEW_MILLIS:
+                continue
+            renewed_at = now
             try:
                 await self._casework.renew(session)
+            except Conflict as problem:
+                data = {"message": f"Its case is no longer its own: {problem.message}", "recoverable": True}
+                await self._base.telling.emit(session.id, session.workspace_id, "error", data)
+                return
             except HoldfastError as problem:
                 _log.warning("The lease of the case of %s could not be renewed: %s", session.id, problem.message)
 
