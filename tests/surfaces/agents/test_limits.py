@@ -48,6 +48,22 @@ async def test_minutes_of_work_end_a_session_and_waiting_for_people_costs_none(
     assert 115 <= found["seconds"] < 150
 
 
+async def test_what_a_session_rested_before_it_goes_on_costs_no_minutes(
+    database: Database, tmp_path: Path, clock: MovableClock
+) -> None:
+    async with agency(database, tmp_path, Script([]), clock=clock) as house:
+        lines = ("tell(type='can_resume', token='t1')", "say(start['prompt'])", "over()")
+        agent = await house.define(command=speaking(*lines), limits={"minutes": 2})
+        session = await house.start(agent)
+        assert (await house.until(session))["resumable"]
+        clock.advance(seconds=3_600)
+        resumed = await house.client.post(f"/api/sessions/{session}/resume", json={"prompt": "And now?"})
+        assert resumed.is_success, resumed.text
+        found = await house.until(session)
+    assert (found["state"], found["error"]) == ("completed", None)
+    assert found["seconds"] < 120
+
+
 async def test_more_processes_than_allowed_end_a_session_and_are_named(house: Agency) -> None:
     bomb = "try: [subprocess.Popen(['sleep', '600']) for _ in range(64)]\nexcept OSError: time.sleep(600)"
     agent = await house.define(command=speaking(bomb), limits={"processes": 16})

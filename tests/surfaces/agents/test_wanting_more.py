@@ -54,7 +54,7 @@ async def test_a_sessions_token_is_worth_nothing_elsewhere_or_afterwards(house: 
     await house.client.post(f"/api/sessions/{session}/messages", json={"text": "Go on."})
     assert (await house.until(session))["state"] == "completed"
     assert await asked_with(house, token) == {401}
-    assert house.model.seen == []
+    assert house.model.script.texts == []
 
 
 async def test_no_words_open_the_gate(house: Agency) -> None:
