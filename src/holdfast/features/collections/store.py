@@ -111,6 +111,18 @@ def of_type(tx: Tx, workspace_id: str, *, type: str | None, collection: str | No
     return [_record(row) for row in tx.all(sql, values)]
 
 
+def page(
+    tx: Tx, workspace_id: str, type: str | None, collection: str | None, after: str, limit: int
+) -> list[GraphRecord]:
+    """Records after an id, the first made first, of a type and a collection where one is named."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM graph_record WHERE workspace_id = :workspace_id AND id > :after "
+        "AND type = COALESCE(:type, type) AND collection = COALESCE(:collection, collection) ORDER BY id LIMIT :limit"
+    )
+    values = {"workspace_id": workspace_id, "after": after, "type": type, "collection": collection, "limit": limit}
+    return [_record(row) for row in tx.all(sql, values)]
+
+
 def recognised(
     tx: Tx, workspace_id: str, type: str, collection: str | None, name: str, email: str
 ) -> list[GraphRecord]:
