@@ -16,11 +16,14 @@ async def test_what_is_kept_is_listed_read_asked_and_searched(database: Database
         ).json()
         people = []
         for name in ("Ada", "Bob", "Eve"):
-            body = {"type": "person", "data": {"name": name}, "collection": "people", "derived_from": [company["id"]]}
+            body = {"type": "person", "data": {"name": name}, "collection": "people"}
             made = await client.post(f"{base}/records", json=body)
             assert made.status_code == 201, made.text
             people.append(made.json())
         first = (await client.get(f"{base}/records", params={"collection": "people", "limit": 2})).json()
+        tie = {"from": {"type": "record", "id": people[1]["id"]}, "to": {"type": "record", "id": company["id"]}}
+        related = await client.post(f"{base}/relations", json={**tie, "relation": "works_at"})
+        assert related.status_code == 201, related.text
         rest = await client.get(
             f"{base}/records", params={"collection": "people", "limit": 2, "cursor": first["next_cursor"]}
         )
@@ -36,8 +39,8 @@ async def test_what_is_kept_is_listed_read_asked_and_searched(database: Database
         )
         assert (changed.json()["id"], changed.json()["data"]["name"]) == (people[0]["id"], "Ada L.")
         asked = await client.post(
-            f"{base}/collections/query",
-            json={"query": "find person where name = $who -> derived_from company", "vars": {"who": "Bob"}},
+            f"{base}/records/search",
+            json={"query": "find person where name = $who -> works_at company", "vars": {"who": "Bob"}},
         )
         assert [each["id"] for each in asked.json()["records"]] == [company["id"]], asked.text
         listed = {each["name"]: each for each in (await client.get(f"{base}/collections")).json()["items"]}
@@ -51,7 +54,7 @@ async def test_what_is_wrong_is_named_and_others_records_are_not_there(database:
         base = f"/api/workspaces/{server.start.workspace_id}"
         wrong = await client.post(f"{base}/records", json={"type": "no type", "data": {"a": 1}})
         assert (wrong.status_code, wrong.json()["error"]["fields"][0]["field"]) == (422, "record_type")
-        query = await client.post(f"{base}/collections/query", json={"query": "delete person"})
+        query = await client.post(f"{base}/records/search", json={"query": "delete person"})
         assert query.status_code == 422
         made = (await client.post(f"{base}/records", json={"type": "person", "data": {"name": "Ada"}})).json()
         reader = await server.mint("read")

@@ -31,7 +31,6 @@ class RecordBody(Model):
     collection: str = Field(default=DEFAULT, max_length=64)
     confidence: float | None = Field(default=None, description="0 to 1")
     source: str = Field(default="", description="Where it is known from")
-    derived_from: tuple[str, ...] = Field(default=(), description="Ids of what it was concluded from")
 
 
 class GraphQueryBody(Model):
@@ -70,16 +69,16 @@ class RecordAnswer(Answer):
     updated_at: Time
 
 
-class EdgeAnswer(Answer):
+class RecordEdgeAnswer(Answer):
     start: str
     edge: str
     end: str
     properties: dict[str, Any]
 
 
-class GraphAnswer(Answer):
+class FoundRecordsAnswer(Answer):
     records: list[dict[str, Any]]
-    edges: list[EdgeAnswer]
+    edges: list[RecordEdgeAnswer]
     total: int
 
 
@@ -117,13 +116,13 @@ async def read_record(graph: GraphRecords, principal: Principal, workspace_id: s
     return RecordAnswer.of(found, data=dict(found.data))
 
 
-@api.post(_BASE + "/query", READ, "Ask the graph of records")
+@api.post(_RECORDS + "/search", READ, "Ask the graph of records")
 async def query_graph(
     graph: GraphRecords, principal: Principal, workspace_id: str, body: GraphQueryBody
-) -> GraphAnswer:
+) -> FoundRecordsAnswer:
     found = await graph.query(principal, workspace_id, body.query, collection=body.collection, variables=body.vars)
-    edges = [EdgeAnswer.of(each, properties=dict(each.properties)) for each in found.edges]
-    return GraphAnswer(records=[facts_of(each) for each in found.found], edges=edges, total=found.total)
+    edges = [RecordEdgeAnswer.of(each, properties=dict(each.properties)) for each in found.edges]
+    return FoundRecordsAnswer(records=[facts_of(each) for each in found.found], edges=edges, total=found.total)
 
 
 @api.post(_BASE + "/{name}/search", READ, "Find the nearest texts or vectors of a collection")
