@@ -46,6 +46,8 @@ async def test_what_is_kept_is_listed_read_asked_and_searched(database: Database
         listed = {each["name"]: each for each in (await client.get(f"{base}/collections")).json()["items"]}
         assert listed["people"]["records"] >= 2 and listed["default"]["records"] >= 1
         found = await client.post(f"{base}/collections/nothing/search", json={"text": "Ada"})
+        assert found.status_code == 404
+        found = await client.post(f"{base}/collections/people/search", json={"text": "Ada"})
         assert (found.status_code, found.json()["items"]) == (200, [])
 
 

@@ -55,6 +55,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "DecisionChangeBody": {"title": "Changed"},
     "MilestoneBody": {"title": "Planted"},
     "MilestoneChangeBody": {"title": "Changed"},
+    "RecordBody": {"type": "planted", "data": {"name": "Planted"}},
+    "GraphQueryBody": {"query": "find secret"},
+    "VectorSearchBody": {"text": "secret"},
     "RelationBody": {
         "from": {"type": "memory", "id": "{memory}"},
         "to": {"type": "decision", "id": "{decision_id}"},

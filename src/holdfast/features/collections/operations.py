@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
+from holdfast.core.errors import NotFound
 from holdfast.core.model import Answer, Model, PageQuery, Time
 from holdfast.core.operations import Operations
 from holdfast.core.paging import Page
@@ -127,8 +128,15 @@ async def query_graph(
 
 @api.post(_BASE + "/{name}/search", READ, "Find the nearest texts or vectors of a collection")
 async def search_vectors(
-    vectors: VectorCollections, principal: Principal, workspace_id: str, name: str, body: VectorSearchBody
+    vectors: VectorCollections,
+    graph: GraphRecords,
+    principal: Principal,
+    workspace_id: str,
+    name: str,
+    body: VectorSearchBody,
 ) -> Page[FoundVectorAnswer]:
+    if all(each.name != name for each in await graph.collections(principal, workspace_id)):
+        raise NotFound("collection", name[:80])
     found = await vectors.search(
         principal,
         workspace_id,
