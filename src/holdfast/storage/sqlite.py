@@ -98,7 +98,7 @@ def connect(path: Path, *, read_only: bool = False) -> Any:
         "temp_store=MEMORY",
         "mmap_size=268435456",
         "journal_size_limit=67108864",
-        "cache_size=-32768",
+        "cache_size=-4096",
     ):
         connection.execute(f"PRAGMA {pragma}")
     return connection

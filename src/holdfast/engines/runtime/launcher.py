@@ -11,6 +11,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import math
 import os
 import resource
 import select
@@ -28,6 +29,7 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
 _KEPT_SECONDS = 1.0
+_FULL_SECONDS = 3.0
 _SMALLEST_FILE = 1024
 _PAGE = resource.getpagesize()
 
@@ -241,6 +243,7 @@ def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
     how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
+    full_since = math.inf
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -256,9 +259,11 @@ def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket)
         else:
             used, count = _used(first, limits["memory_bytes"])
             peak = max(peak, used)
+            # The kernel refuses it one more, which a program that only tries for a moment may live with.
+            full_since = min(full_since, time.monotonic()) if count >= limits["processes"] else math.inf
             if used > limits["memory_bytes"] or _met(met):
                 how = "memory"
-            elif count > limits["processes"] + 8:
+            elif count > limits["processes"] + 8 or time.monotonic() - full_since > _FULL_SECONDS:
                 how = "processes"
             elif limits["kept"] and time.monotonic() >= look_at:
                 began = time.monotonic()
@@ -296,34 +301,36 @@ def _asked(control: socket.socket) -> bytes:
 
 def _signal_program(first: int, number: int) -> None:
     # The first is bwrap, its child is bwrap as the sandbox's init; what they run is below.
-    for pid in _tree(first)[2:]:
+    for pid in _tree(first)[0][2:]:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
 
 
-def _tree(first: int) -> list[int]:
-    found = [first]
+def _tree(first: int) -> tuple[list[int], int]:
+    """The processes from the first one down, and how many threads they have, which the kernel counts."""
+    found, many = [first], 0
     for pid in found:
         try:
             threads = os.listdir(f"/proc/{pid}/task")
         except OSError:
             continue
+        many += len(threads)
         for thread in threads:
             # A child belongs to the thread that made it.
             found.extend(int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+    return found, many
 
 
 def _used(first: int, most: int) -> tuple[int, int]:
-    """Bytes of memory of the whole tree, and how many processes it has."""
-    pids = _tree(first)
+    """Bytes of memory of the whole tree, and how many processes and threads it has."""
+    pids, many = _tree(first)
     # Counting shared pages once is dear, so it is done only where counting them for everybody says too much.
     used = sum(int(fields[1]) * _PAGE for fields in (_read(f"/proc/{pid}/statm").split() for pid in pids) if fields)
     if used > most:
         used = sum(_shared_fairly(pid) for pid in pids)
-    return used, len(pids)
+    return used, many
 
 
 def _keeps_too_much(kept: list[tuple[str, int]]) -> bool:

@@ -328,7 +328,7 @@ class SandboxedProcess:
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory.",
-            "processes": f"It was stopped because it had more than {limits.processes} processes.",
+            "processes": f"It was stopped because it wanted more than {limits.processes} processes.",
         }[how]
         return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
 
