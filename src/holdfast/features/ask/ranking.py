@@ -25,7 +25,8 @@ _LEAST_TITLE = 0.3
 _MERGE = re.compile(r"Merge (?:pull request|branch|remote|PR)\b", re.I)
 _MERGE_SHARE = 0.7
 _BUMP = re.compile(
-    r"(?:\w+\(deps[^)]*\)!?:|deps?:|bump\b|(?:update|upgrade) (?:dependency|dependencies)\b)|.*\bfrom v?\d\S* to v?\d", re.I
+    r"(?:\w+\(deps[^)]*\)!?:|deps?:|bump\b|(?:update|upgrade) (?:dependency|dependencies)\b)|.*\bfrom v?\d\S* to v?\d",
+    re.I,
 )
 """How what a program proposes begins: it takes a newer library, and names much besides."""
 _BUMPED = re.compile(r"\b(?:bump\w*|upgrad\w*|updat\w*|dependenc\w*)\b", re.I)

@@ -203,9 +203,7 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     doing = _ACTIONS[action] if action is not None else frozenset[str]()
     called = _names_in(text)
     counted = _counted_in(chosen, names)
-    terms = [
-        term for token in tokens if (term := _term(token, weights, called, counted.get(token, ""))) is not None
-    ]
+    terms = [term for token in tokens if (term := _term(token, weights, called, counted.get(token, ""))) is not None]
     # "Drop Python 3.7 support": what was dropped is the support.
     left = _SCAFFOLD | (doing if action == "add" else doing - frozenset(words("support")))
     telling = [term for term in terms if term.spelled or term.whole not in left]
