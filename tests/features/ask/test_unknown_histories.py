@@ -1,4 +1,4 @@
-"""Owns the proof of what went wrong with repositories that nobody had asked about: numbers, deprecations, bumps, decisions."""
+"""Owns the proof of what went wrong with repositories unknown before: numbers, deprecations, bumps, decisions."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Owns the model's graph in integers: the weights that ship, multiplied as the bytes they are.
 
-The shipped file keeps its weights as bytes and makes floats of them before every product. Here each such product becomes
-one step that rounds what flows in to bytes too; the weights themselves stay as they are.
+The shipped file keeps its weights as bytes and makes floats of them before every product. Here each such product
+becomes one step that rounds what flows in to bytes too; the weights themselves stay as they are.
 """
 
 from collections import defaultdict
@@ -83,7 +83,7 @@ class Graph:
 
 
 def in_integers(content: bytes, *, signed: bool) -> bytes:
-    """The shipped file with products of bytes. `signed` weights are quicker, where the processor multiplies them right."""
+    """The shipped file with products of bytes; `signed` ones are quicker, where the processor multiplies them right."""
     graph = _read(content)
     weights = {one.name: one for one in graph.weights}
     nodes = [step for node in graph.nodes for step in _gathered(node, weights)]

@@ -98,8 +98,8 @@ class MiniLmModel:
     def run(self, batch: list[str]) -> NDArray[np.float32]:
         """Unit vectors of a few texts.
 
-        One by one: what flows through the model is rounded by the extremes of all that flows at once, so that in company
-        a text would have another vector each time. Together they would not be quicker.
+        One by one: what flows through the model is rounded by the extremes of all that flows at once, so that in
+        company a text would have another vector each time. Together they would not be quicker.
         """
         pooled = [self._states(encoding.ids).mean(axis=0) for encoding in self._tokenizer.encode_batch(batch)]
         return unit(np.array(pooled, np.float32).reshape(len(batch), -1))
