@@ -64,7 +64,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class ModelGraph:
     """Steps, weights, and what goes in and comes out as ONNX has it."""
 
     nodes: tuple[Node, ...]
@@ -99,10 +99,10 @@ def product_of_ones(length: int) -> bytes:
     node = Node("DynamicQuantizeMatMul", ("values", "weights", "scale"), ("sum",), domain=OTHER_OPERATORS)
     kind = message(2, message(1, whole(1, FLOAT)))
     ends = message(_INPUT, text(1, "values") + kind) + message(_OUTPUT, text(1, "sum") + kind)
-    return Graph((node,), (ones, scale), ends).written
+    return ModelGraph((node,), (ones, scale), ends).written
 
 
-def _read(content: bytes) -> Graph:
+def _read(content: bytes) -> ModelGraph:
     (graph,) = (value for number, value in protobuf.fields(memoryview(content)) if number == _GRAPH)
     nodes, weights, ends = [], [], []
     for number, value in protobuf.fields(protobuf.part(graph)):
@@ -112,7 +112,7 @@ def _read(content: bytes) -> Graph:
             weights.append(_weights(protobuf.part(value)))
         elif number in (_INPUT, _OUTPUT):
             ends.append(message(number, bytes(protobuf.part(value))))
-    return Graph(tuple(nodes), tuple(weights), b"".join(ends))
+    return ModelGraph(tuple(nodes), tuple(weights), b"".join(ends))
 
 
 def _node(content: memoryview) -> Node:
