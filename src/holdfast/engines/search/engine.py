@@ -264,8 +264,8 @@ class SearchEngine:
         return self._hits(tx, ranked, question if query.snippets else None)
 
     def _view(self, tx: Tx, filter: Filter) -> View:
-        embedder = self._store.embedder_number(tx, self._embedder.id)
-        return self._store.view(tx, filter, embedder, self._embedder.dimensions)
+        embedders = self._store.comparable(tx, self._embedder.id)
+        return self._store.view(tx, filter, embedders, self._embedder.dimensions)
 
     def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: RankedQuestion | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])
