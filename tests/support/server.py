@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, background, build_services, first_start
+from tests.support.stores.workers import WORKERS, another, in_turns, ownership
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +123,29 @@ async def serving(
     """
     settings.setdefault("secrets_master_key", MASTER_KEY)
     settings.setdefault("shutdown_seconds", 2.0)
-    configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
+    configured = Settings(data_dir=data_dir or NOWHERE, port=0, workers=WORKERS, **settings)
     services = build_services(configured, database, clock or SystemClock(), WordEmbedder(), features, instead)
     # With its protocol named, asyncio sends at once; without, an answer may wait 40 ms for the one before.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with background(services):
+        async with AsyncExitStack() as workers:
+            await workers.enter_async_context(background(services, ownership(database)))
             start = await first_start(services)
-            gate = build_gate(configured, services, url)
+            gates = [build_gate(configured, services, url)]
+            for _ in range(1, WORKERS):
+                store = another(database)
+                workers.push_async_callback(store.close)
+                other = build_services(configured, store, clock or SystemClock(), WordEmbedder(), features, instead)
+                await workers.enter_async_context(background(other, ownership(store)))
+                await other.search.load()
+                gates.append(build_gate(configured, other, url))
+                for made in (other.models, other.web, other.git):
+                    workers.push_async_callback(made.close)
+            gate = gates[0]
             config = configuration(configured, gate)
-            config.app = around(gate, start)
+            config.app = around(gate if WORKERS == 1 else in_turns(gates), start)
             server = _QuietServer(config)
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.listening.wait()

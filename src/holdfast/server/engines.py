@@ -1,6 +1,7 @@
 """Owns how engines are built. Each is imported only when something asks for it: most commands need few."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.clock import Clock
@@ -44,12 +45,12 @@ def background(parts: Parts) -> Iterator[tuple[str, Step, Step, bool]]:
     yield "jobs", jobs.run, jobs.stop, True
 
 
-def beside_requests(settings: Settings) -> dict[type[Any], object]:
-    """What a server has in a process of its own, where a command has it in its only one."""
+def beside_requests(settings: Settings, shared: Path | None = None) -> dict[type[Any], object]:
+    """What a server has in a process of its own, where a command has it in its only one; `shared` by workers."""
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.embedders.process import EmbeddingProcess
 
-    return {Embedder: EmbeddingProcess()} if settings.embedder == "embedded" else {}
+    return {Embedder: EmbeddingProcess(shared)} if settings.embedder == "embedded" else {}
 
 
 def _events(parts: Parts) -> "EventBus":

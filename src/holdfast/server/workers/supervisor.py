@@ -18,6 +18,7 @@ from types import FrameType
 from holdfast.core.settings import Settings
 from holdfast.server.lifecycle import Ready, listen, locked
 from holdfast.server.workers.channel import ANNOUNCE, ANNOUNCED, FAILED, READY, TAKEN, Channel, channels
+from holdfast.server.workers.embedding import EmbeddingHost
 from holdfast.server.workers.siblings import Siblings
 from holdfast.server.workers.tally import Tally
 from holdfast.server.workers.worker import Workplace, work
@@ -91,6 +92,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._tally = Tally(self._count)
         self._siblings = Siblings(self._count)
+        self._embedding = EmbeddingHost(self._siblings.embedder, self._selector)
         heard, self._wake = socket.socketpair()
         heard.setblocking(False)
         self._wake.setblocking(False)
@@ -105,6 +107,7 @@ class Supervisor:
             signal.set_wakeup_fd(woke)
             for number, handler in kept.items():
                 signal.signal(number, handler)
+            self._embedding.end()
             self._selector.close()
             heard.close()
             self._wake.close()
@@ -160,7 +163,7 @@ class Supervisor:
             worker.channel.close()
             for connection in worker.handing:
                 connection.close()
-        for each in (mine, self._listener, self._heard, self._wake):
+        for each in (mine, self._listener, self._heard, self._wake, self._embedding):
             each.close()
 
     # Serving
@@ -189,12 +192,15 @@ class Supervisor:
         for key, _ in self._selector.select(max(0.0, seconds)):
             if key.data is self._listener:
                 self._accept()
+            elif key.data is self._embedding:
+                self._embedding.start()
             elif isinstance(key.data, _Worker):
                 self._listen_to(key.data)
             else:
                 with contextlib.suppress(BlockingIOError):
                     while self._heard.recv(256):
                         pass
+        self._embedding.look()
         self._bury()
 
     def _accept(self) -> None:

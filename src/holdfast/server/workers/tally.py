@@ -4,7 +4,7 @@ import mmap
 from zlib import crc32
 
 ADDRESSES = 16_384
-"""Addresses whose digests meet share a place: hardly ever with a few hundred, and then the limit holds for both together."""
+"""Addresses whose digests meet share a place: hardly ever with a few hundred, and then one limit holds for both."""
 _ROW = ADDRESSES + 1
 
 

@@ -6,7 +6,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -67,7 +67,7 @@ def work(workplace: Workplace) -> int:
 async def _serve(workplace: Workplace) -> None:
     settings = workplace.settings
     owner = Ownership(settings.data_dir.expanduser()) if settings.database_url is None else None
-    given = beside_requests(settings)
+    given = beside_requests(settings, workplace.siblings.embedder)
     async with open_parts(settings, given=given) as parts, background(parts, owner):
         start = await found_organization(parts)
         gate = build_gate(settings, parts, workplace.url)
@@ -88,12 +88,14 @@ async def _serve(workplace: Workplace) -> None:
 class _TakingServer(AnnouncingServer):
     """Serves the connections that the parent accepted."""
 
-    def __init__(self, config: uvicorn.Config, channel: Channel, gate: Gate, announce: Callable[[], "object"]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, channel: Channel, gate: Gate, announce: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(config, lambda: None, gate)
         self._channel = channel
         self._told = announce
         self._taken = 0
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -123,8 +125,8 @@ class _TakingServer(AnnouncingServer):
         if self._taken != before:
             self._channel.say(TAKEN, str(self._taken))
 
-    def _begin(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _begin(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
