@@ -71,6 +71,7 @@ async def _serve(workplace: Workplace) -> None:
     async with open_parts(settings, given=given) as parts, background(parts, owner):
         start = await found_organization(parts)
         gate = build_gate(settings, parts, workplace.url)
+        gate.metrics.gauge("workers_serving", "Workers that serve").set(1)
         gate.metrics.gauge("workers_background", "Workers that do the background work").set_function(
             lambda: float(owner is None or owner.held)
         )
