@@ -1,4 +1,4 @@
-"""Owns the books of a soak: what was acknowledged, what failed and whether it was meant to, and how long things took."""
+"""Owns the books of a soak: what was acknowledged, what failed and whether it was meant to, how long things took."""
 
 import time
 from collections import Counter

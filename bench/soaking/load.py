@@ -132,8 +132,7 @@ class Load:
     async def _search(self, client: httpx.AsyncClient) -> None:
         known = list(self._books.acknowledged.values())
         query = " ".join(self._chance.choice(known).split()[:3]) if known else "tower"
-        path = f"/api/workspaces/{self._workspace}/memories/recall"
-        checked(await client.get(path, params={"query": query, "q": query}))
+        checked(await client.post(f"/api/workspaces/{self._workspace}/memories/recall", json={"query": query}))
 
     async def _chat(self, client: httpx.AsyncClient) -> None:
         checked(await client.post(self._endpoint("chat/completions"), json={"model": "fixed", "messages": _ASKED}))

@@ -1,4 +1,4 @@
-"""`holdfast up --workers 2`: several processes on one store, killed and ended while they are at work, on both stores."""
+"""`holdfast up --workers 2`: several processes on one store, killed and ended at work, on both stores."""
 
 import asyncio
 import json
