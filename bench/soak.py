@@ -115,7 +115,7 @@ class Soak:
 
     async def _jump(self) -> None:
         if not self._server.can_jump:
-            self.left_out.append("clock jumps (Debian's package faketime is not installed)")
+            self.left_out.append("clock jumps (unwanted, or Debian's package faketime is not installed)")
             return
         for seconds in (1800, -1800, 0):
             with self._books.injury(f"clock {seconds:+d} s", "401"):
@@ -133,14 +133,16 @@ class Soak:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def soaked(minutes: float, workers: int, pause: float, picture: Path, database_url: str | None) -> list[Figure]:
+async def soaked(
+    minutes: float, workers: int, pause: float, picture: Path, database_url: str | None, *, jumps: bool
+) -> list[Figure]:
     """Soak, check, and draw."""
     upstream = await moody_upstream()
     port = int(upstream.sockets[0].getsockname()[1])
     books = Books()
     seen = Seen(books)
     with tempfile.TemporaryDirectory(prefix="hf-soak-") as made, small_disk(Path(made) / "data", 192) as disk:
-        server = SoakedServer(Path(made) / "data", workers, port, Path(made), database_url)
+        server = SoakedServer(Path(made) / "data", workers, port, Path(made), database_url, jumps=jumps)
         try:
             await asyncio.to_thread(server.start)
             script = str(HERE / "hostile_server.py")
@@ -197,9 +199,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between two requests of each client")
     parser.add_argument("--svg", type=Path, default=Path("soak.svg"), help="where the picture goes")
+    parser.add_argument("--no-jumps", action="store_true", help="leave the clock alone")
     chosen = parser.parse_args()
     url = os.environ.get("HOLDFAST_DATABASE_URL")
-    finish(asyncio.run(soaked(chosen.minutes, chosen.workers, chosen.pause, chosen.svg, url)), as_json=chosen.json)
+    finish(
+        asyncio.run(soaked(chosen.minutes, chosen.workers, chosen.pause, chosen.svg, url, jumps=not chosen.no_jumps)),
+        as_json=chosen.json,
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tests.support.clock import MovableClock
 from tests.support.properties import number
 from tests.support.scratch import use_for_tests
 from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
-from tests.support.stores.workers import CHANGES_SECONDS
+from tests.support.stores.workers import CHANGES_SECONDS, WORKERS
 
 OpenDatabase = Callable[[], Database]
 
@@ -52,6 +52,14 @@ async def _migrated(database: Database) -> None:
         await migrate(database)
     finally:
         await database.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is true of one process alone, where each server of a test has several."""
+    for item in items:
+        mark = item.get_closest_marker("one_process")
+        if mark is not None and WORKERS > 1:
+            item.add_marker(pytest.mark.skip(reason=f"true of each worker: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -40,7 +40,9 @@ def small_disk(directory: Path, megabytes: int) -> Iterator[bool]:
 class SoakedServer:
     """`holdfast up` on one port, however often its process ends."""
 
-    def __init__(self, data: Path, workers: int, upstream: int, beside: Path, database_url: str | None) -> None:
+    def __init__(
+        self, data: Path, workers: int, upstream: int, beside: Path, database_url: str | None, *, jumps: bool
+    ) -> None:
         self.data = data
         self._workers = workers
         self._clock = beside / "clock"
@@ -55,10 +57,11 @@ class SoakedServer:
         if database_url is not None:
             self._environment["HOLDFAST_DATABASE_URL"] = database_url
         self.told: dict[str, Any] = {}
-        self.can_jump = _FAKETIME.exists()
+        self.can_jump = jumps and _FAKETIME.exists()
+        self._deceived = dict(self._environment)
         if self.can_jump:
             self._clock.write_text("+0")
-            self._environment |= {
+            self._deceived |= {
                 "LD_PRELOAD": str(_FAKETIME),
                 "FAKETIME_TIMESTAMP_FILE": str(self._clock),
                 "FAKETIME_CACHE_DURATION": "1",
@@ -75,7 +78,7 @@ class SoakedServer:
         command = [sys.executable, "-m", "holdfast", "up", "--data-dir", str(self.data), "--port", str(self._port)]
         command += ["--json", "--workers", str(self._workers)]
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=self._environment
+            command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=self._deceived
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -27,10 +27,11 @@ def another(database: Database) -> Database:
     return PostgresDatabase(database.url)
 
 
-def ownership(database: Database) -> Ownership | None:
+def ownership(database: Database, workers: int) -> Ownership | None:
     """What decides which of several workers on an embedded store does the background work."""
-    alone = WORKERS == 1 or not isinstance(database, SqliteDatabase)
-    return None if alone else Ownership(database.path.parent)
+    if workers == 1 or not isinstance(database, SqliteDatabase):
+        return None
+    return Ownership(database.path.parent)
 
 
 def in_turns(gates: Sequence[ASGIApp]) -> ASGIApp:
