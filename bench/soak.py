@@ -115,7 +115,7 @@ class Soak:
 
     async def _jump(self) -> None:
         if not self._server.can_jump:
-            self.left_out.append("clock jumps (unwanted, or Debian's package faketime is not installed)")
+            self.left_out.append("clock jumps (unwanted, or no C compiler is installed)")
             return
         for seconds in (1800, -1800, 0):
             with self._books.injury(f"clock {seconds:+d} s", "401"):

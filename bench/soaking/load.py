@@ -30,7 +30,7 @@ class Load:
         self._books = books
         self._pause = pause_seconds
         self._chance = Random(7)
-        self._agent = ""
+        self._agent = self._person = ""
         self._stopping = asyncio.Event()
         self.told_events = 0
 
@@ -234,9 +234,10 @@ class Load:
             await self._breathe()
 
     async def _sign_in(self, client: httpx.AsyncClient) -> None:
-        async with self._client() as operator:
-            users = checked(await operator.get("/api/users"))["items"]
-        made = await asyncio.to_thread(self._server.output, "users", "link", users[0]["id"])
+        if not self._person:
+            users = json.loads(await asyncio.to_thread(self._server.output, "users", "list"))
+            self._person = users[0]["id"]
+        made = await asyncio.to_thread(self._server.output, "users", "link", self._person)
         link = re.sub(r".*link=", "", json.loads(made)["url"])
         entered = await client.post("/sign-in", data={"link": link})
         if entered.status_code != 303:

@@ -87,6 +87,10 @@ class Ownership:
         os.close(self._file)
 
 
+class TurnFailed(Exception):
+    """The system gives no lock; the text says why."""
+
+
 class WriteTurn:
     """Whose turn it is to write the store of a data directory, among processes that write it.
 
@@ -108,8 +112,10 @@ class WriteTurn:
             except BlockingIOError:
                 if time.monotonic() >= until:
                     break
-                time.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            except OSError as problem:
+                raise TurnFailed(problem.strerror) from None
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
         try:
             yield
         finally:

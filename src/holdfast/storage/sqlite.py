@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, Unreadable, ended_early
 from holdfast.storage.files import make_directory
-from holdfast.storage.lock import WriteTurn
+from holdfast.storage.lock import TurnFailed, WriteTurn
 
 try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
     import pysqlite3 as sqlite3
@@ -257,7 +257,8 @@ class SqliteDatabase:
                 for request in batch:
                     self._run(connection, request)
                 connection.execute("COMMIT")
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, TurnFailed) as problem:
+            # Whatever fails here fails this batch: the thread goes on for the next.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             return cast("BaseException", problem)
@@ -308,6 +309,8 @@ def _translated(problem: BaseException) -> BaseException:
     """SQLite's own troubles as one clear error; a constraint that was broken is the caller's affair."""
     if isinstance(problem, StopIteration):
         return ended_early(problem)
+    if isinstance(problem, TurnFailed):
+        return StorageFailed(f"The data directory cannot be locked for writing ({problem}); try again.")
     if not isinstance(problem, sqlite3.OperationalError):
         return problem
     text = str(problem)
