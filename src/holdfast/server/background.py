@@ -36,11 +36,10 @@ async def background(parts: Parts, owner: Ownership | None = None) -> AsyncItera
 
 async def _forever(name: str, run: Callable[[], Awaitable[None]], owner: Ownership | None) -> None:
     """Background work that fails is logged and begun again: a passing fault must not end it for good."""
-    if owner is not None and not await owner.won():
-        return
     while True:
         try:
-            await run()
+            if owner is None or await owner.won():
+                await run()
             return
         except Exception:
             _log.exception("background work failed; it starts again", extra={"work": name})

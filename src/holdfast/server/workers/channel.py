@@ -14,7 +14,7 @@ READY, FAILED, ANNOUNCED, TAKEN = b"r", b"f", b"n", b"t"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChannelMessage:
     """One message: its kind, its text, and the connection that came with it."""
 
     kind: bytes
@@ -48,9 +48,9 @@ class Channel:
             return False
         return True
 
-    def heard(self) -> list[Said] | None:
+    def heard(self) -> list[ChannelMessage] | None:
         """What was said since; None once the other side is gone."""
-        found: list[Said] = []
+        found: list[ChannelMessage] = []
         with suppress(BlockingIOError):
             while True:
                 try:
@@ -60,7 +60,7 @@ class Channel:
                 if not data:
                     return found or None
                 connection = socket.socket(fileno=files[0]) if files else None
-                found.append(Said(data[:1], data[1:].decode(), connection))
+                found.append(ChannelMessage(data[:1], data[1:].decode(), connection))
         return found
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from holdfast.server.lifecycle import Ready, listen, locked
 from holdfast.server.workers.channel import ANNOUNCE, ANNOUNCED, FAILED, READY, TAKEN, Channel, channels
 from holdfast.server.workers.embedding import EmbeddingHost
 from holdfast.server.workers.siblings import Siblings
-from holdfast.server.workers.tally import Tally
+from holdfast.server.workers.tally import ConnectionCounts
 from holdfast.server.workers.worker import Workplace, work
 from holdfast.storage.database import StartFailed
 from holdfast.surfaces.http.telemetry.logs import configure_logs
@@ -90,7 +90,7 @@ class Supervisor:
         """What the parent watches: signals, the listener, and its workers' words."""
         self._listener = listener
         self._selector = selectors.DefaultSelector()
-        self._tally = Tally(self._count)
+        self._tally = ConnectionCounts(self._count)
         self._siblings = Siblings(self._count)
         self._embedding = EmbeddingHost(self._siblings.embedder, self._selector)
         heard, self._wake = socket.socketpair()

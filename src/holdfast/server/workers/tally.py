@@ -8,7 +8,7 @@ ADDRESSES = 16_384
 _ROW = ADDRESSES + 1
 
 
-class Tally:
+class ConnectionCounts:
     """A row of numbers for each worker, made before they are forked. Each writes its own row only."""
 
     def __init__(self, workers: int) -> None:
