@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.report import Figure, finish, options
 from bench.soaking.books import Books
-from bench.soaking.load import ENDPOINT, Load
+from bench.soaking.load import ASKING_UPSTREAM, ENDPOINT, Load
 from bench.soaking.seen import Seen
 from bench.soaking.server import SoakedServer, small_disk
 from bench.soaking.upstream import Mood, MoodyUpstream, moody_upstream
@@ -96,7 +96,7 @@ class Soak:
             await asyncio.to_thread(self._server.start)
 
     async def _upstream(self, mood: Mood) -> None:
-        with self._books.injury(f"upstream {mood}", "502", "503", "504", "429", "500 upstream", "cut", "broken"):
+        with self._books.injury(f"upstream {mood}", "502", "503", "504", "429", "cut", surfaces=ASKING_UPSTREAM):
             MoodyUpstream.mood = mood
             await asyncio.sleep(HOLD_SECONDS)
             MoodyUpstream.mood = "well"

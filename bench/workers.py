@@ -4,6 +4,7 @@ The load comes from this process, which shares the cores with the server. Where 
 part of them, as on a machine with two, two workers cannot show twice the rate: the share that they took is told too.
 """
 
+import asyncio
 import os
 import statistics
 import tempfile
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import httpx
 import psutil
-import uvloop
 
 from bench.chat_load import chat_load
 from bench.load import load
@@ -100,7 +100,7 @@ def _running(workers: int, upstream: int) -> Iterator[tuple[Running, str]]:
         with holdfast(directory, environment, "--workers", str(workers)) as running:
             base = f"http://127.0.0.1:{upstream}/v1"
             run(directory, "endpoints", "add", "fast", "--base-url", base, "--model", "fixed")
-            yield running, uvloop.run(_fill(running))
+            yield running, asyncio.run(_fill(running))
 
 
 def measured(seconds: float, rounds: int) -> list[Figure]:
@@ -110,7 +110,7 @@ def measured(seconds: float, rounds: int) -> list[Figure]:
         for _ in range(rounds):
             for way in WAYS:
                 for workers, (running, memory) in ((1, one), (2, two)):
-                    result = uvloop.run(_asked(running, way, memory, seconds))
+                    result = asyncio.run(_asked(running, way, memory, seconds))
                     found.setdefault((way, workers), []).append(result)
     figures = []
     for way in WAYS:

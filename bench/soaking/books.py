@@ -25,10 +25,15 @@ class Injury:
 
     name: str
     excuses: Kinds
+    surfaces: Kinds
+    """Those that it can be felt on; empty: all of them."""
     began: float
     ended: float | None = None
 
-    def excused(self, kind: str, began: float, ended: float) -> bool:
+    def excused(self, surface: str, kind: str, began: float, ended: float) -> bool:
+        """Whether a request that failed this way could not help it."""
+        if self.surfaces and surface not in self.surfaces:
+            return False
         until = float("inf") if self.ended is None else self.ended + GRACE_SECONDS
         return kind in self.excuses and ended >= self.began and began <= until
 
@@ -47,9 +52,9 @@ class Books:
     """When, on which surface, for how many seconds."""
 
     @contextmanager
-    def injury(self, name: str, *excuses: str) -> Iterator[Injury]:
+    def injury(self, name: str, *excuses: str, surfaces: Kinds = frozenset()) -> Iterator[Injury]:
         """Something is being done; what fails meanwhile, and shortly after, in these ways was injected."""
-        made = Injury(name, frozenset(excuses), time.monotonic())
+        made = Injury(name, frozenset(excuses), surfaces, time.monotonic())
         self.injuries.append(made)
         try:
             yield made
@@ -76,7 +81,7 @@ class Books:
             problem = inside
         kind = problem.kind if isinstance(problem, Refused) else "broken"
         for injury in self.injuries:
-            if injury.excused(kind, began, now):
+            if injury.excused(surface, kind, began, now):
                 self.excused[f"{injury.name}: {surface} {kind}"] += 1
                 return
         at = now - self.started

@@ -19,6 +19,7 @@ from bench.soaking.server import SoakedServer
 ENDPOINT = "soak"
 _ASKED = [{"role": "user", "content": "How high is the tower?"}]
 _OVER = ("completed", "failed", "cancelled")
+ASKING_UPSTREAM = frozenset({"chat whole", "chat streamed", "responses", "messages"})
 _QUICK = ("rest save", "rest read", "rest search", "chat whole", "chat streamed", "responses", "messages")
 
 
@@ -223,7 +224,7 @@ class Load:
                 async with httpx.AsyncClient(base_url=self._server.url, timeout=90, trust_env=False) as client:
                     await self._sign_in(client)
                     for _ in range(20):
-                        for path in ("/", f"/w/{self._workspace}", "/keys", "/approvals"):
+                        for path in ("/", f"/w/{self._workspace}/memory", "/keys", "/approvals"):
                             if self._stopping.is_set():
                                 return
                             with self._books.asking("dashboard"):

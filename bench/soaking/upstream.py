@@ -17,6 +17,8 @@ class MoodyUpstream(Stub):
 
     def data_received(self, data: bytes) -> None:
         loop, mood = asyncio.get_running_loop(), MoodyUpstream.mood
+        if self._transport.is_closing():
+            return
         if mood == "slow":
             loop.call_later(SLOW_SECONDS, super().data_received, data)
         elif mood == "refusing":
