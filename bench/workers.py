@@ -25,7 +25,7 @@ from bench.rest import UNLIMITED
 from bench.server import Running, bare_upstream, holdfast, run
 
 CONNECTIONS = 16
-MEMORIES = 300
+MEMORIES = 40
 SETTINGS = {
     **UNLIMITED,
     "HOLDFAST_MCP_CALLS_PER_MINUTE": "60000000",
