@@ -1,7 +1,7 @@
 """Owns what Prometheus reads: requests by surface, method and status, and how long they took."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -54,6 +54,8 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._requests = _Requests()
         self.registry.register(self._requests)
+        self.whole: Callable[[], Awaitable[bytes]] | None = None
+        """Where several processes serve together: what all of them measured."""
 
     def gauge(self, name: str, help: str) -> Gauge:
         """A number that something else keeps current."""
@@ -68,9 +70,13 @@ class Metrics:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._requests.add(surface_of(scope["path"]), method, status, seconds)
 
+    def own(self) -> bytes:
+        """What this process measured."""
+        return generate_latest(self.registry)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`GET /metrics`."""
-        body = generate_latest(self.registry)
+        body = self.own() if self.whole is None else await self.whole()
         await send_bytes(send, 200, body, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 
