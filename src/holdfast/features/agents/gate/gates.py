@@ -162,7 +162,8 @@ def stand_in(place: Path) -> tuple[Mounted, ...]:
     program.write_text(f"#!{python} -IS\n{text}")
     for path, mode in ((place, 0o755), (program, 0o755)):
         path.chmod(stat.S_IMODE(mode))
-    mounts = (Mounted(place, PROGRAMS),)
+    mounts = (Mounted(place, PROGRAMS, in_images=True),)
     if python.is_relative_to("/usr"):
         return mounts
-    return (*mounts, Mounted(Path(sys.base_prefix).resolve(), str(Path(sys.base_prefix).resolve())))
+    base = Path(sys.base_prefix).resolve()
+    return (*mounts, Mounted(base, str(base), in_images=True))
