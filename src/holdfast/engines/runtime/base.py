@@ -150,8 +150,15 @@ class Runtime(Protocol):
         """Start a program; SandboxMissing, or Invalid where the spec names what is not there."""
         ...
 
-    async def recover(self, spec: RunSpec) -> None:
-        """Stop what an earlier process of ours left of a group, and bring what it wrote back to the mounts' sources."""
+    async def recover(self, spec: RunSpec) -> bool:
+        """Stop what an earlier process of ours left of a group, and bring what it wrote back to the mounts' sources.
+
+        False where what it wrote last is lost.
+        """
+        ...
+
+    async def refresh(self, group: str) -> None:
+        """Bring the mounts' sources up to date with what a group that runs has written until now."""
         ...
 
     async def release(self, group: str) -> None:

@@ -116,7 +116,7 @@ class ClusterApi:
         query += [("command", word) for word in command]
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/exec"
         headers = [
-            *self._headers(),
+            *self._headers(accept="*/*"),
             ("Connection", "Upgrade"),
             ("Upgrade", "websocket"),
             ("Sec-WebSocket-Version", "13"),
@@ -150,12 +150,12 @@ class ClusterApi:
         query = f"?{urlencode(params)}" if params else ""
         return f"https://{host}:{self._config.port}{quote(path)}{query}"
 
-    def _headers(self) -> list[tuple[str, str]]:
+    def _headers(self, accept: str = "application/json") -> list[tuple[str, str]]:
         bearer = self._config.bearer
         shown = [("Authorization", f"Bearer {bearer}")] if bearer else []
         return [
             ("Host", f"{self._config.host}:{self._config.port}"),
-            ("Accept", "application/json"),
+            ("Accept", accept),
             ("User-Agent", "holdfast"),
             *shown,
         ]

@@ -20,7 +20,7 @@ from holdfast.engines.runtime.kubernetes.failures import PodFailure, failure_of,
 from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken, pump
 from holdfast.engines.runtime.kubernetes.names import GATE
 from holdfast.engines.runtime.kubernetes.pods import Box, is_brought
-from holdfast.engines.runtime.kubernetes.running import PodRun, fetch_directory, send_directory, writable
+from holdfast.engines.runtime.kubernetes.running import PodRun, came_back, fetch_directory, send_directory, writable
 from holdfast.engines.runtime.kubernetes.secrets import PodSecrets
 from holdfast.engines.runtime.kubernetes.tunnel import PodLost, PodTunnel
 from holdfast.engines.runtime.kubernetes.watching import PodWatch
@@ -120,9 +120,12 @@ class Pod:
     async def fetch(self, box: Box, mounts: tuple[Mounted, ...]) -> None:
         """Bring back what its program wrote."""
         for mount in writable(box, mounts):
+            is_running = bool(self.runs)
             most = (mount.most_bytes or box.spec.limits.file_bytes) + _SPARE_BYTES
             await fetch_directory(self.tunnel, box.name, mount, most)
             self._filled.add((box.name, mount.source))
+            if not is_running:
+                await asyncio.to_thread(came_back, mount)
 
     async def delete(self, *, wait: bool) -> None:
         """Take it away; with `wait`, return when it is gone and its name is free."""

@@ -151,6 +151,8 @@ def pod_of(
         "nodeSelector": {"kubernetes.io/os": "linux", "kubernetes.io/arch": _machine()},
         "securityContext": {
             "runAsNonRoot": True,
+            # Without a user of the pod some runtimes refuse the group.
+            "runAsUser": user,
             "runAsGroup": user,
             "fsGroup": user,
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -206,7 +208,7 @@ def _bridge(images: PodImages) -> Object:
 
 def _container(box: Box, keys: Mapping[str, SecretKey], images: PodImages, has_gate: bool) -> Object:
     spec = box.spec
-    mounts = [{"name": f"box-{box.index}", "mountPath": str(Path(box.socket).parent)}]
+    mounts: list[Object] = [{"name": f"box-{box.index}", "mountPath": str(Path(box.socket).parent)}]
     mounts += [{"name": name, "mountPath": target} for target, name in _places(box).items()]
     if has_gate and not box.is_server:
         mounts.append({"name": "gate", "mountPath": GATE, "readOnly": True})

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from holdfast.core.errors import HoldfastError
@@ -266,6 +267,8 @@ class _Ordered:
 
 async def send_directory(tunnel: PodTunnel, box: str, mount: Mounted) -> None:
     """Fill a directory of a container with what a mount's source holds."""
+    if mount.writable:
+        await asyncio.to_thread(_away(mount).touch)
     ordered = _Ordered(tunnel.channel({"to": "box", "box": box}), {"do": "put", "path": mount.target})
     await ordered.begin()
     reading, writing = os.pipe()
@@ -305,6 +308,21 @@ async def fetch_directory(tunnel: PodTunnel, box: str, mount: Mounted, most_byte
         await unpacking
     if tunnel.problem is not None:
         raise PodLost(tunnel.problem)
+
+
+def came_back(mount: Mounted) -> None:
+    """What the source holds is what its program wrote last."""
+    _away(mount).unlink(missing_ok=True)
+
+
+def is_here(mount: Mounted) -> bool:
+    """Whether the source holds what was written last, and no pod does."""
+    return mount.source.is_dir() and not _away(mount).exists()
+
+
+def _away(mount: Mounted) -> Path:
+    """Beside a directory while a pod writes to a copy of it."""
+    return mount.source.with_name(f".{mount.source.name}.away")
 
 
 def writable(box: Box, mounts: tuple[Mounted, ...]) -> list[Mounted]:

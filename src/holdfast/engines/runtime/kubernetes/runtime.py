@@ -23,7 +23,7 @@ from holdfast.engines.runtime.kubernetes.pods import (
     secret_key,
     secret_names,
 )
-from holdfast.engines.runtime.kubernetes.running import PodRun
+from holdfast.engines.runtime.kubernetes.running import PodRun, is_here
 from holdfast.engines.runtime.kubernetes.secrets import PodSecrets
 from holdfast.engines.runtime.kubernetes.watching import PodWatch
 
@@ -74,7 +74,8 @@ class KubernetesRuntime:
 
     async def start(self, spec: RunSpec) -> "StartedRun":
         await self.check()
-        if spec.group is not None and (spec.role == "server" or spec.group in self._groups):
+        there = self._groups.get(spec.group) if spec.group is not None else None
+        if spec.group is not None and (spec.role == "server" or (there is not None and there.done())):
             return await self._join(spec, spec.group)
         check_spec(spec)
         for each in spec.companions:
@@ -84,7 +85,7 @@ class KubernetesRuntime:
             self._alone[pod] = asyncio.create_task(asyncio.sleep(0))
         return await self._started(pod, spec)
 
-    async def recover(self, spec: RunSpec) -> None:
+    async def recover(self, spec: RunSpec) -> bool:
         await self.check()
         cluster = self._found()
         boxes = boxes_of(spec)
@@ -97,6 +98,14 @@ class KubernetesRuntime:
             _log.warning("What an earlier run of %s wrote could not be brought back: %s", spec.name, problem.message)
         finally:
             await pod.delete(wait=True)
+        return await asyncio.to_thread(lambda: all(is_here(mount) for mount in spec.mounts))
+
+    async def refresh(self, group: str) -> None:
+        waiting = self._groups.get(group)
+        if waiting is not None and waiting.done() and not waiting.cancelled():
+            pod = waiting.result()
+            box = next(iter(pod.boxes.values()))
+            await pod.fetch(box, box.spec.mounts)
 
     async def release(self, group: str) -> None:
         waiting = self._groups.pop(group, None)

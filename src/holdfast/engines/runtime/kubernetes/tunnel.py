@@ -90,7 +90,7 @@ class PodTunnel:
             except (ApiProblem, ClusterUnreachable) as problem:
                 # A container that is not up yet is a refusal too, and so is an API server that restarts.
                 why = problem.message
-                if isinstance(problem, ApiProblem) and problem.status_code in (401, 403, 404):
+                if isinstance(problem, ApiProblem) and problem.status_code in (401, 403, 404, 406):
                     self.problem = problem.message
                     break
             now = time.monotonic()
