@@ -20,8 +20,10 @@ class ArchiveRefused(UpstreamFailed):
 
 
 def pack(source: Path, to: BinaryIO) -> None:
-    """A directory's plain files, directories and links."""
+    """A directory's plain files, directories and links; of a file itself."""
     with tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_PIECE) as archive:
+        if source.is_file():
+            archive.add(source, source.name)
         for directory, names, files in os.walk(source):
             for name in (*names, *files):
                 path = Path(directory, name)

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.runtime.base import LoopbackService, Mounted, RunSpec, SandboxMissing
@@ -107,12 +107,15 @@ class Pod:
             return False
         return True
 
-    async def start(self, box: Box, command: tuple[str, ...], mounts: tuple[Mounted, ...]) -> PodRun:
+    async def start(self, box: Box) -> PodRun:
         """Run a program in one of its containers, with these directories as they are now."""
+        mounts = box.spec.mounts
         await self._serve(box.spec)
-        await asyncio.gather(*(self._fill(box, mount) for mount in mounts))
+        # The outer first: it is emptied before it is filled.
+        for mount in sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)):
+            await self._fill(box, mount)
         run: PodRun
-        run = PodRun(self, box, command, self._proxies.get(box.name), lambda: self._over(run, box, mounts))
+        run = PodRun(self, box, self._proxies.get(box.name), lambda: self._over(run, box))
         self.runs.add(run)
         await run.begin()
         return run
@@ -247,13 +250,13 @@ class Pod:
             return
         channel.close()
 
-    async def _over(self, run: PodRun, box: Box, mounts: tuple[Mounted, ...]) -> None:
+    async def _over(self, run: PodRun, box: Box) -> None:
         """A run has ended: what it left comes back."""
         self.runs.discard(run)
         if self.tunnel.problem is not None:
             return
         try:
-            await self.fetch(box, mounts)
+            await self.fetch(box, box.spec.mounts)
         except (HoldfastError, LinkBroken) as problem:
             _log.warning("What %s left in pod %s could not be brought back: %s", box.spec.name, self.name, problem)
 

@@ -6,8 +6,8 @@ import math
 import platform
 import secrets as random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.runtime.base import Mounted, RunSpec
@@ -38,6 +38,7 @@ _SPARE_SECONDS = 60
 _MIB = 1 << 20
 _SIDECAR_MEMORY = 128
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+_SYSTEM = ("", "/usr", "/usr/bin", "/usr/local/bin", "/bin", "/lib", "/etc", "/proc", "/dev", "/sys", "/run")
 _FIRST_USER, _USERS, _USERS_OF_POD = 100_000, 100_000, 64
 
 
@@ -115,6 +116,16 @@ def box_name(spec: RunSpec) -> str:
 def is_brought(mount: Mounted) -> bool:
     """Whether its content goes to the pod; the gate's sockets and what images have do not."""
     return not mount.in_images and mount.target != GATE
+
+
+def as_directories(spec: RunSpec) -> RunSpec:
+    """The same with each mounted file as a directory that holds just it: a pod's volumes are directories."""
+    mounts = tuple(
+        replace(mount, target=str(PurePosixPath(mount.target).parent)) if mount.source.is_file() else mount
+        for mount in spec.mounts
+        if is_brought(mount) or mount.target == GATE
+    )
+    return replace(spec, mounts=mounts, companions=tuple(as_directories(each) for each in spec.companions))
 
 
 def pod_name(spec: RunSpec) -> str:
@@ -313,8 +324,12 @@ def check_spec(spec: RunSpec) -> None:
         if not name or "=" in name or "\0" in name + value:
             wrong.append(FieldError(f"env.{name}", "a name has no '=', and neither has a NUL character"))
     for mount in spec.mounts:
-        if is_brought(mount) and not mount.source.is_dir():
-            wrong.append(FieldError("mounts", f"{mount.source} is no directory; a pod gets directories only"))
+        if is_brought(mount) and not mount.source.exists():
+            wrong.append(FieldError("mounts", f"{mount.source} does not exist"))
+        if mount.target.rstrip("/") in _SYSTEM:
+            wrong.append(FieldError("mounts", f"{mount.target} is the image's own"))
+    if len({mount.target for mount in spec.mounts}) < len(spec.mounts):
+        wrong.append(FieldError("mounts", "two files of one directory can't be shown in a pod; name the directory"))
     if spec.root is not None and not spec.image:
         problem = "a cluster fetches images by name: register it as registry.example/name:tag, not as a file"
         wrong.append(FieldError("image", problem))

@@ -51,11 +51,10 @@ class PodRun:
     """One program, and everything that it started in its container."""
 
     def __init__(
-        self, pod: InPod, box: Box, command: tuple[str, ...], proxy: EgressProxy | None, ended: Callable[[], Awaitable[None]]
+        self, pod: InPod, box: Box, proxy: EgressProxy | None, ended: Callable[[], Awaitable[None]]
     ) -> None:
         self._pod = pod
         self._box = box
-        self._command = command
         self._proxy = proxy
         self._after = ended
         self._id = uuid.uuid4().hex
@@ -92,7 +91,7 @@ class PodRun:
             {
                 "do": "run",
                 "id": self._id,
-                "argv": None if self._box.is_server else list(self._command),
+                "argv": None if self._box.is_server else list(self._box.command),
                 "env": self._box.env(),
                 "keep": sorted(secret_names(spec)),
                 "directory": spec.directory,

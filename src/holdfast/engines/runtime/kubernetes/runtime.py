@@ -15,6 +15,7 @@ from holdfast.engines.runtime.kubernetes.pod import Pod
 from holdfast.engines.runtime.kubernetes.pods import (
     Box,
     PodImages,
+    as_directories,
     box_name,
     boxes_of,
     check_spec,
@@ -74,6 +75,7 @@ class KubernetesRuntime:
 
     async def start(self, spec: RunSpec) -> "StartedRun":
         await self.check()
+        spec = as_directories(spec)
         there = self._groups.get(spec.group) if spec.group is not None else None
         if spec.group is not None and (spec.role == "server" or (there is not None and there.done())):
             return await self._join(spec, spec.group)
@@ -148,7 +150,7 @@ class KubernetesRuntime:
     async def _started(self, pod: Pod, spec: RunSpec) -> "StartedRun":
         box = pod.boxes.get(box_name(spec)) or next(iter(pod.boxes.values()))
         try:
-            run = await pod.start(_for(box, spec), spec.command, spec.mounts)
+            run = await pod.start(_for(box, spec))
         except BaseException:
             if pod in self._alone:
                 await self._end(pod)
