@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,22 @@ async def test_rights_that_holdfast_has_not(runtime: KubernetesRuntime, monkeypa
     message = await said(runtime, spec("true"))
     monkeypatch.undo()
     assert "service account may not do this" in message and "pods is forbidden" in message, message
+
+
+async def test_a_foreign_image_with_nothing_in_it_for_us_runs_behind_the_bridge(
+    runtime: KubernetesRuntime, tmp_path: Path
+) -> None:
+    given = spec(
+        "while read line; do echo got $line; done",
+        role="server",
+        image="localhost/holdfast/plain:test",
+        root=tmp_path,
+        tenant="foreign",
+    )
+    run = await runtime.start(given)
+    run.stdin.write(b"x\n")
+    assert await run.stdout.readline() == b"got x\n"
+    run.stdin.close()
+    ending = await run.wait()
+    assert ending.code == 0, (ending, run.stderr_tail())
+    await run.stop()
