@@ -1,6 +1,6 @@
 """Owns the images that tests of pods run: made of this machine's files, without a daemon.
 
-    images.py BUSYBOX DIRECTORY [RUNNERS]    RUNNERS is a directory for /opt/agent/node_modules
+images.py BUSYBOX DIRECTORY [RUNNERS]    RUNNERS is a directory for /opt/agent/node_modules
 """
 
 import hashlib
@@ -16,7 +16,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
 INSIDE = HERE / "src/holdfast/engines/runtime/kubernetes/inside"
-SKIPPED = ("test", "tests", "__pycache__", "idlelib", "tkinter", "dist-packages", "site-packages", "ensurepip", "lib2to3")
+SKIPPED = (
+    "test",
+    "tests",
+    "__pycache__",
+    "idlelib",
+    "tkinter",
+    "dist-packages",
+    "site-packages",
+    "ensurepip",
+    "lib2to3",
+)
 
 
 class Layer:
@@ -88,7 +98,11 @@ class Layer:
         self.program(program, f"usr/bin/{version}")
         self.link("usr/bin/python3", version)
         self.link("usr/local/bin/python3", f"/usr/bin/{version}")
-        self.tree(stdlib, f"usr/lib/{version}", (*SKIPPED, f"config-{sys.version_info.major}.{sys.version_info.minor}-x86_64-linux-gnu"))
+        self.tree(
+            stdlib,
+            f"usr/lib/{version}",
+            (*SKIPPED, f"config-{sys.version_info.major}.{sys.version_info.minor}-x86_64-linux-gnu"),
+        )
 
     def busybox(self, source: str) -> None:
         """A shell and the usual small programs."""
@@ -104,7 +118,9 @@ class Layer:
         for name in ("git", "git-upload-pack", "git-receive-pack", "git-index-pack", "git-remote-http"):
             path = Path("/usr/lib/git-core", name)
             if path.exists():
-                self.link(str(path).lstrip("/"), "/usr/bin/git") if path.resolve() == Path("/usr/bin/git").resolve() or path.is_symlink() else self.program(path)
+                self.link(str(path).lstrip("/"), "/usr/bin/git") if path.resolve() == Path(
+                    "/usr/bin/git"
+                ).resolve() or path.is_symlink() else self.program(path)
         self.text("usr/share/git-core/templates/x", "")
 
     def write(self, out: Path, tag: str, **config: object) -> None:
@@ -156,8 +172,17 @@ def main() -> None:
     if len(sys.argv) > 3:
         session.tree(sys.argv[3], "opt/agent/node_modules")
         session.copy("/lib/x86_64-linux-gnu/libgcc_s.so.1")
-        session.copy("/lib/x86_64-linux-gnu/libstdc++.so.6") if Path("/lib/x86_64-linux-gnu/libstdc++.so.6").exists() else None
-        for library in ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libnss_files.so.2"):
+        session.copy("/lib/x86_64-linux-gnu/libstdc++.so.6") if Path(
+            "/lib/x86_64-linux-gnu/libstdc++.so.6"
+        ).exists() else None
+        for library in (
+            "libm.so.6",
+            "libdl.so.2",
+            "libpthread.so.0",
+            "librt.so.1",
+            "libresolv.so.2",
+            "libnss_files.so.2",
+        ):
             path = Path("/lib/x86_64-linux-gnu", library)
             session.copy(path.resolve(), str(path)) if path.exists() else None
     session.write(out / "session.tar", "localhost/holdfast/session:test", **env)

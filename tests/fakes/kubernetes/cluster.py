@@ -165,11 +165,15 @@ class FakeCluster:
                 return response
             while True:
                 for version, change, each in self._events:
-                    if version > after and each["kind"] == _KINDS[kind] and namespace in ("", each["metadata"]["namespace"]):
+                    if (
+                        version > after
+                        and each["kind"] == _KINDS[kind]
+                        and namespace in ("", each["metadata"]["namespace"])
+                    ):
                         await response.write(json.dumps({"type": change, "object": each}).encode() + b"\n")
                     after = max(after, version)
                 async with self._changed:
-                    await self._changed.wait_for(lambda: self._version > after)
+                    await self._changed.wait_for(lambda seen=after: self._version > seen)  # type: ignore[misc]
         finally:
             self._streams.discard(response)
 
@@ -320,8 +324,6 @@ def _certificate(directory: Path) -> tuple[Path, Path]:
     certificate, private = directory / "tls.crt", directory / "tls.key"
     certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return certificate, private

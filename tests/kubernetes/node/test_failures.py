@@ -101,7 +101,9 @@ async def test_rights_that_holdfast_has_not(runtime: KubernetesRuntime, monkeypa
     with suppress(AssertionError):
         kubectl("create", "sa", "nobody", "-n", "holdfast-failing")
     names = kubectl("get", "sa", "nobody", "-n", "holdfast-failing", "-o", "jsonpath={.secrets[0].name}")
-    token = kubectl("get", "secret", names, "-n", "holdfast-failing", "-o", "go-template={{.data.token | base64decode}}")
+    token = kubectl(
+        "get", "secret", names, "-n", "holdfast-failing", "-o", "go-template={{.data.token | base64decode}}"
+    )
     cluster = runtime._found()
     monkeypatch.setattr(type(cluster.api._config), "bearer", token)
     message = await said(runtime, spec("true"))

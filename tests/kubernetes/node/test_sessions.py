@@ -12,8 +12,8 @@ from holdfast.features.secrets.service import Secrets
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.llm.script import Script, Step
 from tests.kubernetes.node.conftest import SETTINGS, STATE, etcd, objects, session_pods, until_no_session_pod
-from tests.support.execution.counting import enrolled
 from tests.support.agents.installed import installed_runner
+from tests.support.execution.counting import enrolled
 from tests.surfaces.agents.conftest import Agency, agency, speaking
 from tests.surfaces.agents.test_agents_of_others import GRANT, HANDS
 from tests.surfaces.agents.test_canary import CANARY, THIEF

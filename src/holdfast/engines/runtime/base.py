@@ -56,7 +56,7 @@ class RunLimits:
     seconds: float | None = None
     """How long it may live; None for a server that is stopped when nobody needs it."""
     lifetime_seconds: float | None = None
-    """However long it may take, waiting included: for a cluster that keeps it when nobody of ours is left to stop it."""
+    """However long it may take, waiting included: for a cluster that keeps it when nobody is left to stop it."""
     output_bytes: int | None = None
     """How much it may print in all; None where whoever reads it has limits of its own."""
     file_bytes: int = 1 << 30

@@ -82,7 +82,10 @@ async def test_a_pod_that_does_not_come_up_is_deleted_and_told(fake: FakeCluster
     [
         ('pods "x" is forbidden: exceeded quota: small', "The namespace's quota does not allow it: "),
         ("pods is forbidden: User cannot create resource", "Holdfast's service account may not do this: "),
-        ('pods "x" is forbidden: violates PodSecurity "restricted"', "The namespace's pod security does not allow it: "),
+        (
+            'pods "x" is forbidden: violates PodSecurity "restricted"',
+            "The namespace's pod security does not allow it: ",
+        ),
     ],
 )
 async def test_what_the_api_server_refuses_is_said_plainly(
@@ -100,7 +103,9 @@ async def test_a_namespace_is_made_closed_before_its_first_pod(fake: FakeCluster
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     policy = fake.objects[("networkpolicies", "holdfast-ws-1", "holdfast-closed")]["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"] and not {"ingress", "egress"} & set(policy)
-    assert fake.objects[("serviceaccounts", "holdfast-ws-1", "holdfast-session")]["automountServiceAccountToken"] is False
+    assert (
+        fake.objects[("serviceaccounts", "holdfast-ws-1", "holdfast-session")]["automountServiceAccountToken"] is False
+    )
 
 
 @pytest.fixture
@@ -119,7 +124,9 @@ async def test_pods_that_are_nobodys_are_collected_at_the_start(left: FakeCluste
     await runtime.close()
 
 
-async def test_a_watch_whose_version_is_no_longer_kept_lists_again(fake: FakeCluster, runtime: KubernetesRuntime) -> None:
+async def test_a_watch_whose_version_is_no_longer_kept_lists_again(
+    fake: FakeCluster, runtime: KubernetesRuntime
+) -> None:
     await runtime.check()
     fake.oldest = fake._version + 1
     await fake.drop_streams()

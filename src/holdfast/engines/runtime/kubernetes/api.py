@@ -1,4 +1,4 @@
-"""Owns speaking with an API server: requests, watches, and a program run in a container, over HTTP as it is documented."""
+"""Owns speaking with an API server: requests, watches, and a program in a container, over HTTP as it is documented."""
 
 import asyncio
 import json

@@ -187,7 +187,11 @@ class Pod:
             failure = self.failure()
             if failure is not None and (failure.is_final or time.monotonic() > deadline):
                 raise PodFailed(self.name, failure)
-            if self._pod is not None and (self._pod.get("status") or {}).get("phase") in ("Running", "Succeeded", "Failed"):
+            if self._pod is not None and (self._pod.get("status") or {}).get("phase") in (
+                "Running",
+                "Succeeded",
+                "Failed",
+            ):
                 return
             if time.monotonic() > deadline:
                 raise PodFailed(self.name, PodFailure("slow", f"It did not run within {START_SECONDS:g} seconds."))
@@ -241,7 +245,9 @@ class Pod:
     async def _accept(self, channel: Channel) -> None:
         """Somebody in the pod connects to what we serve there."""
         order = channel.order
-        way = self._ways.get(f"port {order.get('port')}" if order.get("from") == "port" else f"socket {order.get('name')}")
+        way = self._ways.get(
+            f"port {order.get('port')}" if order.get("from") == "port" else f"socket {order.get('name')}"
+        )
         if way is None:
             channel.close()
             return
@@ -275,5 +281,3 @@ async def _connected(way: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWri
 
 def _sockets(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]
-
-

@@ -288,7 +288,10 @@ def _resources(memory_mib: int, disk_mib: int, cpu: int | None) -> Object:
     limits = {"memory": f"{memory_mib}Mi", "ephemeral-storage": f"{disk_mib}Mi"}
     if cpu is not None:
         limits["cpu"] = str(cpu)
-    return {"requests": {"cpu": "20m", "memory": f"{min(memory_mib, 32)}Mi", "ephemeral-storage": "1Mi"}, "limits": limits}
+    return {
+        "requests": {"cpu": "20m", "memory": f"{min(memory_mib, 32)}Mi", "ephemeral-storage": "1Mi"},
+        "limits": limits,
+    }
 
 
 def _confined() -> Object:

@@ -50,9 +50,7 @@ class InPod(Protocol):
 class PodRun:
     """One program, and everything that it started in its container."""
 
-    def __init__(
-        self, pod: InPod, box: Box, proxy: EgressProxy | None, ended: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, pod: InPod, box: Box, proxy: EgressProxy | None, ended: Callable[[], Awaitable[None]]) -> None:
         self._pod = pod
         self._box = box
         self._proxy = proxy
@@ -154,7 +152,9 @@ class PodRun:
     def _end_by(self, how: Ended) -> None:
         if self._asked is None and self._watching is not None and not self._watching.done():
             self._asked = how
-            self._killing = asyncio.create_task(self._signal("KILL"))
+            killing = asyncio.create_task(self._signal("KILL"))
+            # Held on to until it is done.
+            self._watching.add_done_callback(lambda _: killing.cancel())
 
     async def _join(self, run: "_Ordered", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def give() -> None:
@@ -338,5 +338,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-

@@ -1,4 +1,4 @@
-"""Owns programs as pods of a cluster: each in a container, with a sidecar that Holdfast dials, or together with its group."""
+"""Owns programs as pods of a cluster: each in a container, beside a sidecar that Holdfast dials."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Owns how values of secrets get into pods: as objects of the cluster that pods refer to, never in a pod's own words."""
+"""Owns how values of secrets get into pods: as objects that pods refer to, never in a pod's own words."""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Owns our way into one pod: we dial its sidecar through the API server, again where that breaks, until the pod is gone."""
+"""Owns our way into one pod: we dial its sidecar through the API server, again where that breaks."""
 
 import asyncio
 import json
@@ -30,9 +30,7 @@ class PodLost(UpstreamFailed):
 class PodTunnel:
     """One holder of one pod."""
 
-    def __init__(
-        self, api: ClusterApi, namespace: str, pod: str, accept: Callable[[Channel], Awaitable[None]]
-    ) -> None:
+    def __init__(self, api: ClusterApi, namespace: str, pod: str, accept: Callable[[Channel], Awaitable[None]]) -> None:
         self._api = api
         self._namespace = namespace
         self._pod = pod

@@ -38,8 +38,8 @@ class Run:
     def __init__(self) -> None:
         self.pid = 0
         self.changed = threading.Condition()
-        self.said: "list[bytes]" = []
-        self.end: "dict[str, Any] | None" = None
+        self.said: list[bytes] = []
+        self.end: dict[str, Any] | None = None
 
     def tell(self, said: bytes) -> None:
         with self.changed:
@@ -57,9 +57,9 @@ class Bridge:
 
     def __init__(self, command: "list[str]") -> None:
         self._command = command
-        self._runs: "dict[str, Run]" = {}
+        self._runs: dict[str, Run] = {}
         self._lock = threading.Lock()
-        self._ended: "dict[int, int]" = {}
+        self._ended: dict[int, int] = {}
         self._started = threading.Condition()
         threading.Thread(target=self._reap, daemon=True).start()
 
@@ -157,9 +157,11 @@ class Bridge:
 
     def do_get(self, connection: socket.socket, path: str) -> None:
         """A directory as an archive."""
-        with connection.makefile("wb") as stream:
-            with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-                _pack(archive, path, "")
+        with (
+            connection.makefile("wb") as stream,
+            tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            _pack(archive, path, "")
         connection.shutdown(socket.SHUT_WR)
 
     def do_end(self, connection: socket.socket) -> None:

@@ -1,6 +1,6 @@
 """Puts the bridge where containers of any image find it, with a Python that needs nothing of that image.
 
-    carry.py DIRECTORY    then: DIRECTORY/loader --library-path DIRECTORY/lib DIRECTORY/bin/python3 … DIRECTORY/bridge.py
+carry.py DIRECTORY    then: DIRECTORY/loader --library-path DIRECTORY/lib DIRECTORY/bin/python3 … DIRECTORY/bridge.py
 """
 
 import encodings
@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 # What it imports is what has to come along.
-import bridge  # type: ignore[import-not-found]  # noqa: E402
+import bridge  # type: ignore[import-not-found]
 
 
 def main() -> None:
@@ -23,7 +23,9 @@ def main() -> None:
     for directory in (to / "bin", place / "lib-dynload"):
         directory.mkdir(parents=True, exist_ok=True)
     shutil.copy(os.path.realpath(sys.executable), to / "bin" / "python3")
-    for path in sorted({line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}):
+    for path in sorted(
+        {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
+    ):
         if "lib-dynload" in path:
             shutil.copy(path, place / "lib-dynload")
         elif Path(path).name.startswith("ld-"):

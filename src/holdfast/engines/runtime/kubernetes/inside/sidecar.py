@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 # Beside it in the pod, where there is no package.
-from link import Channel, Link, LinkBroken, Records, TakenOver, over, pump  # type: ignore[import-not-found]  # noqa: E402
+from link import Channel, Link, LinkBroken, Records, TakenOver, over, pump  # type: ignore[import-not-found]
 
 _BOX_SECONDS = 60.0
 
@@ -26,7 +26,7 @@ class Sidecar:
         self._told = told
         self._link: Any = None
         self._serving: Any = None
-        self._listening: "list[asyncio.base_events.Server]" = []
+        self._listening: list[asyncio.base_events.Server] = []
         self._dialled = asyncio.Event()
 
     async def run(self) -> None:
