@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
-from holdfast.engines.runtime.kubernetes.config import ClusterMissing
+from holdfast.engines.runtime.kubernetes.cluster.config import ClusterMissing
 from holdfast.engines.runtime.kubernetes.failures import failure_of
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
 from tests.engines.runtime.kubernetes.conftest import runtime_of, spec

@@ -2,8 +2,8 @@
 
 from holdfast.core.settings import Settings
 from holdfast.engines.runtime.egress import EgressRules
-from holdfast.engines.runtime.kubernetes.api import ClusterApi
-from holdfast.engines.runtime.kubernetes.config import cluster_config
+from holdfast.engines.runtime.kubernetes.cluster.api import ClusterApi
+from holdfast.engines.runtime.kubernetes.cluster.config import cluster_config
 from holdfast.engines.runtime.kubernetes.namespaces import Namespaces
 from holdfast.engines.runtime.kubernetes.pods import PodImages
 from holdfast.engines.runtime.kubernetes.runtime import Cluster, KubernetesRuntime

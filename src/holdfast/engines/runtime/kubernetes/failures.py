@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.engines.runtime.base import Ended
-from holdfast.engines.runtime.kubernetes.api import Object
+from holdfast.engines.runtime.kubernetes.cluster.api import Object
 
 _IMAGES = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")

@@ -13,10 +13,10 @@ _MOST_ENTRIES = 2_000_000
 _PIECE = 1 << 20
 
 
-class ArchiveRefused(UpstreamFailed):
+class DirectoryRefused(UpstreamFailed):
     """What a pod handed back is not what a directory can hold."""
 
-    code = "archive_refused"
+    code = "directory_refused"
 
 
 def pack(source: Path, to: BinaryIO) -> None:
@@ -51,7 +51,7 @@ def unpack(given: BinaryIO, target: Path, most_bytes: int) -> None:
         _fill(given, making, most_bytes)
     except (tarfile.TarError, OSError, ValueError) as problem:
         shutil.rmtree(making, ignore_errors=True)
-        raise ArchiveRefused(f"What the program left could not be read: {problem}") from None
+        raise DirectoryRefused(f"What the program left could not be read: {problem}") from None
     before = target.with_name(f".{target.name}.old")
     shutil.rmtree(before, ignore_errors=True)
     if target.exists():

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, Object
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, Object
 from holdfast.engines.runtime.kubernetes.names import LABEL, MANAGED, name_of
 from holdfast.engines.runtime.kubernetes.pods import ACCOUNT
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.runtime.base import LoopbackService, Mounted, RunSpec, SandboxMissing
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
 from holdfast.engines.runtime.kubernetes.failures import PodFailure, failure_of, gone
 from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken, pump
 from holdfast.engines.runtime.kubernetes.names import GATE

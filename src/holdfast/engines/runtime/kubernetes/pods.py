@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.runtime.base import Mounted, RunSpec
 from holdfast.engines.runtime.bwrap import PROXY_PORT, environment
-from holdfast.engines.runtime.kubernetes.api import Object
+from holdfast.engines.runtime.kubernetes.cluster.api import Object
 from holdfast.engines.runtime.kubernetes.names import (
     BOXES,
     BRIDGE,

@@ -16,7 +16,7 @@ from typing import Protocol
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.runtime.base import Ended, Mounted, RunEnding, hide
 from holdfast.engines.runtime.egress import EgressProxy
-from holdfast.engines.runtime.kubernetes.api import Object
+from holdfast.engines.runtime.kubernetes.cluster.api import Object
 from holdfast.engines.runtime.kubernetes.failures import PodFailure
 from holdfast.engines.runtime.kubernetes.files import pack, unpack
 from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken

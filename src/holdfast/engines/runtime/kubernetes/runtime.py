@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.engines.runtime.base import RunEnding, RunSpec, SandboxMissing
 from holdfast.engines.runtime.egress import EgressRules
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi
 from holdfast.engines.runtime.kubernetes.namespaces import Namespaces
 from holdfast.engines.runtime.kubernetes.pod import Pod
 from holdfast.engines.runtime.kubernetes.pods import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, Object
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, Object
 from holdfast.engines.runtime.kubernetes.names import LABEL, MANAGED
 
 

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from holdfast.core.errors import HoldfastError, UpstreamFailed
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
-from holdfast.engines.runtime.kubernetes.inside.link import Channel, Link, LinkBroken, TakenOver
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
+from holdfast.engines.runtime.kubernetes.cluster.websocket import ExecStream
+from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken, PodLink, TakenOver
 from holdfast.engines.runtime.kubernetes.names import CONTROL, IMAGE_PLACE, PYTHON
-from holdfast.engines.runtime.kubernetes.websocket import ExecStream
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _LOST_SECONDS = 120.0
@@ -34,7 +34,7 @@ class PodTunnel:
         self._api = api
         self._namespace = namespace
         self._pod = pod
-        self._link = Link(first=True, holder=uuid.uuid4().hex, accept=accept)
+        self._link = PodLink(first=True, holder=uuid.uuid4().hex, accept=accept)
         self._ready = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         self.problem: str | None = None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from holdfast.core.errors import HoldfastError
-from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, Object, WatchExpired
+from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, Object, WatchExpired
 from holdfast.engines.runtime.kubernetes.names import SELECTOR
 
 Heard = Callable[[str, Object], None]

@@ -40,7 +40,7 @@ class TakenOver(Exception):
 class Channel:
     """One stream of a link."""
 
-    def __init__(self, link: "Link", id: int, order: dict[str, Any]) -> None:
+    def __init__(self, link: "PodLink", id: int, order: dict[str, Any]) -> None:
         self.order = order
         """What whoever opened it said."""
         self._link = link
@@ -121,7 +121,7 @@ class Channel:
         self._changed.set()
 
 
-class Link:
+class PodLink:
     """One end of a link; whoever opens streams first has odd numbers."""
 
     def __init__(self, *, first: bool, holder: str, accept: Callable[[Channel], Awaitable[None]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 # Beside it in the pod, where there is no package.
-from link import Channel, Link, LinkBroken, Records, TakenOver, over, pump  # type: ignore[import-not-found]
+from link import Channel, LinkBroken, PodLink, Records, TakenOver, over, pump  # type: ignore[import-not-found]
 
 _BOX_SECONDS = 60.0
 
@@ -86,7 +86,7 @@ class Sidecar:
         for server in self._listening:
             server.close()
         self._listening = []
-        self._link = Link(first=False, holder=holder, accept=self._opened)
+        self._link = PodLink(first=False, holder=holder, accept=self._opened)
 
     async def _opened(self, channel: Channel) -> None:
         to = channel.order.get("to")

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 import httpcore
 
 from holdfast.core.errors import HoldfastError, Unavailable, UpstreamFailed
-from holdfast.engines.runtime.kubernetes.config import ClusterConfig
-from holdfast.engines.runtime.kubernetes.websocket import ExecStream, accept_of, new_key
+from holdfast.engines.runtime.kubernetes.cluster.config import ClusterConfig
+from holdfast.engines.runtime.kubernetes.cluster.websocket import ExecStream, accept_of, new_key
 
 Object = dict[str, Any]
 
