@@ -20,6 +20,7 @@ _LONGEST_PAUSE = 15.0
 _SWEEP_SECONDS = 60.0
 _OVER_SECONDS = 30.0
 _PENDING_SECONDS = 600.0
+_DELETED_AT_ONCE = 16
 
 _log = logging.getLogger(__name__)
 
@@ -128,8 +129,12 @@ class PodWatch:
         """Delete what is over, or never began, and is nobody's of this process: whoever made it is gone."""
         self._swept_at = time.monotonic()
         left = [each for key, each in self._pods.items() if key not in self._listeners and _is_left(each)]
-        for each in left:
-            namespace, name = _key(each)
+        at_once = asyncio.Semaphore(_DELETED_AT_ONCE)
+        await asyncio.gather(*(self._collect(each, at_once) for each in left))
+
+    async def _collect(self, pod: Object, at_once: asyncio.Semaphore) -> None:
+        namespace, name = _key(pod)
+        async with at_once:
             _log.info("Pod %s of %s is nobody's and is deleted.", name, namespace)
             try:
                 await self._api.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}")
