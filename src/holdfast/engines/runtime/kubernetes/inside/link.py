@@ -171,6 +171,7 @@ class PodLink:
         """Break every stream off, for good."""
         self._is_over = True
         self._roomy.set()
+        self._posted.set()
         for channel in list(self._channels.values()):
             channel.drop()
         self._channels.clear()
@@ -213,9 +214,15 @@ class PodLink:
                 if self._received - self._told >= _ACK_FRAMES:
                     batch += self._ack()
                 await send(bytes(batch))
+            # Not `wait_for`, which forgets that it is cancelled where what it waits for comes at the same moment.
+            quiet = asyncio.get_running_loop().call_later(_ALIVE_SECONDS, self._posted.set)
             try:
-                await asyncio.wait_for(self._posted.wait(), _ALIVE_SECONDS)
-            except asyncio.TimeoutError:  # noqa: UP041 - it may run on an older Python
+                await self._posted.wait()
+            finally:
+                quiet.cancel()
+            if self._is_over:
+                return
+            if self._sent == self._acked + len(self._unacked) and self._received - self._told < _ACK_FRAMES:
                 await send(self._ack())
 
     def _ack(self) -> bytes:
