@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast.engines.mcp_client.base import CallResult, ServedTool, ServerDescription, ServerFailed, TellProgress
+from holdfast.engines.runtime.base import RunSpec
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart
 from tests.fakes.mcp.counting import TOOLS
 
@@ -75,6 +76,10 @@ class InsideServers:
     async def open(self, start: ServerStart) -> InsideServer:
         self.starts.append(start)
         return self.server
+
+    async def spec(self, start: ServerStart) -> RunSpec:
+        """It runs nowhere."""
+        return RunSpec(name=start.entry.spec.name, command=("true",))
 
     async def describe(self, start: ServerStart) -> ServerDescription:
         self.starts.append(start)

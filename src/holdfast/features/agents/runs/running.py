@@ -16,12 +16,12 @@ from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
 from holdfast.features.agents.gate.masking import SecretMask
-from holdfast.features.agents.runs.attending import Attended, Attending, SessionEnding, failed
+from holdfast.features.agents.runs.attending import WAIT_MILLIS, Attended, Attending, SessionEnding, failed
 from holdfast.features.agents.runs.finishing import Finishing
 from holdfast.features.agents.runs.live import LiveSession, LiveSessions
 from holdfast.features.agents.runs.models import OpenModel, SessionModels
 from holdfast.features.agents.runs.places import SessionPlace, used_bytes, write_below
-from holdfast.features.agents.runs.worktrees import Worktrees
+from holdfast.features.agents.runs.worktrees import OUT, Worktrees
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
 from holdfast.features.agents.sessions.freezing import Freezing, granted_values, told
@@ -91,10 +91,13 @@ class SessionRuns:
         # As they are now: a run that was killed had its agent started with them.
         secrets = await self._base.database.read(partial(self._freezing.known, session=session))
         try:
-            ending = await self._ran(job, session, place, secrets)
-        except HoldfastError as problem:
-            ending = SessionEnding("failed", told(problem))
-        await self._finishing.finish(job, session_id, place, ending, SecretMask(secrets))
+            try:
+                ending = await self._ran(job, session, place, secrets)
+            except HoldfastError as problem:
+                ending = SessionEnding("failed", told(problem))
+            await self._finishing.finish(job, session_id, place, ending, SecretMask(secrets))
+        finally:
+            await self._runtime.release(session.id)
         return {"session_id": session_id, "state": ending.state}
 
     def ended(self, tx: Tx, job: Job) -> None:
@@ -113,7 +116,7 @@ class SessionRuns:
         self, job: JobRun, session: AgentSession, place: SessionPlace, secrets: list[tuple[str, str]]
     ) -> SessionEnding:
         """Run the agent to its end; the secrets that it is started with are added to those that are known."""
-        ended = await self._gone_on(session)
+        ended = await self._gone_on(session, place)
         if ended is not None:
             return ended
         begun = await job.write(lambda tx: self._begin(tx, session))
@@ -126,7 +129,8 @@ class SessionRuns:
         async with AsyncExitStack() as stack:
             live = stack.enter_context(self._live.living(session.id))
             model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
-            gate = await stack.enter_async_context(self._gates.open(gated(session, place, secrets), place.gate))
+            known = gated(session, place, self._runtime, secrets)
+            gate = await stack.enter_async_context(self._gates.open(known, place.gate))
             messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
             assignment = Assignment(
                 prompt=session.prompt if begun.resumed is None else _next_prompt([each.text for each in messages]),
@@ -159,12 +163,16 @@ class SessionRuns:
                 with suppress(asyncio.CancelledError):
                     await renewing
 
-    async def _gone_on(self, session: AgentSession) -> SessionEnding | None:
+    async def _gone_on(self, session: AgentSession, place: SessionPlace) -> SessionEnding | None:
         """How a session ends that an earlier run left in the middle, where it cannot be gone on with."""
+        is_here = session.state == "pending" or await self._runtime.recover(_left(session, place))
         if session.stop_by is not None:
             return SessionEnding("cancelled", {"code": "cancelled", "message": f"Stopped by {session.stop_by}."})
         if session.started_at is None or session.state == "pending" or session.resume_token is not None:
-            return None
+            if is_here or session.started_at is None:
+                return None
+            said = "The pod that the agent worked in is gone, and what it wrote there with it."
+            return failed("interrupted", said)
         return failed(
             "interrupted",
             f"Holdfast was stopped while the agent worked, and the runner {session.frozen.spec.runner} had given "
@@ -221,7 +229,9 @@ class SessionRuns:
             await asyncio.shield(running.stop(_GRACE_SECONDS))
 
 
-def gated(session: AgentSession, place: SessionPlace, secrets: Sequence[tuple[str, str]]) -> GatedSession:
+def gated(
+    session: AgentSession, place: SessionPlace, runtime: Runtime, secrets: Sequence[tuple[str, str]]
+) -> GatedSession:
     """A session as its gate knows it, with the secrets of its agent's own environment."""
     return GatedSession(
         id=session.id,
@@ -234,6 +244,21 @@ def gated(session: AgentSession, place: SessionPlace, secrets: Sequence[tuple[st
         attachments=tuple(each.attachment for each in session.frozen.servers),
         worktree=place.work,
         secrets=secrets,
+        refresh=lambda: runtime.refresh(session.id),
+    )
+
+
+def _left(session: AgentSession, place: SessionPlace) -> RunSpec:
+    """What an earlier run of the session may have left: its agent, with home and worktree."""
+    mounts = (Mounted(place.home, HOME, writable=True), Mounted(place.work, WORKTREE, writable=True))
+    return RunSpec(
+        name=f"session {session.id}",
+        command=("true",),
+        mounts=mounts,
+        limits=RunLimits(file_bytes=session.frozen.limits.disk_mb << 20),
+        role="agent",
+        tenant=session.workspace_id,
+        group=session.id,
     )
 
 
@@ -273,7 +298,14 @@ def _spec(
             memory_bytes=limits.memory_mb << 20,
             processes=limits.processes,
             file_bytes=limits.disk_mb << 20,
+            lifetime_seconds=limits.minutes * 60 + WAIT_MILLIS / 1000,
         ),
+        secrets=frozenset(value for _, value in granted_values(session.frozen.spec.env, assignment.env)),
+        role="agent",
+        tenant=session.workspace_id,
+        group=session.id,
+        companions=gate.companions,
+        later=(OUT,),
     )
 
 

@@ -1,0 +1,1 @@
+"""Speaks with an API server."""
