@@ -136,6 +136,28 @@ class Settings:
     )
     exec_at_once: int = _setting(64, "Calls of MCP servers' tools that run at once in each process")
     approval_seconds: int = _setting(3600, "How long a call waits for a person's decision before it expires")
+    runtime: str = _setting(
+        "process",
+        "Where agents, MCP servers and proofs run: in sandboxes of this machine, or as pods",
+        choices=("process", "kubernetes"),
+    )
+    kubernetes_config: str | None = _setting(
+        None, "Kubeconfig of the cluster for pods; without it the one that Holdfast runs in"
+    )
+    kubernetes_namespace: str = _setting(
+        "holdfast", "Namespace of pods, or what the names of workspaces' namespaces begin with"
+    )
+    kubernetes_namespaces: str = _setting(
+        "workspace",
+        "Whether each workspace has a namespace of its own, or all share the one of that name",
+        choices=("workspace", "one"),
+    )
+    kubernetes_image: str = _setting("holdfast-session", "Image of sidecars and agents")
+    kubernetes_server_image: str = _setting("mcp-runner", "Image that MCP servers run in which are commands")
+    kubernetes_pull: str = _setting(
+        "IfNotPresent", "When nodes fetch images", choices=("IfNotPresent", "Always", "Never")
+    )
+    kubernetes_pull_secret: str | None = _setting(None, "Name of the pull secret for these images, in each namespace")
     agents_at_once: int = _setting(32, "Sessions of agents that run at once in each process")
     agent_quiet_seconds: int = _setting(900, "How long an agent may give no sign of life before its session is ended")
     agent_spawn_depth: int = _setting(3, "How deep sessions may start other sessions")

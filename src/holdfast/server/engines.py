@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.engines.web import WebAccess
 
 Step = Callable[[], Awaitable[None]]
-CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime")
+CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime", "KubernetesRuntime")
 """Those that hold connections or processes."""
 
 
@@ -133,6 +133,10 @@ def _runtime(parts: Parts) -> "Runtime":
     from holdfast.engines.runtime.egress import EgressRules
     from holdfast.engines.runtime.process import ProcessRuntime
 
+    if parts[Settings].runtime == "kubernetes":
+        from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
+
+        return kubernetes_runtime(parts[Settings])
     return ProcessRuntime(EgressRules(parts[Settings].fetch_allow))
 
 

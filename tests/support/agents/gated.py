@@ -136,7 +136,12 @@ def gated(
         parent_id=None,
         attachments=attachments,
         worktree=worktree,
+        refresh=_is_fresh,
     )
+
+
+async def _is_fresh() -> None:
+    """The sandbox writes to the worktree itself."""
 
 
 async def grant(services: Services, person: Principal, session: GatedSession, **details: str) -> str:

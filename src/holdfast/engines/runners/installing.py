@@ -62,7 +62,7 @@ class InstalledAgent:
     @property
     def mount(self) -> Mounted:
         """What a sandbox must show of this machine, read-only."""
-        return Mounted(self.directory / "node_modules", PLACE)
+        return Mounted(self.directory / "node_modules", PLACE, in_images=True)
 
 
 class InstalledAgents:

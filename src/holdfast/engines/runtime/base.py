@@ -31,6 +31,8 @@ class Mounted:
     """Where we are root, what is writable belongs to the program's own user from then on, also at its next start."""
     most_bytes: int | None = None
     """How much a writable directory may hold: who keeps more is stopped."""
+    in_images: bool = False
+    """Whether images that programs run in as pods have it at the same place, so that nobody has to bring it there."""
 
 
 class LoopbackService(Protocol):
@@ -53,6 +55,8 @@ class RunLimits:
     processes: int = 128
     seconds: float | None = None
     """How long it may live; None for a server that is stopped when nobody needs it."""
+    lifetime_seconds: float | None = None
+    """However long it may take, waiting included: for a cluster that keeps it when nobody of ours is left to stop it."""
     output_bytes: int | None = None
     """How much it may print in all; None where whoever reads it has limits of its own."""
     file_bytes: int = 1 << 30
@@ -80,6 +84,17 @@ class RunSpec:
     listeners: Mapping[int, LoopbackService] = field(default_factory=dict[int, LoopbackService], repr=False)
     """What Holdfast serves on ports of the program's own loopback; nobody else can reach them."""
     limits: RunLimits = RunLimits()
+    role: Literal["program", "agent", "server"] = "program"
+    tenant: str | None = None
+    """The workspace that it runs for; in a cluster its namespace."""
+    group: str | None = None
+    """What runs together where that costs less, with one thing to find it by after a crash: a session's id."""
+    companions: tuple["RunSpec", ...] = ()
+    """Servers of the same group that will be started while it runs."""
+    later: tuple[str, ...] = ()
+    """Places that programs which are started in its group afterwards want writable."""
+    image: str | None = None
+    """The name of the image behind `root`, where a cluster can fetch it by that."""
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
@@ -125,7 +140,7 @@ class Running(Protocol):
 
 
 class Runtime(Protocol):
-    """Whatever runs programs: processes in a sandbox here, pods later."""
+    """Whatever runs programs: processes in a sandbox of this machine, or pods."""
 
     async def check(self) -> None:
         """SandboxMissing with the remedy where programs can't be confined here."""
@@ -133,6 +148,21 @@ class Runtime(Protocol):
 
     async def start(self, spec: RunSpec) -> Running:
         """Start a program; SandboxMissing, or Invalid where the spec names what is not there."""
+        ...
+
+    async def recover(self, spec: RunSpec) -> bool:
+        """Stop what an earlier process of ours left of a group, and bring what it wrote back to the mounts' sources.
+
+        False where what it wrote last is lost.
+        """
+        ...
+
+    async def refresh(self, group: str) -> None:
+        """Bring the mounts' sources up to date with what a group that runs has written until now."""
+        ...
+
+    async def release(self, group: str) -> None:
+        """Nothing is started in that group any more: give back what it holds."""
         ...
 
     async def close(self) -> None:

@@ -53,12 +53,12 @@ def reachable(bwrap: Path, sources: list[str]) -> Argument:
     return {"staged": len(sources) - 1, "below": f"/{bwrap.relative_to(packages)}"}
 
 
-def environment(spec: RunSpec) -> dict[str, str]:
+def environment(spec: RunSpec, proxy_url: str = _PROXY_URL) -> dict[str, str]:
     """Everything in the program's environment: its own words win over ours."""
     given = {"PATH": _PATH, "HOME": _WORK, "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "work", "SHELL": "/bin/sh"}
     if spec.egress:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-            given[name] = given[name.lower()] = _PROXY_URL
+            given[name] = given[name.lower()] = proxy_url
         # Its own loopback is reached directly, unless the list means ours by that name.
         listed = {place.rpartition(":")[0].strip("[]") for place in spec.egress}
         given["NO_PROXY"] = given["no_proxy"] = ",".join(name for name in _LOOPBACK if name not in listed)

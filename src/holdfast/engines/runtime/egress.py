@@ -1,6 +1,8 @@
 """Owns the only way out of a sandbox: a proxy that leads to the listed places, at addresses that it resolved itself."""
 
 import asyncio
+import base64
+import hmac
 import ipaddress
 import logging
 import re
@@ -28,6 +30,8 @@ _KEPT_REFUSALS = 20
 _PROXY_LINE = re.compile(
     rb"\r\n(?:proxy-connection|proxy-authorization|connection|keep-alive|host):[^\r]*", re.IGNORECASE
 )
+
+_SHOWN = re.compile(rb"\r\nproxy-authorization:[ \t]*basic[ \t]+([A-Za-z0-9+/=]+)[ \t]*\r\n", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
 
@@ -68,9 +72,11 @@ def parse_places(places: Sequence[str], field: str = "egress") -> list[Url]:
 class EgressProxy:
     """Takes the connections of one sandbox."""
 
-    def __init__(self, name: str, places: Sequence[str], rules: EgressRules) -> None:
+    def __init__(self, name: str, places: Sequence[str], rules: EgressRules, token: str | None = None) -> None:
+        """`token` is the password that clients show where others share the sandbox's loopback."""
         allowed = parse_places(places)
         self._name = name
+        self._shown = None if token is None else base64.b64encode(f"holdfast:{token}".encode())
         self._allowed = {(url.host, url.port) for url in allowed}
         # Whoever lists a private address or a local name means it, and it opens exactly itself. A name of the public
         # internet does not: whoever answers for it could make it mean anything. For those there is the operator's list.
@@ -106,6 +112,8 @@ class EgressProxy:
         async with asyncio.timeout(_HEAD_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
         line, _, fields = head.partition(b"\r\n")
+        if self._shown is not None and not _shows(fields, self._shown):
+            raise _Refused("407 Proxy Authentication Required", "this proxy is another program's")
         method, target = _request_line(line)
         if method == "CONNECT":
             url, first = _authority(target), b""
@@ -139,6 +147,11 @@ class EgressProxy:
             self.refused.append(place)
             _log.warning("%s wanted to reach %s: refused, %s", self._name, place, why)
         return _Refused("403 Forbidden", f"{place} is refused: {why}")
+
+
+def _shows(fields: bytes, token: bytes) -> bool:
+    shown = _SHOWN.search(b"\r\n" + fields)
+    return shown is not None and hmac.compare_digest(shown.group(1), token)
 
 
 def _request_line(line: bytes) -> tuple[str, str]:

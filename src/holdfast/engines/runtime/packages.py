@@ -364,7 +364,7 @@ def python_program() -> str:
 def python_mounts() -> tuple[Mounted, ...]:
     """What a sandbox must show of this machine for our interpreter, read-only."""
     place = Path(sys.base_prefix)
-    return () if sys.base_prefix.startswith("/usr") else (Mounted(place, str(place)),)
+    return () if sys.base_prefix.startswith("/usr") else (Mounted(place, str(place), in_images=True),)
 
 
 def _beside(program: str) -> str | None:

@@ -57,6 +57,16 @@ class ProcessRuntime:
         await self.check()
         return await self._start(spec)
 
+    async def recover(self, spec: RunSpec) -> bool:
+        """Nothing outlives us here, and what was written lies on our own disk."""
+        return all(mount.source.is_dir() for mount in spec.mounts)
+
+    async def refresh(self, group: str) -> None:
+        """The sources themselves are mounted."""
+
+    async def release(self, group: str) -> None:
+        """A group holds nothing here: each of its programs has a sandbox of its own."""
+
     async def close(self) -> None:
         await asyncio.gather(*(process.stop(0) for process in tuple(self._running)))
 

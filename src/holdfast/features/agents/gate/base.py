@@ -1,6 +1,6 @@
 """Owns what the gate needs to know of a session, what it asks of it, and the interface between the two."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from holdfast.core.principal import Principal
 from holdfast.engines.runners.base import ServerEntry
-from holdfast.engines.runtime.base import Mounted
+from holdfast.engines.runtime.base import Mounted, RunSpec
 
 SOCKETS = "/run/x1/mcp"
 """Where the sockets are in the agent's sandbox."""
@@ -45,6 +45,8 @@ class GatedSession:
     attachments: Sequence[FrozenAttachment]
     worktree: Path
     """On our side; everything in it was written by the agent and is not to be trusted, links above all."""
+    refresh: Callable[[], Awaitable[None]]
+    """Brings it up to date, where the agent writes to another machine's disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class OpenGate:
     """For `mcpServers`: one for each attachment, and `x1agent`."""
     mounts: tuple[Mounted, ...]
     """The sockets at `/run/x1/mcp`, and whatever the entries' commands need."""
+    companions: tuple[RunSpec, ...] = ()
+    """Its servers, as they will be started beside the agent."""
 
 
 class SessionGates(Protocol):

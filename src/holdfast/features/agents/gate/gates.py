@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -69,6 +69,8 @@ class Gates:
         servers = [AttachedServer(self._attached, session, each.attachment, each.start, pool, mask) for each in ready]
         toolsets: Sequence[Toolset] = [*servers, self._built_in(session, mask)]
         mounts = await asyncio.to_thread(_programs, directory)
+        connections = self._attached.connections
+        companions = [await connections.spec(each.start) for each in ready if each.start.entry.spec.shape != "remote"]
         try:
             async with listening(session.id, directory / "mcp", toolsets):
                 warming = asyncio.create_task(_warm(session, servers))
@@ -76,6 +78,7 @@ class Gates:
                     yield OpenGate(
                         servers={each.name: _entry(each.name) for each in toolsets},
                         mounts=(Mounted(directory / "mcp", SOCKETS), *mounts),
+                        companions=tuple(companions),
                     )
                 finally:
                     warming.cancel()
@@ -90,7 +93,8 @@ class Gates:
         wrong: list[FieldError] = []
         for attachment in session.attachments:
             try:
-                found.append(_Ready(attachment, self._start(tx, session, attachment)))
+                start = replace(self._start(tx, session, attachment), beside=session.id)
+                found.append(_Ready(attachment, start))
             except HoldfastError as problem:
                 where = f"attachments.{attachment.name}"
                 fields = [FieldError(f"{where}.{each.field}", each.message) for each in problem.fields]
@@ -162,7 +166,8 @@ def stand_in(place: Path) -> tuple[Mounted, ...]:
     program.write_text(f"#!{python} -IS\n{text}")
     for path, mode in ((place, 0o755), (program, 0o755)):
         path.chmod(stat.S_IMODE(mode))
-    mounts = (Mounted(place, PROGRAMS),)
+    mounts = (Mounted(place, PROGRAMS, in_images=True),)
     if python.is_relative_to("/usr"):
         return mounts
-    return (*mounts, Mounted(Path(sys.base_prefix).resolve(), str(Path(sys.base_prefix).resolve())))
+    base = Path(sys.base_prefix).resolve()
+    return (*mounts, Mounted(base, str(base), in_images=True))

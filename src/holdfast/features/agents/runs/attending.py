@@ -36,7 +36,7 @@ STOP_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
 _DISK_SECONDS = 5.0
 _SAID_SECONDS = 0.2
-_WAIT_MILLIS = 7 * 24 * 3_600_000
+WAIT_MILLIS = 7 * 24 * 3_600_000
 _LIMITS = {"memory": "memory_mb", "processes": "processes", "time": "minutes"}
 
 
@@ -265,7 +265,7 @@ class Attending:
     def _check_time(self, session: AgentSession) -> None:
         now = self._clock.now()
         if session.state == "waiting":
-            if session.waiting_since is not None and now - session.waiting_since > _WAIT_MILLIS:
+            if session.waiting_since is not None and now - session.waiting_since > WAIT_MILLIS:
                 raise LimitReached("waiting", "Nobody answered for seven days.")
             # Whoever waits is silent with reason.
             self._attended.live.touch()

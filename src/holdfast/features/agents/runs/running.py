@@ -15,12 +15,12 @@ from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunne
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
-from holdfast.features.agents.runs.attending import Attended, Attending, SessionEnding, failed
+from holdfast.features.agents.runs.attending import WAIT_MILLIS, Attended, Attending, SessionEnding, failed
 from holdfast.features.agents.runs.finishing import Finishing
 from holdfast.features.agents.runs.live import LiveSession, LiveSessions
 from holdfast.features.agents.runs.models import OpenModel, SessionModels
 from holdfast.features.agents.runs.places import SessionPlace, used_bytes, write_below
-from holdfast.features.agents.runs.worktrees import Worktrees
+from holdfast.features.agents.runs.worktrees import OUT, Worktrees
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
 from holdfast.features.agents.sessions.freezing import Freezing, told
@@ -88,10 +88,13 @@ class SessionRuns:
             return None
         place = SessionPlace(self._directory / session.id)
         try:
-            ending = await self._ran(job, session, place)
-        except HoldfastError as problem:
-            ending = SessionEnding("failed", told(problem))
-        await self._finishing.finish(job, session_id, place, ending)
+            try:
+                ending = await self._ran(job, session, place)
+            except HoldfastError as problem:
+                ending = SessionEnding("failed", told(problem))
+            await self._finishing.finish(job, session_id, place, ending)
+        finally:
+            await self._runtime.release(session.id)
         return {"session_id": session_id, "state": ending.state}
 
     def ended(self, tx: Tx, job: Job) -> None:
@@ -107,7 +110,7 @@ class SessionRuns:
             self._base.end(tx, session, "failed", error={"code": "failed", "message": message})
 
     async def _ran(self, job: JobRun, session: AgentSession, place: SessionPlace) -> SessionEnding:
-        ended = await self._gone_on(session)
+        ended = await self._gone_on(session, place)
         if ended is not None:
             return ended
         begun = await job.write(lambda tx: self._begin(tx, session))
@@ -119,7 +122,7 @@ class SessionRuns:
         async with AsyncExitStack() as stack:
             live = stack.enter_context(self._live.living(session.id))
             model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
-            gate = await stack.enter_async_context(self._gates.open(gated(session, place), place.gate))
+            gate = await stack.enter_async_context(self._gates.open(gated(session, place, self._runtime), place.gate))
             messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
             assignment = Assignment(
                 prompt=session.prompt if begun.resumed is None else _next_prompt([each.text for each in messages]),
@@ -152,12 +155,16 @@ class SessionRuns:
                 with suppress(asyncio.CancelledError):
                     await renewing
 
-    async def _gone_on(self, session: AgentSession) -> SessionEnding | None:
+    async def _gone_on(self, session: AgentSession, place: SessionPlace) -> SessionEnding | None:
         """How a session ends that an earlier run left in the middle, where it cannot be gone on with."""
+        is_here = session.state == "pending" or await self._runtime.recover(_left(session, place))
         if session.stop_by is not None:
             return SessionEnding("cancelled", {"code": "cancelled", "message": f"Stopped by {session.stop_by}."})
         if session.started_at is None or session.state == "pending" or session.resume_token is not None:
-            return None
+            if is_here or session.started_at is None:
+                return None
+            said = "The pod that the agent worked in is gone, and what it wrote there with it."
+            return failed("interrupted", said)
         return failed(
             "interrupted",
             f"Holdfast was stopped while the agent worked, and the runner {session.frozen.spec.runner} had given "
@@ -214,7 +221,7 @@ class SessionRuns:
             await asyncio.shield(running.stop(_GRACE_SECONDS))
 
 
-def gated(session: AgentSession, place: SessionPlace) -> GatedSession:
+def gated(session: AgentSession, place: SessionPlace, runtime: Runtime) -> GatedSession:
     """A session as its gate knows it."""
     return GatedSession(
         id=session.id,
@@ -226,6 +233,21 @@ def gated(session: AgentSession, place: SessionPlace) -> GatedSession:
         parent_id=session.parent_id,
         attachments=tuple(each.attachment for each in session.frozen.servers),
         worktree=place.work,
+        refresh=lambda: runtime.refresh(session.id),
+    )
+
+
+def _left(session: AgentSession, place: SessionPlace) -> RunSpec:
+    """What an earlier run of the session may have left: its agent, with home and worktree."""
+    mounts = (Mounted(place.home, HOME, writable=True), Mounted(place.work, WORKTREE, writable=True))
+    return RunSpec(
+        name=f"session {session.id}",
+        command=("true",),
+        mounts=mounts,
+        limits=RunLimits(file_bytes=session.frozen.limits.disk_mb << 20),
+        role="agent",
+        tenant=session.workspace_id,
+        group=session.id,
     )
 
 
@@ -265,18 +287,27 @@ def _spec(
             memory_bytes=limits.memory_mb << 20,
             processes=limits.processes,
             file_bytes=limits.disk_mb << 20,
+            lifetime_seconds=limits.minutes * 60 + WAIT_MILLIS / 1000,
         ),
+        secrets=frozenset(_granted(session, assignment)),
+        role="agent",
+        tenant=session.workspace_id,
+        group=session.id,
+        companions=gate.companions,
+        later=(OUT,),
     )
 
 
 def _hidden(session: AgentSession, assignment: Assignment) -> dict[str, str]:
     """Values that nobody is to read in a transcript, and what is read there instead."""
-    granted = {
-        value: f"[secret {name}]"
-        for name, value in assignment.env.items()
-        if session.frozen.spec.env.get(name) != value and len(value) >= 4
-    }
+    granted = {value: instead for value, instead in _granted(session, assignment).items() if len(value) >= 4}
     return {**granted, assignment.model_key: "[the session's model key]"}
+
+
+def _granted(session: AgentSession, assignment: Assignment) -> dict[str, str]:
+    """The values of secrets in the agent's own environment."""
+    definition = session.frozen.spec.env
+    return {value: f"[secret {name}]" for name, value in assignment.env.items() if definition.get(name) != value}
 
 
 def _next_prompt(said: list[str]) -> str:

@@ -21,6 +21,8 @@ from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
 from holdfast.features.agents.sessions.model import AgentSession
 from holdfast.features.repositories.model import Repository
 
+OUT = "/out"
+"""Where a look at the worktree puts what it found."""
 PATCH_BYTES = 2_000_000
 PACK_BYTES = 256 * 1024 * 1024
 _SECONDS = 300.0
@@ -111,7 +113,7 @@ class Worktrees:
         commit = await self._git.commit_id(repository.id, location, base)
         source = self._git.path(repository.id, location)
         await asyncio.to_thread(_copied, Path(source), place.work / ".git", session.branch, commit)
-        said = await self._run(f"worktree {session.id}", _BEGIN, place, {})
+        said = await self._run(f"worktree {session.id}", _BEGIN, place, {}, session)
         if not (place.work / ".git" / "index").exists():
             raise WorktreeFailed(f"The repository could not be checked out at {commit[:12]}: {said[-500:]}")
 
@@ -120,7 +122,7 @@ class Worktrees:
         await asyncio.to_thread(fresh, place.out)
         base = session.frozen.base_commit or ""
         env = {"BASE": base, "SESSION": session.id, "PACK": "yes" if base and session.case_id else ""}
-        said = await self._run(f"result of {session.id}", _COLLECT, place, env)
+        said = await self._run(f"result of {session.id}", _COLLECT, place, env, session)
         return await asyncio.to_thread(_read, place.out, said)
 
     async def adopt(self, session: AgentSession, work: WorkDone) -> None:
@@ -128,14 +130,18 @@ class Worktrees:
         if session.frozen.repository_id is not None and work.packs:
             await self._git.adopt(session.frozen.repository_id, work.packs)
 
-    async def _run(self, name: str, script: str, place: SessionPlace, env: Mapping[str, str]) -> str:
+    async def _run(
+        self, name: str, script: str, place: SessionPlace, env: Mapping[str, str], session: AgentSession
+    ) -> str:
         spec = RunSpec(
             name=name,
             command=("/bin/sh", "-c", f"exec 2>&1\n{script}"),
             env={**_ENV, **env},
             directory=WORKTREE,
-            mounts=(Mounted(place.work, WORKTREE, writable=True), Mounted(place.out, "/out", writable=True)),
+            mounts=(Mounted(place.work, WORKTREE, writable=True), Mounted(place.out, OUT, writable=True)),
             limits=RunLimits(seconds=_SECONDS, output_bytes=1 << 20, file_bytes=PACK_BYTES),
+            tenant=session.workspace_id,
+            group=session.id if script == _COLLECT else None,
         )
         running = await self._runtime.start(spec)
         try:

@@ -110,6 +110,7 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
         return _made(made)
 
     async def share(call: ToolCall, turn: X1Turn, given: ShareInput) -> MadeOutput:
+        await turn.session.refresh()
         text = await asyncio.to_thread(read_text, turn.session.worktree, given.path, WORKSPACE_BYTES)
         name = given.path.rstrip("/").rpartition("/")[2]
         new = NewArtifact(

@@ -274,6 +274,7 @@ def _spec(asked: _Asked, place: Path) -> RunSpec:
         directory=WORK,
         mounts=tuple(mounts),
         limits=RunLimits(seconds=proof.timeout_seconds, output_bytes=PRINTED_BYTES),
+        tenant=asked.case.workspace_id,
     )
 
 

@@ -40,6 +40,8 @@ class ServerStart:
     """The values among them that came from secrets."""
     user_id: str | None
     """Whose login a remote server sees; None where nobody's is needed."""
+    beside: str | None = None
+    """The session whose agent it is for, where it runs together with that."""
     durable: bool = False
     """Whether its `/work` is the entry's own directory, which stays; else it is private and gone when it stops."""
 
@@ -132,7 +134,11 @@ class ServerConnections:
     async def _open(self, start: ServerStart) -> Connection:
         if start.entry.spec.shape == "remote":
             return await self._open_remote(start)
-        return await open_stdio(self._runtime, await asyncio.to_thread(self._spec, start))
+        return await open_stdio(self._runtime, await self.spec(start))
+
+    async def spec(self, start: ServerStart) -> RunSpec:
+        """What a server is started as that is no remote one."""
+        return await asyncio.to_thread(self._spec, start)
 
     def _spec(self, start: ServerStart) -> RunSpec:
         entry, spec = start.entry, start.entry.spec
@@ -163,6 +169,10 @@ class ServerConnections:
             root=root,
             egress=spec.allow,
             limits=self._limits,
+            role="server",
+            tenant=entry.workspace_id,
+            group=start.beside,
+            image=spec.image if root is not None else None,
         )
 
     def _remember(self, server_id: str, last: Connection | str) -> None:

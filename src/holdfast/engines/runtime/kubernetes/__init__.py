@@ -1,0 +1,1 @@
+"""Runs programs as pods of a Kubernetes cluster."""

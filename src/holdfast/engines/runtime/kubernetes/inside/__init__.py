@@ -1,0 +1,1 @@
+"""Programs of ours that run in pods; they need nothing but the standard library."""

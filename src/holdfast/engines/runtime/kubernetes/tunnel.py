@@ -1,0 +1,126 @@
+"""Owns our way into one pod: we dial its sidecar through the API server, again where that breaks, until the pod is gone."""
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.engines.runtime.kubernetes.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
+from holdfast.engines.runtime.kubernetes.inside.link import Channel, Link, LinkBroken, TakenOver
+from holdfast.engines.runtime.kubernetes.names import CONTROL, IMAGE_PLACE, PYTHON
+from holdfast.engines.runtime.kubernetes.websocket import ExecStream
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+_LOST_SECONDS = 120.0
+_CALM_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class PodLost(UpstreamFailed):
+    """The way into a pod is gone for good; the message says why."""
+
+    code = "pod_lost"
+
+
+class PodTunnel:
+    """One holder of one pod."""
+
+    def __init__(
+        self, api: ClusterApi, namespace: str, pod: str, accept: Callable[[Channel], Awaitable[None]]
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._pod = pod
+        self._link = Link(first=True, holder=uuid.uuid4().hex, accept=accept)
+        self._ready = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+        self.problem: str | None = None
+        """Why it is lost, once it is."""
+
+    async def open(self) -> None:
+        """Dial, and return when the sidecar answers; PodLost where it does not."""
+        self._keeping = asyncio.create_task(self._keep())
+        waiting = asyncio.create_task(self._ready.wait())
+        await asyncio.wait({self._keeping, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not self._ready.is_set():
+            raise PodLost(self.problem or "The pod's sidecar does not answer.")
+
+    def lose(self, why: str) -> None:
+        """The pod is gone: nothing is dialled any more, and every stream ends."""
+        self.problem = self.problem or why
+        self._link.end()
+        if self._keeping is not None:
+            self._keeping.cancel()
+
+    async def close(self) -> None:
+        """Hang up."""
+        self.lose("It was closed.")
+        if self._keeping is not None:
+            with suppress(asyncio.CancelledError, HoldfastError):
+                await self._keeping
+
+    def channel(self, order: Object) -> Channel:
+        """A stream to something in the pod."""
+        try:
+            return self._link.open(order)
+        except LinkBroken:
+            raise PodLost(self.problem or "The way into the pod is closed.") from None
+
+    async def ask(self, order: Object) -> None:
+        """Have the sidecar do something; PodLost where it can't."""
+        answer = json.loads(await self.channel(order).read_all() or b"{}")
+        if not answer.get("ok"):
+            raise PodLost(f"The sidecar could not do what it was asked: {answer.get('problem') or self.problem}.")
+
+    async def _keep(self) -> None:
+        pause, broken_at = _FIRST_PAUSE, time.monotonic()
+        while True:
+            began = time.monotonic()
+            try:
+                why = await self._dial()
+            except TakenOver:
+                self.problem = "Another process of Holdfast goes on with it."
+                break
+            except (ApiProblem, ClusterUnreachable) as problem:
+                # A container that is not up yet is a refusal too, and so is an API server that restarts.
+                why = problem.message
+                if isinstance(problem, ApiProblem) and problem.status_code in (401, 403, 404, 406):
+                    self.problem = problem.message
+                    break
+            now = time.monotonic()
+            if now - began > _CALM_SECONDS:
+                pause, broken_at = _FIRST_PAUSE, now
+            if now - broken_at > _LOST_SECONDS:
+                self.problem = f"Its pod could not be reached for {_LOST_SECONDS:g} seconds: {why}"
+                break
+            _log.debug("the way to pod %s broke (%s); dialling again", self._pod, why)
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+        self._link.end()
+
+    async def _dial(self) -> str:
+        """Hold one connection until it breaks; why it did."""
+        command = (PYTHON, "-I", "-S", "-B", f"{IMAGE_PLACE}/joint.py", CONTROL)
+        stream = await self._api.exec(self._namespace, self._pod, "sidecar", command)
+        try:
+            await self._link.serve(self._read_of(stream), stream.write)
+        except (LinkBroken, OSError, ValueError, KeyError) as problem:
+            return f"{problem} {stream.words}".strip()
+        finally:
+            await stream.close()
+        return stream.words or "the connection ended"
+
+    def _read_of(self, stream: ExecStream) -> Callable[[], Awaitable[bytes]]:
+        async def read() -> bytes:
+            piece = await stream.read()
+            if piece:
+                self._ready.set()
+            return piece
+
+        return read

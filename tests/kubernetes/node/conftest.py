@@ -1,0 +1,91 @@
+"""Owns what tests on a real node share: `make test-kubernetes` runs them beside a cluster of their own."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.llm.script import Script
+from tests.support.execution import counting
+from tests.surfaces.agents.conftest import Agency, agency
+
+STATE = os.environ.get("NODE_STATE")
+SETTINGS: dict[str, Any] = {
+    "runtime": "kubernetes",
+    "kubernetes_config": os.environ.get("KUBECONFIG"),
+    "kubernetes_image": "localhost/holdfast/session:test",
+    "kubernetes_server_image": "localhost/holdfast/mcp-runner:test",
+    "kubernetes_pull": "Never",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without a node there is nothing to run them on."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.timeout(400))
+            if STATE is None:
+                item.add_marker(pytest.mark.skip(reason="needs a node of Kubernetes. Run: make test-kubernetes"))
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The counting server where a container can have a directory of the same name."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="holdfast-server-") as directory:
+        copy = Path(directory, counting.PROGRAM.name)
+        shutil.copy(counting.PROGRAM, copy)
+        monkeypatch.setattr(counting, "PROGRAM", copy)
+        yield
+
+
+@pytest.fixture
+async def house(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) -> AsyncIterator[Agency]:
+    """A server whose programs are pods."""
+    async with agency(sqlite_database, tmp_path / "data", Script([]), **SETTINGS) as made:
+        yield made
+
+
+def kubectl(*words: str) -> str:
+    """What it says."""
+    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(kind: str) -> list[dict[str, Any]]:
+    """All of a kind, that Holdfast made."""
+    selector = "app.kubernetes.io/managed-by=holdfast"
+    found: list[dict[str, Any]] = json.loads(kubectl("get", kind, "-A", "-l", selector, "-o", "json"))["items"]
+    return found
+
+
+def until_none(kind: str, seconds: float = 60) -> None:
+    """Until nothing of a kind is left."""
+    deadline = time.monotonic() + seconds
+    while left := objects(kind):
+        assert time.monotonic() < deadline, [each["metadata"]["name"] for each in left]
+        time.sleep(0.2)
+
+
+def kill(part: str) -> None:
+    """kill -9 of a part of the cluster."""
+    assert STATE is not None
+    pid = int(Path(STATE, "pid", part).read_text())
+    os.kill(pid, signal.SIGKILL)
+
+
+def start(part: str) -> None:
+    """Start it again."""
+    assert STATE is not None
+    process = subprocess.Popen(["bash", f"{STATE}/commands/{part}"], start_new_session=True)
+    Path(STATE, "pid", part).write_text(str(process.pid))
