@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds Holdfast's container images without a daemon, as OCI layouts; the same commit and packages give the same bytes.
+"""Builds Holdfast's container images without a daemon, as OCI layouts: from the same commit the same bytes.
 
     deploy/images/build.py DIRECTORY [holdfast] [holdfast-session] [mcp-runner]
 
@@ -60,6 +60,8 @@ def fill_server(root: Path) -> None:
         _run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT)
         _install(site, "--no-deps", *map(str, Path(wheels).glob("*.whl")))
     (home / "bin").mkdir()
+    # Programs that begin with where Python lies on this machine.
+    shutil.rmtree(site / "bin")
     (home / "bin/python").symlink_to("/usr/bin/python3")
     (home / "pyvenv.cfg").write_text(f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n")
     program = "import sys\n\nfrom holdfast.main import main\n\nsys.exit(main())\n"
@@ -99,7 +101,7 @@ def fill_runner(root: Path) -> None:
 
 
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SYSTEM = ("python3", "ca-certificates", "git")
+_SYSTEM = ("python3", "ca-certificates", "git", "libstdc++6")
 IMAGES = (
     Image(
         "holdfast",
@@ -234,8 +236,8 @@ def _install(site: Path, *what: str) -> None:
         *("--python", ROOT / ".venv/bin/python", "--python-version", PYTHON, "--python-platform", platform, *what),
         env={"UV_DEFAULT_INDEX": index} if index else {},
     )
-    for left in (*site.rglob("__pycache__"), site / "bin" if site.name == "site-packages" else site / "nothing"):
-        shutil.rmtree(left, ignore_errors=True)
+    for left in site.rglob("__pycache__"):
+        shutil.rmtree(left)
     # Written by uv for itself, with times and places of this machine.
     for left in (*site.rglob("direct_url.json"), *site.rglob("uv_cache.json"), site / ".lock"):
         left.unlink(missing_ok=True)

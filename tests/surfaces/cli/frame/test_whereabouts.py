@@ -28,7 +28,7 @@ _BEGIN = {
         "keys create",
         "keys rotate",
     ),
-    *("memory save", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
+    *("memory save", "migrate", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
     *("users create", "users invite", "workspaces create"),
 }
 
