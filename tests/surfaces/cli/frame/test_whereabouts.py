@@ -28,8 +28,8 @@ _BEGIN = {
         "keys create",
         "keys rotate",
     ),
-    *("memory save", "migrate", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
-    *("users create", "users invite", "workspaces create"),
+    *("memory save", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
+    *("migrate", "users create", "users invite", "workspaces create"),
 }
 
 
