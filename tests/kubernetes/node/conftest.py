@@ -69,12 +69,26 @@ def objects(kind: str) -> list[dict[str, Any]]:
     return found
 
 
-def until_none(kind: str, seconds: float = 60) -> None:
-    """Until nothing of a kind is left."""
+def session_pods() -> list[dict[str, Any]]:
+    """Those of sessions; servers of `exec` are kept warm."""
+    return [each for each in objects("pods") if each["metadata"]["labels"].get("holdfast.dev/kind") == "session"]
+
+
+def until_no_session_pod(seconds: float = 60) -> None:
+    """Until every session's pod is gone."""
     deadline = time.monotonic() + seconds
-    while left := objects(kind):
+    while left := session_pods():
         assert time.monotonic() < deadline, [each["metadata"]["name"] for each in left]
         time.sleep(0.2)
+
+
+def etcd(*words: str) -> str:
+    """What the cluster keeps."""
+    command = ["etcdctl", "--endpoints", "http://127.0.0.1:12379", *words]
+    environ = {**os.environ, "ETCDCTL_API": "3"}
+    done = subprocess.run(command, capture_output=True, timeout=60, env=environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode("utf-8", "replace")
 
 
 def kill(part: str) -> None:

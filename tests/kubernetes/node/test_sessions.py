@@ -1,14 +1,23 @@
 """Owns the proof that sessions run as pods on a real node, and end like those of this machine's sandbox."""
 
+import logging
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from holdfast.features.catalog.model import ToolChange
 from holdfast.features.catalog.pinning import ToolPins
-from tests.fakes.llm.script import Step
-from tests.kubernetes.node.conftest import objects, until_none
+from holdfast.features.secrets.service import Secrets
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.fakes.llm.script import Script, Step
+from tests.kubernetes.node.conftest import SETTINGS, STATE, etcd, objects, session_pods, until_no_session_pod
 from tests.support.execution.counting import enrolled
-from tests.surfaces.agents.conftest import Agency, speaking
-from tests.surfaces.agents.test_agents_of_others import GRANT
+from tests.support.agents.installed import installed_runner
+from tests.surfaces.agents.conftest import Agency, agency, speaking
+from tests.surfaces.agents.test_agents_of_others import GRANT, HANDS
+from tests.surfaces.agents.test_canary import CANARY, THIEF
+from tests.surfaces.agents.test_people import CALL
 
 
 async def test_an_agent_says_something_and_completes(house: Agency) -> None:
@@ -18,7 +27,7 @@ async def test_an_agent_says_something_and_completes(house: Agency) -> None:
     assert found["state"] == "completed", found["error"]
     told = await house.told(session)
     assert [each["data"]["text"] for each in told if each["kind"] == "text"] == ["Hello world"]
-    until_none("pods")
+    until_no_session_pod()
 
 
 @pytest.mark.contract("XA-6")
@@ -41,7 +50,7 @@ async def test_the_built_in_agent_is_refused_gets_the_right_and_leaves_its_work(
     assert attached.status_code == 200, attached.text
     session = await house.start(agent, "Note the crane.")
     found = await house.until(session, "waiting")
-    (pod,) = [each for each in objects("pods") if each["metadata"]["labels"]["holdfast.dev/kind"] == "session"]
+    (pod,) = session_pods()
     assert sorted(each["name"] for each in pod["spec"]["containers"]) == ["agent", "mcp-demo", "sidecar"]
     (asked,) = found["questions"]
     async with await house.server.browser(house.server.start.owner_id) as person:
@@ -55,4 +64,55 @@ async def test_the_built_in_agent_is_refused_gets_the_right_and_leaves_its_work(
     assert "permission_required" not in script.results[3]
     assert [each["path"] for each in found["result"]["files"]] == ["crane.txt"]
     assert found["result"]["artifacts"]
-    until_none("pods")
+    until_no_session_pod()
+
+
+async def test_eight_at_once_and_twenty_in_a_row_all_complete_and_leave_nothing(house: Agency) -> None:
+    agent = await house.define(command=speaking("over('Done.')"), limits={"memory_mb": 128})
+    for _ in range(3):
+        started = [await house.start(agent) for _ in range(8)]
+        found = [await house.until(each) for each in started]
+        assert [each["state"] for each in found] == ["completed"] * 8, [each["error"] for each in found]
+    until_no_session_pod()
+    assert objects("secrets") == []
+
+
+async def test_a_real_agent_works_in_a_pod(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) -> None:
+    script = Script((Step("emit_status", {"status": "writing"}), HANDS["goose"].does("printf blue > crane.txt")))
+    installed_runner("goose", tmp_path / "data" / "agents")
+    async with agency(sqlite_database, tmp_path / "data", script, **SETTINGS) as house:
+        agent = await house.define("Other", runner="goose", limits={"memory_mb": 2_048})
+        found = await house.until(await house.start(agent, "Note the crane."))
+    assert found["state"] == "completed", (found["error"], script.results, script.problems)
+    assert [each["path"] for each in found["result"]["files"]] == ["crane.txt"], script.results
+
+
+@pytest.mark.contract("XA-3")
+async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alone(
+    house: Agency, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = house.server
+    await server.services[Secrets].set(server.owner, house.workspace, "CANARY", CANARY)
+    await enrolled(server.services, server.owner, house.workspace, policies={"env": "auto"})
+    agent = await house.define(command=speaking(CALL, THIEF, "heard()"))
+    attached = {"name": "demo", "env": {"TOKEN": "${CANARY}"}}
+    answer = await house.client.put(f"/api/agents/{agent['id']}/mcp-attachments", json=attached)
+    assert answer.status_code == 200, answer.text
+    session = await house.start(agent)
+    found = await house.until(session)
+    assert found["state"] == "completed", found["error"]
+    (told,) = await house.told(session, "text")
+    assert told["data"]["text"] not in ("", "None"), told
+    artifact = found["result"]["patch_artifact"]
+    patch = await house.client.get(f"/api/workspaces/{house.workspace}/artifacts/{artifact}")
+    assert CANARY not in str(await house.told(session)) + str(found) + caplog.text + patch.text
+    # Everything that the cluster keeps and is no Secret, its logs, and what it writes of containers.
+    until_no_session_pod()
+    assert STATE is not None
+    logs = subprocess.run(["grep", "-rlaF", CANARY, f"{STATE}/log", f"{STATE}/kubelet"], capture_output=True, text=True)
+    assert logs.stdout == ""
+    keys = etcd("get", "/registry", "--prefix", "--keys-only").split()
+    assert len(keys) > 50
+    assert [key for key in keys if "/secrets/" not in key and CANARY in etcd("get", key)] == []
+    assert objects("secrets") == []

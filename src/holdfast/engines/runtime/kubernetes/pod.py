@@ -1,8 +1,8 @@
 """Owns one pod of ours from its creation to its deletion, with what Holdfast serves inside of it."""
 
 import asyncio
-import contextlib
 import logging
+import os
 import shutil
 import socket
 import stat
@@ -245,10 +245,13 @@ class Pod:
         if way is None:
             channel.close()
             return
-        with contextlib.suppress(OSError, LinkBroken):
-            await pump(channel, *await asyncio.open_unix_connection(way))
-            return
-        channel.close()
+        try:
+            connection = await _connected(Path(way))
+        except OSError as problem:
+            _log.warning("Pod %s could not be led to %s: %s", self.name, Path(way).name, problem)
+            channel.close()
+        else:
+            await pump(channel, *connection)
 
     async def _over(self, run: PodRun, box: Box) -> None:
         """A run has ended: what it left comes back."""
@@ -259,6 +262,15 @@ class Pod:
             await self.fetch(box, box.spec.mounts)
         except (HoldfastError, LinkBroken) as problem:
             _log.warning("What %s left in pod %s could not be brought back: %s", box.spec.name, self.name, problem)
+
+
+async def _connected(way: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    # An address of a socket has 107 bytes; a data directory may have more.
+    directory = os.open(way.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return await asyncio.open_unix_connection(f"/proc/self/fd/{directory}/{way.name}")
+    finally:
+        os.close(directory)
 
 
 def _sockets(directory: Path) -> list[str]:

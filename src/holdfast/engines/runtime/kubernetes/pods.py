@@ -226,7 +226,8 @@ def _container(box: Box, keys: Mapping[str, SecretKey], images: PodImages, has_g
     bridge = [PYTHON, "-I", "-S", "-B", f"{IMAGE_PLACE}/bridge.py"]
     if spec.image:
         mounts.append({"name": "bridge", "mountPath": BRIDGE, "readOnly": True})
-        bridge = [f"{BRIDGE}/python", "-I", "-S", "-B", f"{BRIDGE}/bridge.py"]
+        bridge = [f"{BRIDGE}/loader", "--library-path", f"{BRIDGE}/lib", f"{BRIDGE}/bin/python3"]
+        bridge += ["-I", "-S", "-B", f"{BRIDGE}/bridge.py"]
     # What a server is run with is for everybody to read in the pod; an agent's is told when it starts.
     shown = box.env() if box.is_server else {}
     env: list[Object] = [{"name": name, "value": _literal(value)} for name, value in _plain(spec, shown).items()]
