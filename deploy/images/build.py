@@ -128,13 +128,17 @@ IMAGES = (
 )
 
 
-def build(image: Image, out: Path, epoch: int) -> str:
+def build(image: Image, out: Path, epoch: int, kept: Path | None) -> str:
     """Write an image's layout; its digest."""
     say(f"{image.name}: the system")
     with tempfile.TemporaryDirectory() as temporary:
-        system, ours, root = Path(temporary, "system.tar"), Path(temporary, "ours.tar"), Path(temporary, "root")
+        ours, root = Path(temporary, "ours.tar"), Path(temporary, "root")
         root.mkdir()
-        _system(image.packages, system, epoch)
+        system = (kept or Path(temporary)) / f"{SUITE}-{'-'.join(image.packages)}.tar"
+        if not system.exists():
+            system.parent.mkdir(parents=True, exist_ok=True)
+            _system(image.packages, Path(temporary, "system.tar"), epoch)
+            shutil.move(Path(temporary, "system.tar"), system)
         say(f"{image.name}: what is ours")
         image.fill(root)
         _pack(root, ours, epoch)
@@ -303,13 +307,16 @@ def say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="where the layouts go, one directory an image")
+    parser.add_argument(
+        "--kept", type=Path, help="where systems are kept for the next build, with the packages of today"
+    )
     parser.add_argument("names", nargs="*", metavar="image", help="which images; all without")
     given = parser.parse_args()
     wanted = [image for image in IMAGES if not given.names or image.name in given.names]
     if unknown := set(given.names) - {image.name for image in IMAGES}:
         parser.error(f"no image {min(unknown)!r}; there are {', '.join(image.name for image in IMAGES)}")
     try:
-        print(json.dumps({image.name: build(image, given.directory, _epoch()) for image in wanted}))
+        print(json.dumps({image.name: build(image, given.directory, _epoch(), given.kept) for image in wanted}))
     except BuildFailed as problem:
         sys.exit(f"images: {problem}")
 
