@@ -45,10 +45,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def holdfast(data_dir: Path, environment: dict[str, str] | None = None) -> Iterator[Running]:
+def holdfast(data_dir: Path, environment: dict[str, str] | None = None, *options: str) -> Iterator[Running]:
     """The product, from the start of its process to the line that says it is ready."""
     port = free_port()
     command = [sys.executable, "-m", "holdfast", "up", "--data-dir", str(data_dir), "--port", str(port), "--json"]
+    command += options
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     assert process.stdout is not None
@@ -77,6 +78,34 @@ def bare() -> Iterator[Running]:
         yield Running(port, process.pid, time.perf_counter() - began, {})
     finally:
         _end(process)
+
+
+def run(data_dir: Path, *words: str) -> None:
+    """A command on the data of a server."""
+    command = [sys.executable, "-m", "holdfast", *words, "--data-dir", str(data_dir), "--json"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def bare_upstream() -> Iterator[int]:
+    """A model that answers at once; its port."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "bench.upstream_stub", "stub", str(port)])
+    try:
+        _await_port(port, process)
+        yield port
+    finally:
+        _end(process)
+
+
+def _await_port(port: int, process: "subprocess.Popen[Any]") -> None:
+    began = time.perf_counter()
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if process.poll() is not None or time.perf_counter() - began > 30:
+            raise RuntimeError("the server did not start")
+        time.sleep(0.02)
 
 
 def _end(process: "subprocess.Popen[Any]") -> None:

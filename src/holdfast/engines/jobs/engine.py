@@ -43,8 +43,13 @@ class JobEngine:
         *,
         handlers: Callable[[], None] = lambda: None,
         lease_seconds: float = LEASE_SECONDS,
+        hears: bool = False,
     ) -> None:
-        """`handlers` calls `handle` for every kind, once, when jobs are first run or ended by this process."""
+        """`handlers` calls `handle` for every kind, once, when jobs are first run or ended by this process.
+
+        `hears`: other processes that run no jobs themselves queue them, and are not kept waiting for the next look.
+        """
+        self._hears = hears
         self._database = database
         self._lease_millis = round(lease_seconds * 1000)
         self._events = events
@@ -186,12 +191,14 @@ class JobEngine:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._claim_until_stopped())
+                hearing = group.create_task(self._hear_forever())
                 beat = group.create_task(self._heartbeat_forever())
                 trim = group.create_task(self._trim_forever())
                 await self._stopping.wait()
                 await self._wind_up()
                 beat.cancel()
                 trim.cancel()
+                hearing.cancel()
         finally:
             for attempt in self._attempts.values():
                 attempt.abandon()
@@ -235,6 +242,13 @@ class JobEngine:
                     await self._wake.wait()
             except TimeoutError:
                 continue
+
+    async def _hear_forever(self) -> None:
+        """Look at once when somebody elsewhere says that a job waits."""
+        if self._hears:
+            async with self._events.subscribe(["job.queued"]) as queued:
+                async for _ in queued:
+                    self._wake.set()
 
     async def _claim_due(self) -> None:
         busy = Counter(attempt.job.kind for attempt in self._attempts.values())

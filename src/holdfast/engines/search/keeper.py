@@ -27,6 +27,8 @@ RATE_HOLDS_MILLIS = 600_000
 MUCH, TOLD_SECONDS = 500, 60.0
 """After so many the log tells how far it is, and then every minute."""
 IDLE_SECONDS = 15.0
+SHARED_IDLE_SECONDS = 1.0
+"""Where other processes save what this one embeds for them all."""
 LONGEST_PAUSE_SECONDS = 60.0
 INDEX_SECONDS = 300.0
 
@@ -57,7 +59,17 @@ class EmbeddingProgress:
 class IndexUpkeep:
     """Finds what waits and does it in small steps, so that searches and writes go on meanwhile."""
 
-    def __init__(self, database: Database, store: Store, embedder: Embedder, clock: Clock, *, index_above: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        store: Store,
+        embedder: Embedder,
+        clock: Clock,
+        *,
+        index_above: int,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._idle_seconds = idle_seconds
         self._database = database
         self._clock = clock
         self._rate = 0.0
@@ -90,7 +102,7 @@ class IndexUpkeep:
             try:
                 await self.tend()
                 await self._index_now_and_then()
-                pause, wait = 1.0, IDLE_SECONDS
+                pause, wait = 1.0, self._idle_seconds
             except (UpstreamFailed, Unavailable) as problem:
                 if not self._stopped:
                     log.warning("Search could not embed what waits: %s", problem.message)

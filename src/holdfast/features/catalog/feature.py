@@ -28,7 +28,7 @@ FEATURE = Feature(
         "ToolPins",
     ),
     jobs=("catalog.install",),
-    background=("StateSweep",),
+    background_once=("StateSweep",),
     closes=("ServerConnections",),
     uses_secrets=True,
     seals=True,

@@ -26,7 +26,7 @@ FEATURE = Feature(
         "Runs",
     ),
     jobs=("approval.announce", "invocation.run"),
-    background=("ApprovalExpiry",),
+    background_once=("ApprovalExpiry",),
     topics={"invocation": Topic(READ_EXEC), "approval": Topic(READ_EXEC), "grant": Topic(READ_EXEC)},
     migrations=("0036_execution",),
     contract=("XM-9", "XM-11", "XM-12", "XM-13", "XM-14", "XM-15", "XA-7", "XA-9"),

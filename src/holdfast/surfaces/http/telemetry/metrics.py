@@ -1,5 +1,7 @@
 """Owns what Prometheus reads: requests by surface, method and status, and how long they took."""
 
+from collections.abc import Awaitable, Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 from starlette.types import Receive, Scope, Send
@@ -28,6 +30,8 @@ class Metrics:
         )
         self._children: dict[tuple[str, str, int], Counter] = {}
         self._timers: dict[str, Histogram] = {}
+        self.whole: Callable[[], Awaitable[bytes]] | None = None
+        """Where several processes serve together: what all of them measured."""
 
     def gauge(self, name: str, help: str) -> Gauge:
         """A number that something else keeps current."""
@@ -51,9 +55,13 @@ class Metrics:
             timer = self._timers[surface] = self._seconds.labels(surface)
         timer.observe(seconds)
 
+    def own(self) -> bytes:
+        """What this process measured."""
+        return generate_latest(self.registry)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`GET /metrics`."""
-        body = generate_latest(self.registry)
+        body = self.own() if self.whole is None else await self.whole()
         await send_bytes(send, 200, body, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 
