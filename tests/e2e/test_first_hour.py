@@ -127,6 +127,10 @@ CHECKS: tuple[Check | NotRun, ...] = (
         "needs somebody's own server; tests/surfaces/cli/test_agents.py attaches one",
     ),
     Check(_AGENTS, 'holdfast sessions run triage "Find out why the build is red" --follow', says="is completed"),
+    *(
+        NotRun("docs/kubernetes.md", command, "needs a cluster; tests/kubernetes/node/test_replicas.py does the same")
+        for command in ("make setup && deploy/…", "for i in …", "sed -i …", "kubectl …")
+    ),
     Check(
         _CASES,
         'holdfast cases add "Totals are off by one" --kind bug --criterion "1 and 2 make 3"',

@@ -70,6 +70,16 @@ def test_the_first_start_prints_everything_and_the_second_no_new_key(tmp_path: P
         assert get(f"{second['url']}/api/me", first["api_key"]).status_code == 200
 
 
+def test_where_output_is_kept_a_start_prints_no_way_in(tmp_path: Path) -> None:
+    with up(tmp_path, HOLDFAST_SIGN_IN_AT_START="off") as (kept, process):
+        assert kept["api_key"] is None and kept["sign_in_url"] is None and kept["project_id"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    # The first key is still to be had: nobody has seen one.
+    with up(tmp_path) as (first, _):
+        assert first["api_key"] and first["sign_in_url"]
+
+
 def test_the_sign_in_link_opens_a_session_once(tmp_path: Path) -> None:
     with up(tmp_path) as (ready, _), httpx.Client(trust_env=False, timeout=30) as browser:
         assert browser.get(ready["url"]).headers["location"] == "/sign-in"

@@ -34,6 +34,9 @@ class Settings:
     host: str = _setting("127.0.0.1", "Address to listen on")
     port: int = _setting(8787, "Port to listen on")
     workers: int = _setting(1, "Processes that serve together, each on a core of its own; see operations.md")
+    sign_in_at_start: bool = _setting(
+        True, "Print a sign-in link at each start and a key at the first; off where what a server prints is kept"
+    )
     public_url: str | None = _setting(None, "The URL people and agents reach the server by, when it is behind a proxy")
     database_url: str | None = _setting(
         None, "PostgreSQL URL (postgresql://…); without it the embedded store is used", secret=True

@@ -135,14 +135,9 @@ def _git(parts: Parts) -> "GitEngine":
 
 
 def _runtime(parts: Parts) -> "Runtime":
-    from holdfast.engines.runtime.egress import EgressRules
-    from holdfast.engines.runtime.process import ProcessRuntime
+    from holdfast.engines.runtime.chosen import runtime_of
 
-    if parts[Settings].runtime == "kubernetes":
-        from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
-
-        return kubernetes_runtime(parts[Settings])
-    return ProcessRuntime(EgressRules(parts[Settings].fetch_allow))
+    return runtime_of(parts[Settings])
 
 
 def _installed_agents(parts: Parts) -> "InstalledAgents":

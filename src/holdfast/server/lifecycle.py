@@ -36,7 +36,7 @@ class Ready:
     project_id: str
     workspace_id: str
     api_key: str | None
-    sign_in_url: str
+    sign_in_url: str | None
 
 
 async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
@@ -49,14 +49,19 @@ async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
             url = settings.url_at(listener.getsockname()[1])
             gate = build_gate(settings, parts, url)
             # The key comes last: a start that fails before it says so must not leave one that nobody has seen.
-            ready = await ready_of(parts, await first_key(parts, start), url)
+            ready = await ready_of(parts, start, url)
             if lock is not None:
                 lock.tell(url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
 async def ready_of(parts: Parts, start: Start, url: str) -> Ready:
-    link = await parts[SignIn].new_link(local_principal(start.organization_id), start.owner_id)
+    """What is said of the server, with a way in where that may be printed."""
+    sign_in_url = None
+    if parts[Settings].sign_in_at_start:
+        start = await first_key(parts, start)
+        link = await parts[SignIn].new_link(local_principal(start.organization_id), start.owner_id)
+        sign_in_url = f"{url}/sign-in?link={link.secret}"
     return Ready(
         url=url,
         mcp_url=f"{url}/{start.project_id}/v1/mcp",
@@ -64,7 +69,7 @@ async def ready_of(parts: Parts, start: Start, url: str) -> Ready:
         project_id=start.project_id,
         workspace_id=start.workspace_id,
         api_key=start.api_key,
-        sign_in_url=f"{url}/sign-in?link={link.secret}",
+        sign_in_url=sign_in_url,
     )
 
 

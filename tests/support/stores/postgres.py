@@ -19,7 +19,6 @@ from tests.support.scratch import scratch_directory
 NOBODY = 65534
 START_SECONDS = 60
 SETTINGS = {
-    "listen_addresses": "",
     "max_connections": "200",
     "shared_buffers": "32MB",
     # The machine does not lose power during a test; only processes are killed.
@@ -38,7 +37,9 @@ class PostgresUnavailable(Exception):
 class PrivatePostgres:
     """A server of our own, with any number of databases."""
 
-    def __init__(self) -> None:
+    def __init__(self, listen: str = "") -> None:
+        """`listen`: an address in a network whose members are believed, beside the Unix socket."""
+        self._listen = listen
         self._numbers = count(1)
         self._connection: psycopg.Connection | None = None
         self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir=scratch_directory()))
@@ -148,9 +149,16 @@ class PrivatePostgres:
         )
         if done.returncode != 0:
             raise PostgresUnavailable(f"initdb failed: {(done.stderr or done.stdout).strip()[-400:]}")
+        if self._listen:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        options = [
+            word
+            for name, value in {**SETTINGS, "listen_addresses": self._listen}.items()
+            for word in ("-c", f"{name}={value}")
+        ]
         command = [str(self._binaries / "postgres"), "-D", str(self._data), "-k", str(self._directory), *options]
         with self._log.open("ab") as log:
             server = subprocess.Popen(

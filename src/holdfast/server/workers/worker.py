@@ -19,7 +19,7 @@ from holdfast.server.background import background
 from holdfast.server.engines import beside_requests
 from holdfast.server.lifecycle import AnnouncingServer, configuration, ready_of
 from holdfast.server.routes import build_gate
-from holdfast.server.start import first_key, found_organization, open_parts
+from holdfast.server.start import found_organization, open_parts
 from holdfast.server.workers.channel import ANNOUNCE, ANNOUNCED, CONNECTION, FAILED, READY, TAKEN, Channel
 from holdfast.server.workers.siblings import Siblings
 from holdfast.server.workers.tally import OpenHere
@@ -78,7 +78,7 @@ async def _serve(workplace: Workplace) -> None:
 
         async def announce() -> None:
             # The key comes last: a start that fails before it is told of must not leave one that nobody has seen.
-            ready = await ready_of(parts, await first_key(parts, start), workplace.url)
+            ready = await ready_of(parts, start, workplace.url)
             workplace.channel.say(ANNOUNCED, json.dumps(asdict(ready)))
 
         async with workplace.siblings.answering(workplace.place, gate.metrics):

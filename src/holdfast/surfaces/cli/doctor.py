@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -15,6 +14,8 @@ import click
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
 from holdfast.core.text.counting import many
+from holdfast.engines.runtime.base import SandboxMissing
+from holdfast.engines.runtime.chosen import runtime_of
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
 from holdfast.storage.database import Database, NoStore
@@ -128,16 +129,21 @@ def _clock(settings: Settings) -> Checked:
 
 
 def _sandbox(settings: Settings) -> Checked:
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        remedy = "apt-get install bubblewrap: sandboxed sessions need it"
-        return Checked("sandbox", "warning", "bwrap is not installed", remedy)
-    command = [bwrap, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
-    tried = subprocess.run(command, capture_output=True, timeout=10, check=False)  # noqa: S603 – fixed arguments
-    if tried.returncode:
-        remedy = "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-        return Checked("sandbox", "warning", "bwrap cannot make a sandbox", remedy)
-    return Checked("sandbox", "ok", "bwrap works")
+    try:
+        asyncio.run(_confined(settings))
+    except SandboxMissing as missing:
+        return Checked("sandbox", "warning", missing.message)
+    where = "pods of the cluster" if settings.runtime == "kubernetes" else "sandboxes of this machine"
+    return Checked("sandbox", "ok", f"agents, MCP servers and proofs run in {where}")
+
+
+async def _confined(settings: Settings) -> None:
+    """Run what every one of them is run by, once."""
+    runtime = runtime_of(settings)
+    try:
+        await runtime.check()
+    finally:
+        await runtime.close()
 
 
 def _postgresql(settings: Settings) -> Checked:

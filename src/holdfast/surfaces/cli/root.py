@@ -20,6 +20,7 @@ _SERVER: Listing = {
     "status": ((_HERE + "status:status",), "Show what this server has and whether it runs."),
     "doctor": ((_HERE + "doctor:doctor",), "Check this machine and the data, and say what to do."),
     "settings": ((_HERE + "settings:settings",), "Print every setting."),
+    "migrate": ((_HERE + "migrate:migrate",), "Bring the store to this version, and begin one where there is none."),
     "backup": ((_HERE + "backup:backup",), "Write everything to one file, while serving."),
     "restore": ((_HERE + "backup:restore",), "Bring a backup into an empty data directory."),
     "completion": ((_HERE + "completion:completion",), "Print the script that completes commands in your shell."),

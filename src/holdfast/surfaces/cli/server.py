@@ -47,7 +47,10 @@ def _announce(ready: Any, as_json: bool, settings: Settings) -> None:
         return
     where = "PostgreSQL" if settings.database_url else str(settings.data_dir.expanduser())
     click.echo(f"Holdfast is ready at {ready.url}  (data: {where})\n")
-    click.echo(f"  Sign in (once, within the hour):  {ready.sign_in_url}")
+    if ready.sign_in_url:
+        click.echo(f"  Sign in (once, within the hour):  {ready.sign_in_url}")
+    else:
+        click.echo(f"  Sign in:                          {called()} users link ADDRESS")
     if ready.api_key:
         click.echo(f"  API key (shown this once):        {ready.api_key}")
     else:

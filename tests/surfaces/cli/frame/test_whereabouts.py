@@ -29,7 +29,7 @@ _BEGIN = {
         "keys rotate",
     ),
     *("memory save", "milestones add", "organizations create", "projects create", "repos add", "secrets set"),
-    *("users create", "users invite", "workspaces create"),
+    *("migrate", "users create", "users invite", "workspaces create"),
 }
 
 
