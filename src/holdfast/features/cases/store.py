@@ -326,7 +326,7 @@ def add_comment(tx: Tx, comment: Comment) -> None:
 
 def comments(tx: Tx, case_id: str) -> list[Comment]:
     """All remarks on a case, the first first."""
-    rows = tx.all("SELECT * FROM case_comment WHERE case_id = :id ORDER BY id", {"id": case_id})
+    rows = tx.all("SELECT * FROM case_comment WHERE case_id = :id ORDER BY at, id", {"id": case_id})
     return [
         Comment(
             row["id"],

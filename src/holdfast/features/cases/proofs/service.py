@@ -275,6 +275,14 @@ def _check_kind(principal: Principal, case: Case, new: NewProof) -> None:
         problems.append(FieldError("is_reproduction", "only a run of a bug reproduces it"))
     if new.is_reproduction and case.base_commit is None:
         problems.append(FieldError("base_commit", "the case names no commit at which the bug shows; set it first"))
+    problems += out_of_bounds(new)
+    if problems:
+        raise Invalid(f"The proof cannot be taken: {problems[0].field}: {problems[0].message}.", fields=problems)
+
+
+def out_of_bounds(new: NewProof | Proof) -> list[FieldError]:
+    """What no proof has, of whichever kind."""
+    problems: list[FieldError] = []
     if not 0 <= new.expected_exit <= 255:
         problems.append(FieldError("expected_exit", "from 0 to 255"))
     if not 1 <= new.timeout_seconds <= MOST_SECONDS:
@@ -285,8 +293,7 @@ def _check_kind(principal: Principal, case: Case, new: NewProof) -> None:
         problems.append(FieldError("report", "say where the command writes JUnit XML, such as report.xml"))
     if new.report is not None and not _is_below(new.report):
         problems.append(FieldError("report", "a path below the checkout, without '..'"))
-    if problems:
-        raise Invalid(f"The proof cannot be taken: {problems[0].field}: {problems[0].message}.", fields=problems)
+    return problems
 
 
 def _is_below(path: str) -> bool:

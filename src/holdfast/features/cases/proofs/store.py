@@ -57,7 +57,9 @@ def place(tx: Tx, id: str) -> str | None:
 
 def of_case(tx: Tx, case_id: str) -> list[Proof]:
     """A case's proofs, the first added first."""
-    rows = tx.all(f"SELECT {', '.join(_PROOF)} FROM case_proof WHERE case_id = :id ORDER BY id", {"id": case_id})
+    rows = tx.all(
+        f"SELECT {', '.join(_PROOF)} FROM case_proof WHERE case_id = :id ORDER BY created_at, id", {"id": case_id}
+    )
     return [_proof(row) for row in rows]
 
 
