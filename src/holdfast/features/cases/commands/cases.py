@@ -132,12 +132,12 @@ async def claim(session: Session, service: CaseService, reading: CaseReading, gi
     workspace = await session.workspace(given.workspace)
     taking = Taking(given.session_id, None if given.minutes is None else given.minutes * 60)
     if given.case_id is None:
-        case = await service.claims.claim_next(session.principal, workspace, taking)
+        found = await reading.claim_next(session.principal, workspace, taking)
     else:
         case = await service.claims.claim(session.principal, workspace, given.case_id, taking)
-    found = await reading.answer(session.principal, case)
-    until = found.claim.expires_at if found.claim else ""
-    session.out.record(found, [f"Claimed {case.id} until {until}, fence {case.fence}: {case.title}"])
+        found = await reading.answer(session.principal, case)
+    until, fence = (found.claim.expires_at, found.claim.fence) if found.claim else ("", "")
+    session.out.record(found, [f"Claimed {found.id} until {until}, fence {fence}: {found.title}"])
 
 
 class MoveGiven(One):
