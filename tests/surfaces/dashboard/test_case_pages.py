@@ -9,6 +9,9 @@ import pytest
 from holdfast.core.clock import iso
 from holdfast.features.cases.model import NewCase, NewLink
 from holdfast.features.cases.service import CaseService
+from holdfast.features.intelligence.model import NewRelation, Ref
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory.model import NewMemory
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.server import TestServer, serving
 
@@ -163,8 +166,30 @@ async def test_a_case_names_what_it_waits_for_and_what_it_is_part_of(
     part = await cases.add(server.owner, workspace, NewCase(title="The gate", parent=whole.id))
     first = NewCase(title="Buy paint", links=(NewLink("blocks", part.id),))
     before = await cases.add(server.owner, workspace, first)
-    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Relations</h2>")[2]
+    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Links</h2>")[2]
     for word, other, title in (("is part of", whole, "The &lt;whole&gt; fence"), ("waits for", before, "Buy paint")):
         assert f'{word} <a href="/w/default/cases/{other.id}">{title}</a>' in shown
     above = (await owner.get(f"/w/default/cases/{whole.id}")).text
     assert f'has the part <a href="/w/default/cases/{part.id}">The gate</a>' in above
+
+
+async def test_a_case_shows_what_is_around_it_as_a_picture_and_as_a_table(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases, place = server.services[CaseService], server.start.workspace_id
+    alone = await cases.add(server.owner, place, NewCase(title="Alone"))
+    page = (await owner.get(f"/w/default/cases/{alone.id}")).text
+    assert "<graph-view" not in page and f'href="/w/default/graph?centre={alone.id}"' in page
+    roof = await cases.add(server.owner, place, NewCase(title="Roof <i>"))
+    paint = await cases.add(server.owner, place, NewCase(title="Paint", parent=roof.id))
+    await cases.add(server.owner, place, NewCase(title="Sweep", links=(NewLink("blocks", paint.id),)))
+    saved = await server.services.memory.save(server.owner, place, NewMemory("Paint needs a dry roof."))
+    assert saved.memory is not None
+    tie = NewRelation(Ref("memory", saved.memory.id), Ref("case", paint.id), "explains")
+    await server.services[IntelligenceService].relations.relate(server.owner, place, tie)
+    page = (await owner.get(f"/w/default/cases/{paint.id}")).text
+    drawn = page.partition("<graph-view")[2].partition("</graph-view>")[0]
+    assert drawn.count("data-node=") == 4 and drawn.count("<line") == 3 and "Roof &lt;i&gt;" in drawn
+    assert f'href="/w/default/graph?centre={roof.id}"' in drawn
+    table = page.partition('aria-labelledby="relations"')[2].partition("</table>")[0]
+    assert all(word in table for word in ("part of", "blocks", "explains", "Sweep"))

@@ -43,9 +43,7 @@ async def ready(cases: CaseService, principal: Principal, workspace_id: str, que
 
 
 @api.post(_BASE + "/claim-next", WRITE, "Take the first that is ready; 404 nothing_ready where there is none")
-async def claim_next(
-    reading: CaseReading, principal: Principal, workspace_id: str, body: ClaimBody
-) -> CaseAnswer:
+async def claim_next(reading: CaseReading, principal: Principal, workspace_id: str, body: ClaimBody) -> CaseAnswer:
     return await reading.claim_next(principal, workspace_id, body.into(Taking))
 
 
