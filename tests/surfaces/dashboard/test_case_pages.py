@@ -1,14 +1,18 @@
 """Owns the proof of the pages of cases: the list, the queue, a case, and what people do there."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import httpx
 import pytest
 
 from holdfast.core.clock import iso
 from holdfast.features.cases.model import NewCase, NewLink
+from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.service import CaseService
+from holdfast.features.identity.service import local_principal
 from holdfast.features.intelligence.model import NewRelation, Ref
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.memory.model import NewMemory
@@ -193,3 +197,33 @@ async def test_a_case_shows_what_is_around_it_as_a_picture_and_as_a_table(
     assert f'href="/w/default/graph?centre={roof.id}"' in drawn
     table = page.partition('aria-labelledby="relations"')[2].partition("</table>")[0]
     assert all(word in table for word in ("part of", "blocks", "explains", "Sweep"))
+
+
+async def test_environments_show_who_declares_them_and_what_is_wrong_and_are_looked_at_again(
+    server: TestServer, owner: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    proofs, place, at = server.services[ProofService], server.start.workspace_id, "/w/default/environments"
+    assert "No environment is prepared" in (await owner.get(at)).text
+    prepared = tmp_path / "shop"
+    prepared.mkdir()
+    (prepared / "pip.txt").write_text("one")
+    local = local_principal(server.start.organization_id)
+    made = await proofs.register(local, place, "shop", str(prepared))
+    case = await server.services[CaseService].add(server.owner, place, NewCase(title="Sum", environment="shop"))
+    page = (await owner.get(at)).text
+    assert str(prepared) in page and made.digest in page and "1 open case names it" in page and "usable" in page
+    assert f'href="{at}#shop"' in (await owner.get(f"/w/default/cases/{case.id}")).text
+    (prepared / "pip.txt").write_text("one and two")
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 303
+    (again,) = await proofs.environments(server.owner, place)
+    assert again.digest != made.digest and again.digest in (await owner.get(at)).text
+    shutil.rmtree(prepared)
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 303
+    assert "The directory is gone" in (await owner.get(at)).text
+    refused = await _post(owner, f"{at}/shop/repositories", repositories="nowhere")
+    assert refused.status_code == 422
+    assert (await _post(owner, f"{at}/shop/remove")).status_code == 303
+    # The case still names it.
+    page = (await owner.get(at)).text
+    assert "not registered" in page and f"{at}/shop/look" not in page
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 404

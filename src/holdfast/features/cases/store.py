@@ -43,8 +43,6 @@ _READY = (
     "c.workspace_id = :workspace_id AND c.is_active = 1 AND c.open_blockers = 0 "
     "AND (c.lease_until IS NULL OR c.lease_until <= :now)"
 )
-_TOLD = {"related": "related_to"}
-"""Links whose name is another among relations."""
 _IN_TURN = "ORDER BY c.priority, c.created_at, c.id"
 
 
@@ -386,9 +384,13 @@ def ties(tx: Tx, workspace_id: str, ids: Sequence[str], limit: int) -> list[Tie]
         {**values, "limit": limit},
     )
     return [
-        *(Tie(row["from_id"], _TOLD.get(row["type"], row["type"]), row["to_id"], row["created_at"]) for row in links),
+        *(Tie(row["from_id"], _told(str(row["type"])), row["to_id"], row["created_at"]) for row in links),
         *(Tie(row["id"], "part_of", str(row["parent"]), row["created_at"]) for row in parts),
     ]
+
+
+def _told(link: str) -> str:
+    return "related_to" if link == "related" else link
 
 
 def in_list(ids: Iterable[str]) -> tuple[str, dict[str, Any]]:

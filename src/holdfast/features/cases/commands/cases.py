@@ -282,7 +282,7 @@ async def export(session: Session, exchange: CaseExchange, given: Export) -> Non
 class Environments(InWorkspace):
     """What `environment` is given."""
 
-    action: Annotated[Literal["add", "list", "remove", "use"], Argument("add|list|remove|use")]
+    action: Annotated[Literal["add", "list", "look", "remove", "use"], Argument("add|list|look|remove|use")]
     name: Annotated[str | None, Argument("NAME")] = None
     path: Annotated[str | None, Argument("DIRECTORY")] = None
     repository: list[str] = Field([], description="With use: whose proofs see it where nothing else is named.")
@@ -293,13 +293,16 @@ async def environment(session: Session, service: ProofService, given: Environmen
     workspace = await session.workspace(given.workspace)
     if given.action == "list":
         found = await service.environments(session.principal, workspace)
-        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories"])
+        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories", "problem"])
     elif given.name is None or (given.action == "add" and given.path is None):
         raise Invalid("It needs a NAME, and to be added a DIRECTORY.")
     elif given.action == "use":
         used = await service.declare(session.principal, workspace, given.name, given.repository)
         told = ", ".join(used.repositories) or "no repository"
         session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {told} see {used.name}."])
+    elif given.action == "look":
+        seen = await service.look(session.principal, workspace, given.name)
+        session.out.record(EnvironmentAnswer.of(seen), [seen.problem or f"{seen.name} has the digest {seen.digest}."])
     elif given.action == "remove":
         await service.unregister(session.principal, workspace, given.name)
         session.out.record({"removed": given.name}, [f"Removed {given.name}."])
