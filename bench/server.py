@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -42,6 +43,22 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time that all threads of a process have taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def settle(pid: int, seconds: float = 30.0) -> None:
+    """Wait until a started server has loaded what it loads beside requests: that is not what a request costs."""
+    until = time.perf_counter() + seconds
+    quiet = 0
+    while quiet < 3 and time.perf_counter() < until:
+        before = cpu_seconds(pid)
+        time.sleep(0.5)
+        quiet = quiet + 1 if cpu_seconds(pid) - before < 0.03 else 0
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def main() -> None:
         _tell(control, {"cannot": str(problem)})
         return
     _tell(control, {"started": True})
-    ending = _watch(first, order["limits"], control)
+    ending = _watch(first, order["limits"], order.get("group", {}).get("met", ""), control)
     os.close(alive)
     _tell(control, ending)
 
@@ -94,6 +94,7 @@ def _start(order: dict[str, Any], control: socket.socket) -> tuple[int, int]:
 
 def _become_program(order: dict[str, Any], control: socket.socket, alive: int, failed: int) -> NoReturn:
     try:
+        _join(order.get("group", {}).get("join", []))
         if order["uid"] is None:
             _step("make a network namespace", _libc.unshare(_NEW_NETWORK))
         else:
@@ -114,6 +115,16 @@ def _become_program(order: dict[str, Any], control: socket.socket, alive: int, f
     except (CannotConfine, OSError) as problem:
         os.write(failed, str(problem).encode())
     os._exit(1)
+
+
+def _join(groups: list[str]) -> None:
+    """Everything that the program starts is in its control group from the beginning; we who watch it are not."""
+    for path in groups:
+        try:
+            with open(path, "w") as file:
+                file.write("0")
+        except OSError as problem:
+            raise CannotConfine(f"could not enter the control group {path}: {problem.strerror}") from None
 
 
 def _step(what: str, result: int) -> None:
@@ -222,8 +233,8 @@ def _memory_file(data: bytes) -> int:
     return descriptor
 
 
-def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[str, Any]:
-    """How the program ended, once nothing of it is left."""
+def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket) -> dict[str, Any]:
+    """How the program ended, once nothing of it is left. `met` is where the kernel says that it met its hard cap."""
     ended = os.pidfd_open(first)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
@@ -245,7 +256,7 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
         else:
             used, count = _used(first, limits["memory_bytes"])
             peak = max(peak, used)
-            if used > limits["memory_bytes"]:
+            if used > limits["memory_bytes"] or _met(met):
                 how = "memory"
             elif count > limits["processes"] + 8:
                 how = "processes"
@@ -263,7 +274,16 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
         break
     # The first process of a pid namespace is gone only when all others are.
     status = os.waitpid(first, 0)[1]
+    if how == "exited" and _met(met):
+        how = "memory"
     return {"how": how, "code": os.waitstatus_to_exitcode(status) if how == "exited" else None, "peak_bytes": peak}
+
+
+def _met(path: str) -> bool:
+    """Whether the kernel ended a process of the program because all together wanted more memory than there is."""
+    return path != "" and any(
+        line.startswith("oom_kill ") and line.split()[1] != "0" for line in _read(path).splitlines()
+    )
 
 
 def _asked(control: socket.socket) -> bytes:

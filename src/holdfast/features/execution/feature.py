@@ -23,6 +23,7 @@ FEATURE = Feature(
         "Execution",
         "ExecutionSettings",
         "Grants",
+        "ImmediateCalls",
         "Runs",
     ),
     jobs=("approval.announce", "invocation.run"),
