@@ -48,6 +48,19 @@ seen.beta = textOf(beta);
 const served = await client.messages.create(asked("sum", { metadata: { x_tools: ["calculator"] } }));
 seen.served = [textOf(served), served.content.map((block) => block.type)];
 
+// What ran on the server, streamed: blocks with their input put together again, and sent back with the next question.
+const serving = asked("sum", { metadata: { x_tools: ["calculator"] } });
+const ran = await client.beta.messages.stream(serving).finalMessage();
+const [used, gave] = ran.content;
+seen.servedStreamed = [
+  ran.content.map((block) => block.type),
+  [used.server_name, used.name, Object.keys(used.input)],
+  [gave.tool_use_id === used.id, gave.is_error, gave.content.map((block) => block.type)],
+  JSON.stringify(used.input) === JSON.stringify(served.content[0].input),
+];
+const followed = [...serving.messages, { role: "assistant", content: ran.content }, { role: "user", content: "plain" }];
+seen.servedAgain = textOf(await client.beta.messages.create({ ...serving, metadata: {}, messages: followed }));
+
 for (const [name, make] of Object.entries({
   unknown: () => new Anthropic({ baseURL: url, apiKey: "xero_wrong", maxRetries: 0 }).messages.create(asked("plain")),
   invalid: () => client.messages.create({ ...asked("plain"), messages: [{ role: "user", content: [{ type: "odd" }] }] }),

@@ -35,12 +35,24 @@ class Blocker:
     since: int
 
 
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """How an entity is tied to another of its type, in the words of relations."""
+
+    from_id: str
+    relation: str
+    to_id: str
+    at: int
+
+
 TitleOf = Callable[[Tx, str, str], str | None]
 """The title of the entity with that id in a workspace; None where there is none."""
 RecentOf = Callable[[Tx, str, int], Sequence[Source]]
 """The newest of a workspace's entities of one type."""
 BlockersOf = Callable[[Tx, str], Sequence[Blocker]]
 """What holds work up in a workspace, of one type."""
+TiesOf = Callable[[Tx, str, Sequence[str], int], Sequence[Tie]]
+"""The ties that some entities of a workspace have at either end, at most so many."""
 Forgotten = Callable[[Tx, str, str, str], None]
 """Told the workspace, the type and the id of what goes, in the same transaction, while it is still there."""
 IdOf = Callable[[Tx, str, str], str | None]
@@ -62,6 +74,8 @@ class EntityType:
     """What the brief, the graph and analyses show of it."""
     blockers: BlockersOf | None = None
     """Those of it that hold work up now."""
+    ties: TiesOf | None = None
+    """How its entities are tied to each other, beside the relations that anybody tells."""
     searched: Literal["written", "read"] | None = "written"
     """Whether the index holds what people and agents wrote down, what was read from repositories, or nothing of it."""
     part_of: str | None = None
@@ -109,6 +123,11 @@ class Entities:
     def blockers(self) -> tuple[BlockersOf, ...]:
         """What holds work up, as each feature sees it."""
         return tuple(each.blockers for each in self.types.values() if each.blockers is not None)
+
+    @cached_property
+    def ties(self) -> dict[str, TiesOf]:
+        """How entities of a type are tied to each other, where they are."""
+        return {name: each.ties for name, each in self.types.items() if each.ties is not None}
 
     @cached_property
     def written(self) -> tuple[str, ...]:

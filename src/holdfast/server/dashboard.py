@@ -24,6 +24,7 @@ MODULES = (
     "artifacts",
     "decisions",
     "cases",
+    "environments",
     "agents.definitions",
     "agents.sessions",
     "connect",

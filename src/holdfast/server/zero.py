@@ -26,7 +26,7 @@ from holdfast.surfaces.mcp.surface import McpSettings, McpSurface
 from holdfast.surfaces.mcp.transport.live import LIST_CHANGES, WorkspaceChange
 from holdfast.surfaces.mcp.zero import ZERO, ZeroAdmission, ZeroSurface
 
-_ADDED = "case.add"
+_ADDED = ("case.add", "case.import")
 
 
 def build_zero(
@@ -66,11 +66,12 @@ async def changes(parts: Parts) -> AsyncIterator[WorkspaceChange]:
     database = parts[Database]
     async with parts[EventBus].subscribe(["case.*"], capacity=4096) as events:
         async for event in events:
-            place, case_id = event.workspace_id, str(event.payload.get("id"))
+            place, case_id = event.workspace_id, event.payload.get("id")
             if place is None:
                 continue
             found = await database.glance(lambda tx, id=place: workspace_store.by_id(tx, id))  # type: ignore[misc]
             if found is not None:
-                lists = (LIST_CHANGES["resources"],) if event.topic == _ADDED else ()
-                uris = (case_uri(case_id), proofs_uri(case_id))
+                lists = (LIST_CHANGES["resources"],) if event.topic in _ADDED else ()
+                # An import names no case of its own.
+                uris = (case_uri(case_id), proofs_uri(case_id)) if isinstance(case_id, str) else ()
                 yield WorkspaceChange(place, uris, lists, found.project_id, found.organization_id)

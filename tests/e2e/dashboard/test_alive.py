@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
+from holdfast.features.cases.model import NewCase, NewLink
+from holdfast.features.cases.service import CaseService
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.identity.model import NewKey
@@ -156,6 +158,26 @@ async def test_the_graph_of_500_nodes_is_walked_by_keyboard_with_its_table_besid
         await person.page.keyboard.press("Enter")
         await person.page.get_by_role("link", name="Everything").wait_for()
         await person.check()
+
+
+async def test_what_is_around_a_case_is_walked_by_keyboard_on_its_page(server: TestServer, browser: Browser) -> None:
+    cases, workspace = server.services[CaseService], server.start.workspace_id
+    roof = await cases.add(server.owner, workspace, NewCase(title="Mend the roof"))
+    for title in ("Buy slate", "Rent a ladder", "Ask the neighbour"):
+        await cases.add(server.owner, workspace, NewCase(title=title, links=(NewLink("blocks", roof.id),)))
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open(f"/w/default/cases/{roof.id}")
+        nodes = person.page.locator("graph-view [data-node]")
+        assert await nodes.count() == 4
+        await person.reach(nodes.first)
+        assert await person.page.evaluate("document.activeElement.dataset.node") == roof.id
+        assert await person.page.locator("line.near").count() == 3
+        await person.page.keyboard.press("ArrowRight")
+        assert await person.page.evaluate("document.activeElement.dataset.node") != roof.id
+        assert await person.page.locator("#graph table tbody tr").count() == 3
+        await person.check()
+        await person.page.keyboard.press("Enter")
+        await person.page.get_by_role("link", name="Everything").wait_for()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from holdfast.features.cases.service import NotProven
 from holdfast.features.cases.states import IllegalMove
 from holdfast.features.identity.service import local_principal
 from holdfast.features.intelligence.model import GraphQuery, NewDecision, NewRelation, Ref
+from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
 from tests.support.features.cases import CaseStage, case_stage
@@ -227,3 +228,22 @@ async def test_bad_fields_are_named(at: CaseStage, fields: dict[str, object], fi
     with pytest.raises(Invalid) as refused:
         await at.add(**fields)  # type: ignore[arg-type]
     assert refused.value.fields[0].field == field
+
+
+async def test_the_knowledge_graph_has_what_a_case_blocks_and_what_it_is_part_of(at: CaseStage) -> None:
+    whole = await at.add("Whole")
+    part = await at.add("Part", parent=whole.id)
+    other = await at.add("Other", links=(NewLink("blocks", part.id),))
+    far = await at.add("Far", links=(NewLink("related", other.id),))
+    await at.add("Not tied")
+    graph = at.services[IntelligenceService].graph
+    near = await graph(at.ada, at.workspace, GraphQuery(centre=part.id, depth=1))
+    assert {node.title for node in near.nodes} == {"Part", "Whole", "Other"}
+    assert {(edge.start.id, edge.relation, edge.end.id) for edge in near.edges} == {
+        (part.id, "part_of", whole.id),
+        (other.id, "blocks", part.id),
+    }
+    wider = await graph(at.ada, at.workspace, GraphQuery(centre=part.id, depth=2))
+    assert (far.id, "related_to", other.id) in {(edge.start.id, edge.relation, edge.end.id) for edge in wider.edges}
+    every = await graph(at.ada, at.workspace, GraphQuery(types=frozenset({"case"})))
+    assert len(every.nodes) == 5 and len(every.edges) == 3

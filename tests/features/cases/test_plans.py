@@ -68,3 +68,13 @@ async def test_what_wants_somebody_is_found_without_looking_at_every_case(databa
     if "cost=" not in plan:
         for index in ("work_case_assignee", "work_case_holder", "work_case_author"):
             assert index in plan, plan
+
+
+async def test_held_cases_at_the_head_of_the_queue_are_passed_over_by_the_index(sqlite_database: Database) -> None:
+    """Were each of them read to see its lease, taking the next would cost more with every case that is held."""
+
+    def indexed(tx: Tx) -> list[str]:
+        return [str(row["name"]) for row in tx.all("PRAGMA index_info('work_case_queue')")]
+
+    columns = await sqlite_database.read(indexed)
+    assert columns[:3] == ["workspace_id", "is_active", "open_blockers"] and "lease_until" in columns

@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,16 +30,19 @@ def _telling(model: type) -> Any:
         hint = hints[each.name]
         inner = next((kind for kind in typing.get_args(hint) if kind is not type(None)), hint)
         inner = inner if type(None) in typing.get_args(hint) else hint
-        values[each.name] = (
-            [choice for choice in typing.get_args(inner) if choice != each.default][-1]
-            if typing.get_origin(inner) is Literal
-            else (f"word {number}",)
-            if typing.get_origin(inner) is tuple
-            else {str: f"text-{number}", int: 1_700_000_000_000 + number, bool: True, Ref: Ref("memory", "mem_1")}[
-                inner
-            ]
-        )
+        values[each.name] = _value(inner, number, each.default)
     return model(**values)
+
+
+def _value(inner: Any, number: int, default: Any) -> Any:
+    if typing.get_origin(inner) is Literal:
+        return [choice for choice in typing.get_args(inner) if choice != default][-1]
+    if typing.get_origin(inner) is tuple:
+        return (_value(typing.get_args(inner)[0], number, default),)
+    if typing.get_origin(inner) is Mapping:
+        return {"word": f"text-{number}"}
+    plain = {str: f"text-{number}", int: 1_700_000_000_000 + number, bool: True, Ref: Ref("memory", "mem_1")}
+    return plain[inner] if inner in plain else _telling(inner)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.model.__name__)

@@ -290,6 +290,7 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/artifacts/{id}/compare": f"/w/{ws}/artifacts/{artifact}/compare?from=1&to=2",
         "/w/{ws}/decisions": f"/w/{ws}/decisions",
         "/w/{ws}/decisions/{id}": f"/w/{ws}/decisions/{decision}",
+        "/w/{ws}/environments": f"/w/{ws}/environments",
         "/w/{ws}/cases": f"/w/{ws}/cases",
         "/w/{ws}/cases/{id}": f"/w/{ws}/cases/{case}",
         "/w/{ws}/cases/{id}/proofs/{proof}/statement": f"/w/{ws}/cases/{case}/proofs/{proof}/statement",

@@ -1,5 +1,6 @@
 """Proves Anthropic's wire in front of each kind of model, with Anthropic's own client."""
 
+from dataclasses import replace
 from typing import Any
 
 import anthropic
@@ -12,7 +13,7 @@ from tests.fakes.llm import messages as claude
 from tests.fakes.llm.messages import FakeMessages
 from tests.fakes.llm.model import FakeModel, calls, says
 from tests.support.server import TestServer
-from tests.surfaces.anthropic.wires import base_url
+from tests.surfaces.anthropic.wires import base_url, of_openai, put
 
 HELLO: list[MessageParam] = [{"role": "user", "content": "Hello"}]
 WEATHER: ToolParam = {
@@ -198,6 +199,23 @@ async def test_models_have_the_shape_of_the_client_that_asks(
 
     assert theirs == ["fake-model"]
     assert openais["object"] == "list"
+
+
+async def test_models_come_in_pages_as_anthropics_client_asks_for_them(
+    sqlite_server: TestServer, translated: AsyncAnthropic, openai_upstream: FakeModel
+) -> None:
+    several = [replace(of_openai(openai_upstream, place), model=f"model-{place}") for place in range(3)]
+    await put(sqlite_server, "translated", *several)
+    assert [model.id async for model in translated.models.list(limit=1)] == ["model-0", "model-1", "model-2"]
+    first = await translated.models.list(limit=2)
+    assert (first.has_more, first.first_id, first.last_id) == (True, "model-0", "model-1")
+    before = await translated.models.list(limit=1, before_id="model-2")
+    assert ([each.id for each in before.data], before.has_more) == (["model-1"], True)
+    after = await translated.models.list(after_id="model-2")
+    assert (after.data, after.has_more, after.first_id) == ([], False, None)
+    for wrong in ({"limit": 0}, {"limit": 5000}, {"after_id": "none-such"}):
+        with pytest.raises(anthropic.BadRequestError):
+            await translated.models.list(**wrong)
 
 
 async def test_tokens_are_counted_by_the_upstream_or_estimated(

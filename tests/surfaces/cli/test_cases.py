@@ -130,9 +130,13 @@ def test_a_statement_is_checked_offline_and_a_forged_one_fails(at: Cli, tmp_path
 
 
 def test_an_environment_is_registered_by_who_is_at_the_machine(at: Cli, tmp_path: Path) -> None:
-    kept = at.json("cases", "environment", "add", "python", tmp_path)
-    assert (kept["name"], kept["path"]) == ("python", str(tmp_path))
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    kept = at.json("cases", "environment", "add", "python", prepared)
+    assert (kept["name"], kept["path"]) == ("python", str(prepared))
     assert [row["name"] for row in at.json("cases", "environment", "list")] == ["python"]
+    looked = at.json("cases", "environment", "look", "python")
+    assert (looked["digest"], looked["problem"]) == (kept["digest"], "") and looked["digest"].startswith("sha256:")
     assert at.run("cases", "environment", "add", "root", "/").exit_code == 1
     at.json("cases", "environment", "remove", "python")
     assert at.json("cases", "environment", "list") == []

@@ -1,14 +1,21 @@
 """Owns the proof of the pages of cases: the list, the queue, a case, and what people do there."""
 
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import httpx
 import pytest
 
 from holdfast.core.clock import iso
 from holdfast.features.cases.model import NewCase, NewLink
+from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.service import CaseService
+from holdfast.features.identity.service import local_principal
+from holdfast.features.intelligence.model import NewRelation, Ref
+from holdfast.features.intelligence.service import IntelligenceService
+from holdfast.features.memory.model import NewMemory
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.server import TestServer, serving
 
@@ -163,8 +170,60 @@ async def test_a_case_names_what_it_waits_for_and_what_it_is_part_of(
     part = await cases.add(server.owner, workspace, NewCase(title="The gate", parent=whole.id))
     first = NewCase(title="Buy paint", links=(NewLink("blocks", part.id),))
     before = await cases.add(server.owner, workspace, first)
-    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Relations</h2>")[2]
+    shown = (await owner.get(f"/w/default/cases/{part.id}")).text.partition("Links</h2>")[2]
     for word, other, title in (("is part of", whole, "The &lt;whole&gt; fence"), ("waits for", before, "Buy paint")):
         assert f'{word} <a href="/w/default/cases/{other.id}">{title}</a>' in shown
     above = (await owner.get(f"/w/default/cases/{whole.id}")).text
     assert f'has the part <a href="/w/default/cases/{part.id}">The gate</a>' in above
+
+
+async def test_a_case_shows_what_is_around_it_as_a_picture_and_as_a_table(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases, place = server.services[CaseService], server.start.workspace_id
+    alone = await cases.add(server.owner, place, NewCase(title="Alone"))
+    page = (await owner.get(f"/w/default/cases/{alone.id}")).text
+    assert "<graph-view" not in page and f'href="/w/default/graph?centre={alone.id}"' in page
+    roof = await cases.add(server.owner, place, NewCase(title="Roof <i>"))
+    paint = await cases.add(server.owner, place, NewCase(title="Paint", parent=roof.id))
+    await cases.add(server.owner, place, NewCase(title="Sweep", links=(NewLink("blocks", paint.id),)))
+    saved = await server.services.memory.save(server.owner, place, NewMemory("Paint needs a dry roof."))
+    assert saved.memory is not None
+    tie = NewRelation(Ref("memory", saved.memory.id), Ref("case", paint.id), "explains")
+    await server.services[IntelligenceService].relations.relate(server.owner, place, tie)
+    page = (await owner.get(f"/w/default/cases/{paint.id}")).text
+    drawn = page.partition("<graph-view")[2].partition("</graph-view>")[0]
+    assert drawn.count("data-node=") == 4 and drawn.count("<line") == 3 and "Roof &lt;i&gt;" in drawn
+    assert f'href="/w/default/graph?centre={roof.id}"' in drawn
+    table = page.partition('aria-labelledby="relations"')[2].partition("</table>")[0]
+    assert all(word in table for word in ("part of", "blocks", "explains", "Sweep"))
+
+
+async def test_environments_show_who_declares_them_and_what_is_wrong_and_are_looked_at_again(
+    server: TestServer, owner: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    proofs, place, at = server.services[ProofService], server.start.workspace_id, "/w/default/environments"
+    assert "No environment is prepared" in (await owner.get(at)).text
+    prepared = tmp_path / "shop"
+    prepared.mkdir()
+    (prepared / "pip.txt").write_text("one")
+    local = local_principal(server.start.organization_id)
+    made = await proofs.register(local, place, "shop", str(prepared))
+    case = await server.services[CaseService].add(server.owner, place, NewCase(title="Sum", environment="shop"))
+    page = (await owner.get(at)).text
+    assert str(prepared) in page and made.digest in page and "1 open case names it" in page and "usable" in page
+    assert f'href="{at}#shop"' in (await owner.get(f"/w/default/cases/{case.id}")).text
+    (prepared / "pip.txt").write_text("one and two")
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 303
+    (again,) = await proofs.environments(server.owner, place)
+    assert again.digest != made.digest and again.digest in (await owner.get(at)).text
+    shutil.rmtree(prepared)
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 303
+    assert "The directory is gone" in (await owner.get(at)).text
+    refused = await _post(owner, f"{at}/shop/repositories", repositories="nowhere")
+    assert refused.status_code == 422
+    assert (await _post(owner, f"{at}/shop/remove")).status_code == 303
+    # The case still names it.
+    page = (await owner.get(at)).text
+    assert "not registered" in page and f"{at}/shop/look" not in page
+    assert (await _post(owner, f"{at}/shop/look")).status_code == 404

@@ -33,6 +33,10 @@ class Meter:
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
 
+    def hear_usage(self, usage: Json) -> None:
+        """Take in the model's own word on an answer that came at once."""
+        self._usage = usage
+
     def tally(self) -> Tally:
         """What the answer took, as far as it came."""
         if self._usage:

@@ -138,8 +138,12 @@ class ProofAnswer(Answer):
 
 class EnvironmentAnswer(Answer):
     name: str
-    path: str
+    path: str = Field(description="Empty where it is named but not registered")
     repositories: list[str]
+    cases: int = Field(description="How many open cases name it")
+    digest: str = Field(description="Of names, sizes and moments of change, when somebody last looked")
+    checked_at: Time | None
+    problem: str = Field(description="Why runs cannot use it; empty where nothing is known against it")
     created_by: str
     created_at: Time
 

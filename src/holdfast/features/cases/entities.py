@@ -3,4 +3,4 @@
 from holdfast.features.cases import store
 from holdfast.registry.entities import EntityType
 
-ENTITIES = (EntityType(name="case", title=store.title, recent=store.recent, blockers=store.blocking),)
+ENTITIES = (EntityType(name="case", title=store.title, recent=store.recent, blockers=store.blocking, ties=store.ties),)

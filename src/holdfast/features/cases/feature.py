@@ -18,6 +18,9 @@ FEATURE = Feature(
     entities=True,
     jobs=("case.proof", "case.heads"),
     topics={"case": Topic(READ, lambda event: Changed((BRIEF,)))},
-    migrations=("0038_cases", "0039_proofs", "0052_case_indexes", "0053_repository_environment"),
+    migrations=(
+        *("0038_cases", "0039_proofs", "0052_case_indexes", "0053_repository_environment"),
+        *("0058_case_queue", "0059_environment_looks"),
+    ),
     contract=("ZE-1", "ZE-2", "ZE-4", "ZE-5"),
 )

@@ -29,7 +29,7 @@ from holdfast.features.cases.proofs import store as proof_store
 from holdfast.features.cases.proofs.queueing import RunQueue
 from holdfast.features.cases.proofs.verdicts import missing
 from holdfast.features.cases.queue.claims import Claims
-from holdfast.features.cases.queue.links import CaseLinks
+from holdfast.features.cases.queue.links import CaseLinks, check_parent
 from holdfast.features.cases.states import OVER, STATES, State, check_move
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
 from holdfast.features.intelligence.model import NewMilestone, NewRelation, Ref
@@ -83,7 +83,7 @@ class CaseService:
 
         def work(tx: Tx) -> Case:
             workspace = self.base.enter(tx, principal, workspace_id)
-            self.links.check_parent(tx, workspace, None, new.parent)
+            check_parent(tx, workspace, None, new.parent)
             self._check_environment(tx, workspace, new.environment)
             if new.source is not None:
                 there = store.from_source(tx, workspace, new.source)
@@ -211,7 +211,7 @@ class CaseService:
             person = principal.is_person
             check_move(old.kind, old.state, to, blocked_from=old.blocked_from, reason=why, is_person=person)
             if to == "DONE":
-                gaps = missing(old, self._queue.proven(tx, old))
+                gaps = missing(old, self._queue.proven(tx, old, whole=False))
                 if gaps:
                     raise NotProven(gaps)
             moved = replace(
@@ -316,7 +316,7 @@ class CaseService:
         if "assignee" in fields:
             fields["assignee"] = checks.checked_word(fields["assignee"], "assignee")
         if "parent" in fields:
-            self.links.check_parent(tx, old.workspace_id, old.id, fields["parent"])
+            check_parent(tx, old.workspace_id, old.id, fields["parent"])
         if "environment" in fields:
             self._check_environment(tx, old.workspace_id, fields["environment"])
         return fields

@@ -16,7 +16,7 @@ from holdfast.features.cases.model import (
     LinkType,
 )
 from holdfast.features.cases.states import OVER, State
-from holdfast.registry.entities import Blocker, Source
+from holdfast.registry.entities import Blocker, Source, Tie
 from holdfast.storage.database import Row, Tx
 
 Position = tuple[int, str]
@@ -326,7 +326,7 @@ def add_comment(tx: Tx, comment: Comment) -> None:
 
 def comments(tx: Tx, case_id: str) -> list[Comment]:
     """All remarks on a case, the first first."""
-    rows = tx.all("SELECT * FROM case_comment WHERE case_id = :id ORDER BY id", {"id": case_id})
+    rows = tx.all("SELECT * FROM case_comment WHERE case_id = :id ORDER BY at, id", {"id": case_id})
     return [
         Comment(
             row["id"],
@@ -367,6 +367,30 @@ def blocking(tx: Tx, workspace_id: str) -> list[Blocker]:
         Blocker("case", case.id, case.title, case.reason, case.updated_at)
         for case in page(tx, [workspace_id], CaseFilter(state="BLOCKED"), 100)
     ]
+
+
+def ties(tx: Tx, workspace_id: str, ids: Sequence[str], limit: int) -> list[Tie]:
+    """How cases are tied to each other: by links, and as parts, told from either end."""
+    names, values = in_list(ids)
+    links = tx.all(
+        "SELECT from_id, type, to_id, created_at FROM case_link WHERE workspace_id = :workspace_id "
+        f"AND (from_id IN ({names}) OR to_id IN ({names})) ORDER BY created_at, from_id, to_id LIMIT :limit",
+        {**values, "workspace_id": workspace_id, "limit": limit},
+    )
+    parts = tx.all(
+        f"SELECT id, parent, created_at FROM work_case WHERE parent IN ({names}) UNION "
+        f"SELECT id, parent, created_at FROM work_case WHERE id IN ({names}) AND parent IS NOT NULL "
+        "ORDER BY created_at, id LIMIT :limit",
+        {**values, "limit": limit},
+    )
+    return [
+        *(Tie(row["from_id"], _told(str(row["type"])), row["to_id"], row["created_at"]) for row in links),
+        *(Tie(row["id"], "part_of", str(row["parent"]), row["created_at"]) for row in parts),
+    ]
+
+
+def _told(link: str) -> str:
+    return "related_to" if link == "related" else link
 
 
 def in_list(ids: Iterable[str]) -> tuple[str, dict[str, Any]]:

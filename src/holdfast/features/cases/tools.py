@@ -122,10 +122,9 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
 
     async def claim_case(call: ToolCall, given: ClaimCaseInput) -> CaseAnswer:
         taking = Taking(session_id=given.session_id)
-        if given.case_id is not None:
-            case = await cases.claims.claim(call.principal, call.workspace_id, given.case_id, taking)
-        else:
-            case = await cases.claims.claim_next(call.principal, await _workspace(call), taking)
+        if given.case_id is None:
+            return await reading.claim_next(call.principal, await _workspace(call), taking)
+        case = await cases.claims.claim(call.principal, call.workspace_id, given.case_id, taking)
         return await reading.answer(call.principal, case)
 
     async def _workspace(call: ToolCall) -> str:

@@ -49,8 +49,8 @@ class Export(InWorkspace):
 
 @command(
     "export",
-    help="Export memories, decisions, milestones, artifacts, documents and relations to Markdown with front matter. "
-    "What is derived from repositories is left out unless --derived is given.",
+    help="Export memories, decisions, milestones, artifacts, documents, cases and relations to Markdown with front "
+    "matter. What is derived from repositories is left out unless --derived is given.",
 )
 async def export(session: Session, service: InterchangeService, given: Export) -> None:
     id = await session.workspace(given.workspace)

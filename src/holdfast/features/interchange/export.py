@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from holdfast.features.artifacts import store as artifacts
+from holdfast.features.cases import store as cases
+from holdfast.features.cases.model import CaseFilter, NewLink
+from holdfast.features.cases.proofs import store as proofs
 from holdfast.features.documents import store as documents
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence import store as intelligence
@@ -11,6 +14,7 @@ from holdfast.features.intelligence.model import DecisionFilter, MilestoneFilter
 from holdfast.features.interchange import store
 from holdfast.features.interchange.formats import own
 from holdfast.features.interchange.formats.records import Names
+from holdfast.features.interchange.model import KeptCase
 from holdfast.features.memory import store as memories
 from holdfast.features.synthesis import publishing
 from holdfast.storage.database import Tx
@@ -39,6 +43,7 @@ def write_workspace(tx: Tx, workspace_id: str, sink: Sink, *, derived: bool) -> 
         ("milestone", _milestones(tx, workspace_id, names, passed_over)),
         ("artifact", _artifacts(tx, workspace_id, names, passed_over)),
         ("document", _documents(tx, workspace_id, names)),
+        ("case", _cases(tx, workspace_id, names)),
         ("relation", _relations(tx, workspace_id, names, passed_over)),
     ):
         for number, path, data in files:
@@ -99,6 +104,23 @@ def _documents(tx: Tx, workspace_id: str, names: Names) -> _Files:
             for number, data in enumerate(_contents(tx, row), 1):
                 yield 0, own.content_path(row, names, number, only=row.size_bytes <= CONTENT_BYTES), data
         last = rows[-1].id
+
+
+def _cases(tx: Tx, workspace_id: str, names: Names) -> _Files:
+    after: tuple[int, str] | None = None
+    while rows := cases.page(tx, [workspace_id], CaseFilter(), PAGE, after):
+        for row in rows:
+            links = cases.links(tx, [row.id])
+            whole = KeptCase(
+                file="",
+                case=row,
+                links=tuple(NewLink(each.type, each.to_id) for each in links if each.from_id == row.id),
+                proofs=tuple(proofs.of_case(tx, row.id)),
+                comments=tuple(cases.comments(tx, row.id)),
+                history=tuple(cases.history(tx, row.id)),
+            )
+            yield (1, *own.case_file(whole, names))
+        after = rows[-1].created_at, rows[-1].id
 
 
 def _contents(tx: Tx, document: Document) -> Iterator[bytes]:

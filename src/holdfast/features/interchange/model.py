@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from holdfast.core.errors import HoldfastError
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
+from holdfast.features.cases.model import Case, Comment, HistoryEntry, NewLink
+from holdfast.features.cases.proofs.model import Proof
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import Decision, Milestone, Relation
 from holdfast.features.memory.model import Memory, Revision
@@ -124,6 +126,28 @@ class KeptRelation:
     relation: Relation
 
 
+@dataclass(frozen=True, slots=True)
+class KeptCase:
+    """A case with all that was said of it. Runs of its proofs are not among it: a server believes only its own."""
+
+    file: str
+    case: Case
+    links: tuple[NewLink, ...]
+    proofs: tuple[Proof, ...]
+    comments: tuple[Comment, ...]
+    history: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCaseTies:
+    """What a case is part of, and what it is linked to: brought in once all cases are here."""
+
+    file: str
+    case_id: str
+    parent: str | None
+    links: tuple[NewLink, ...]
+
+
 Item = (
     Note
     | NoteLink
@@ -134,6 +158,8 @@ Item = (
     | KeptDocument
     | KeptBytes
     | KeptRelation
+    | KeptCase
+    | KeptCaseTies
     | ImportProblem
 )
 

@@ -48,8 +48,13 @@ PREFIXES = {
     "artifact": "art",
     "document": "doc",
     "relation": "rel",
+    "case": "case",
+    "proof": "prf",
+    "comment": "cmt",
 }
 
+_WHEN = 16
+"""How many hexadecimal digits of an id are its time."""
 _CLOCK_ERROR_MILLIS = 86_400_000
 
 Told = TypeVar("Told", Decision, Milestone)
@@ -85,7 +90,7 @@ class Restore:
     def memory(self, item: KeptMemory) -> None:
         """A memory with its history and its place in time."""
         kept = self._owned_memory(item.memory)
-        _refuse_secrets(
+        refuse_secrets(
             kept.content,
             kept.title,
             *kept.tags,
@@ -93,15 +98,15 @@ class Restore:
             kept.status_note,
             *(each.content for each in item.history),
         )
-        id, here = self._local("memory", kept.id)
-        superseded_by = self._local("memory", kept.superseded_by)[0] if kept.superseded_by else None
+        id, here = self.local("memory", kept.id)
+        superseded_by = self.local("memory", kept.superseded_by)[0] if kept.superseded_by else None
         wanted = replace(kept, id=id, workspace_id=self.workspace_id, superseded_by=superseded_by)
         if here:
             self._meet(wanted)
             return
         same = memories.find_current(self.tx, self.workspace_id, wanted.digest)
         if wanted.status == "current" and same is not None:
-            self._known("memory", item.memory.id, same.id)
+            self.known("memory", item.memory.id, same.id)
             store.redirect(self.tx, self.workspace_id, id, same.id)
             self.report.unchanged += 1
             return
@@ -109,47 +114,47 @@ class Restore:
         memories.insert_revisions(
             self.tx,
             [
-                replace(each, memory_id=id, editor=self._whose(each.editor), written_at=self._past(each.written_at))
+                replace(each, memory_id=id, editor=self.whose(each.editor), written_at=self.past(each.written_at))
                 for each in item.history
             ],
         )
-        self._known("memory", item.memory.id, id)
+        self.known("memory", item.memory.id, id)
         self.entries.append(entry_of(made))
         self.report.create("memory")
 
     def decision(self, item: KeptDecision) -> None:
         """A decision; its relations follow."""
         kept = item.decision
-        _refuse_secrets(kept.title, kept.rationale, *kept.alternatives)
-        id, here = self._local("decision", kept.id)
+        refuse_secrets(kept.title, kept.rationale, *kept.alternatives)
+        id, here = self.local("decision", kept.id)
         wanted: Decision = replace(
             self._credited(kept),
             id=id,
             workspace_id=self.workspace_id,
-            supersedes=self._local("decision", kept.supersedes)[0] if kept.supersedes else None,
-            superseded_by=self._local("decision", kept.superseded_by)[0] if kept.superseded_by else None,
+            supersedes=self.local("decision", kept.supersedes)[0] if kept.supersedes else None,
+            superseded_by=self.local("decision", kept.superseded_by)[0] if kept.superseded_by else None,
         )
         if here:
             found = intelligence.get_decision(self.tx, self.workspace_id, id)
-            self._compare(found == _as_credited(wanted, found))
+            self.compare(found == _as_credited(wanted, found))
             return
         intelligence.put_decision(self.tx, wanted)
-        self._known("decision", kept.id, id)
+        self.known("decision", kept.id, id)
         self.entries.append(decisions.entry_of(wanted))
         self.report.create("decision")
 
     def milestone(self, item: KeptMilestone) -> None:
         """A milestone; its ties to decisions are relations."""
         kept = item.milestone
-        _refuse_secrets(kept.title, kept.description)
-        id, here = self._local("milestone", kept.id)
+        refuse_secrets(kept.title, kept.description)
+        id, here = self.local("milestone", kept.id)
         wanted: Milestone = replace(self._credited(kept), id=id, workspace_id=self.workspace_id)
         if here:
             found = intelligence.get_milestone(self.tx, self.workspace_id, id)
-            self._compare(found is not None and replace(found, decisions=()) == _as_credited(wanted, found))
+            self.compare(found is not None and replace(found, decisions=()) == _as_credited(wanted, found))
             return
         intelligence.put_milestone(self.tx, wanted)
-        self._known("milestone", kept.id, id)
+        self.known("milestone", kept.id, id)
         self.entries.append(milestones.entry_of(wanted))
         self.report.create("milestone")
 
@@ -164,18 +169,18 @@ class Restore:
             checked(
                 NewArtifact(kept.identifier, each.version.title, kept.type, each.content, kept.language, kept.chat_id)
             )
-        id, here = self._local("artifact", kept.id)
+        id, here = self.local("artifact", kept.id)
         if here:
             found = artifacts.versions(self.tx, id, before=2**62, limit=kept.version + 1)
-            self._compare([each.sha256 for each in found] == [_sha256(each.content) for each in reversed(versions)])
+            self.compare([each.sha256 for each in found] == [_sha256(each.content) for each in reversed(versions)])
             return
         made = replace(
             kept,
             id=id,
             workspace_id=self.workspace_id,
-            created_by=self._whose(kept.created_by),
-            created_at=self._past(kept.created_at),
-            updated_at=self._past(kept.updated_at),
+            created_by=self.whose(kept.created_by),
+            created_at=self.past(kept.created_at),
+            updated_at=self.past(kept.updated_at),
         )
         if not artifacts.insert(self.tx, made):
             raise NotImported(f"another artifact has the identifier {kept.identifier!r}")
@@ -183,11 +188,11 @@ class Restore:
             written = replace(
                 each.version,
                 sha256=_sha256(each.content),
-                author=self._whose(each.version.author),
-                created_at=self._past(each.version.created_at),
+                author=self.whose(each.version.author),
+                created_at=self.past(each.version.created_at),
             )
             artifacts.insert_version(self.tx, id, written, each.content)
-        self._known("artifact", kept.id, id)
+        self.known("artifact", kept.id, id)
         self.entries += entries_of(made, newest.content)
         self.report.create("artifact")
 
@@ -197,11 +202,11 @@ class Restore:
         arriving.id = None
         if kept.size_bytes > self.documents.max_bytes:
             raise FileTooLarge(self.documents.max_bytes)
-        id, here = self._local("document", kept.id)
+        id, here = self.local("document", kept.id)
         same = documents.find_by_hash(self.tx, self.workspace_id, kept.sha256)
         if here or same is not None:
-            self._known("document", kept.id, same.id if same is not None else id)
-            self._compare(same is not None and (not here or same.id == id))
+            self.known("document", kept.id, same.id if same is not None else id)
+            self.compare(same is not None and (not here or same.id == id))
             return
         holder = documents.blob_workspace(self.tx, id)
         if holder not in (None, self.workspace_id):
@@ -235,7 +240,7 @@ class Restore:
         except (NotImported, Invalid):
             documents.abandon_blob(self.tx, id)
             raise
-        believed = self._is_believed()
+        believed = self.is_believed()
         made = replace(
             kept,
             id=id,
@@ -245,25 +250,25 @@ class Restore:
             media_type=media_type,
             format=kind.format,
             language=kind.language,
-            created_by=self._whose(kept.created_by),
+            created_by=self.whose(kept.created_by),
             created_by_name=kept.created_by_name if believed else self.principal.name,
-            created_at=self._past(kept.created_at),
+            created_at=self.past(kept.created_at),
             updated_at=self.now,
         )
         if not self.documents.adopt(self.tx, self.principal, made):
             documents.abandon_blob(self.tx, id)
             self.report.unchanged += 1
             return
-        self._known("document", kept.id, id)
+        self.known("document", kept.id, id)
         self.report.create("document")
 
     def relation(self, item: KeptRelation) -> None:
         """A tie, when both its ends are here."""
         kept = item.relation
-        _refuse_secrets(kept.note)
+        refuse_secrets(kept.note)
         name = checked_relation(kept.relation)
         start, end = self._end(kept.start), self._end(kept.end)
-        id, here = self._local("relation", kept.id)
+        id, here = self.local("relation", kept.id)
         wanted = replace(
             kept,
             id=id,
@@ -271,12 +276,12 @@ class Restore:
             start=start,
             end=end,
             relation=name,
-            author=self._whose(kept.author),
-            created_at=self._past(kept.created_at),
+            author=self.whose(kept.author),
+            created_at=self.past(kept.created_at),
         )
         self.tie(wanted, here)
         if not here:
-            self._known("relation", kept.id, id)
+            self.known("relation", kept.id, id)
 
     def tie(self, wanted: Relation, here: bool = False) -> None:
         """Keep a tie between two things that are here, once."""
@@ -286,12 +291,12 @@ class Restore:
             self.report.create("relation")
 
     def _end(self, ref: Ref) -> Ref:
-        found = Ref(ref.type, self._local(ref.type, ref.id)[0]) if ref.type in PREFIXES else ref
+        found = Ref(ref.type, self.local(ref.type, ref.id)[0]) if ref.type in PREFIXES else ref
         if not self.exists(self.tx, self.workspace_id, found):
             raise NotImported(f"a relation names the {ref.type} {ref.id}, which is not here")
         return found
 
-    def _local(self, type: str, origin: str) -> tuple[str, bool]:
+    def local(self, type: str, origin: str) -> tuple[str, bool]:
         """The id that something has or gets here, and whether it is here: its own id, unless another space has that."""
         known = store.recalled(self.tx, self.workspace_id, type, ORIGIN + origin)
         if known is not None:
@@ -301,14 +306,17 @@ class Restore:
             return origin, True
         if holder is None and is_id(PREFIXES[type], origin):
             return origin, False
-        derived = f"{PREFIXES[type]}_{_sha256(f'{self.workspace_id} {origin}')[:32]}"
+        digest = _sha256(f"{self.workspace_id} {origin}")
+        # The part that tells when it was made stays: what was said first sorts first here, too.
+        made = origin.partition("_")[2][:_WHEN] if is_id(PREFIXES[type], origin) else ""
+        derived = f"{PREFIXES[type]}_{made}{digest[: 32 - len(made)]}"
         return derived, store.owner(self.tx, type, derived) == self.workspace_id
 
-    def _known(self, type: str, origin: str, id: str) -> None:
+    def known(self, type: str, origin: str, id: str) -> None:
         if origin != id:
             store.remember(self.tx, self.workspace_id, type, ORIGIN + origin, id)
 
-    def _compare(self, same: bool) -> None:
+    def compare(self, same: bool) -> None:
         if not same:
             raise NotImported("it is here already and differs; it was left as it is")
         self.report.unchanged += 1
@@ -326,36 +334,36 @@ class Restore:
             tags=wording.checked_tags(memory.tags),
             source=wording.checked_source(memory.source),
             trust=trust_of(self.principal, memory.trust, memory.source),
-            learned_at=self._past(memory.learned_at),
-            updated_at=self._past(memory.updated_at),
+            learned_at=self.past(memory.learned_at),
+            updated_at=self.past(memory.updated_at),
         )
-        if self._is_believed():
+        if self.is_believed():
             return told
         return replace(told, author=self.principal.actor, author_name=self.principal.name)
 
     def _credited(self, kept: Told) -> Told:
-        kept = replace(kept, created_at=self._past(kept.created_at), updated_at=self._past(kept.updated_at))
-        if self._is_believed():
+        kept = replace(kept, created_at=self.past(kept.created_at), updated_at=self.past(kept.updated_at))
+        if self.is_believed():
             return kept
         return replace(kept, author=self.principal.actor, author_name=self.principal.name)
 
     def credited(self, memory: Memory, said_by: str, *, agent: bool) -> Memory:
         """A memory from elsewhere with the name of who said it there, where files may say so."""
         said_by = " ".join(wording.clean(said_by).split())
-        if not said_by or not self._is_believed():
+        if not said_by or not self.is_believed():
             return memory
-        _refuse_secrets(said_by)
+        refuse_secrets(said_by)
         trust: Trust = "agent" if agent else memory.trust
         return replace(memory, author=f"imported:{said_by}", author_name=said_by, trust=trust)
 
-    def _is_believed(self) -> bool:
+    def is_believed(self) -> bool:
         """Whether files may say who wrote what: those of a person who is trusted with the whole workspace."""
         return self.principal.is_person and self.principal.role in ("owner", "admin")
 
-    def _whose(self, author: str) -> str:
-        return author if self._is_believed() else self.principal.actor
+    def whose(self, author: str) -> str:
+        return author if self.is_believed() else self.principal.actor
 
-    def _past(self, moment: int) -> int:
+    def past(self, moment: int) -> int:
         """A moment at which something was written; one that is still to come, beyond a clock's error, is now."""
         return moment if moment <= self.now + _CLOCK_ERROR_MILLIS else self.now
 
@@ -414,7 +422,7 @@ def _as_credited(wanted: Told, found: Told | None) -> Told:
     return wanted if found is None else replace(wanted, author=found.author, author_name=found.author_name)
 
 
-def _refuse_secrets(*texts: str) -> None:
+def refuse_secrets(*texts: str) -> None:
     kind = first_secret_kind(texts)
     if kind is not None:
         raise NotImported(f"it holds a credential ({kind}), which is never stored")

@@ -18,6 +18,7 @@ from holdfast.features.intelligence.graph.vocabulary import checked_relation
 from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange import store
+from holdfast.features.interchange.cases import bring_case, tie_case
 from holdfast.features.interchange.export import Sink, write_workspace
 from holdfast.features.interchange.formats.readers import is_readable, read
 from holdfast.features.interchange.model import (
@@ -25,6 +26,8 @@ from holdfast.features.interchange.model import (
     ImportProblem,
     Item,
     KeptBytes,
+    KeptCase,
+    KeptCaseTies,
     KeptDecision,
     KeptDocument,
     KeptMemory,
@@ -137,6 +140,10 @@ class InterchangeService:
                 self._record(tx, principal, workspace_id, "workspace.import", counts)
                 payload = {"action": "import", **counts}
                 self._events.publish(tx, "memory.changed", payload, workspace_id=workspace_id)
+                if "case" in report.created:
+                    self._events.publish(
+                        tx, "case.import", {"cases": report.created["case"]}, workspace_id=workspace_id
+                    )
             return report, [entry.id for entry in restore.entries if entry.type == ENTITY]
 
         done, arrived = await self._database.write(work)
@@ -197,6 +204,8 @@ def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[
                 later.append(item)
             else:
                 yield _Step(_file(item), _work(item))
+            if isinstance(item, KeptCase) and (item.case.parent or item.links):
+                later.append(KeptCaseTies(item.file, item.case.id, item.case.parent, item.links))
 
 
 def _artifact_of(item: "Item | _Step") -> str:
@@ -244,6 +253,8 @@ def _work(item: Item) -> Work:
             return lambda restore: restore.decision(item)
         case KeptMilestone():
             return lambda restore: restore.milestone(item)
+        case KeptCase():
+            return lambda restore: bring_case(restore, item)
         case Note():
             return lambda restore: _note(restore, item)
     raise TypeError(type(item).__name__)
@@ -252,6 +263,8 @@ def _work(item: Item) -> Work:
 def _tie_work(item: Item) -> Work:
     if isinstance(item, KeptRelation):
         return lambda restore: restore.relation(item)
+    if isinstance(item, KeptCaseTies):
+        return lambda restore: tie_case(restore, item)
     assert isinstance(item, NoteLink)
     return lambda restore: _link(restore, item)
 

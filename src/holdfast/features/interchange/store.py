@@ -10,7 +10,10 @@ _TABLES = {
     "artifact": "artifact",
     "document": "document",
     "relation": "relation",
+    "case": "work_case",
+    "proof": "case_proof",
 }
+_COMMENTED = "SELECT c.workspace_id FROM case_comment x JOIN work_case c ON c.id = x.case_id WHERE x.id = :id"
 
 
 def remember(tx: Tx, workspace_id: str, type: str, origin: str, id: str) -> None:
@@ -35,7 +38,9 @@ def recalled(tx: Tx, workspace_id: str, type: str, origin: str) -> str | None:
 
 def owner(tx: Tx, type: str, id: str) -> str | None:
     """The workspace that has a thing with this id."""
-    row = tx.one(f"SELECT workspace_id FROM {_TABLES[type]} WHERE id = :id", {"id": id})
+    # A comment is where its case is.
+    sql = _COMMENTED if type == "comment" else f"SELECT workspace_id FROM {_TABLES[type]} WHERE id = :id"
+    row = tx.one(sql, {"id": id})
     return str(row["workspace_id"]) if row else None
 
 

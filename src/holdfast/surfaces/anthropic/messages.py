@@ -11,11 +11,12 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.messages.message_events import MessageEvents, TextDeltas, whole_message
+from holdfast.engines.llm.messages.plain import plain_message
 from holdfast.engines.llm.messages.words import count
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
-from holdfast.engines.llm.remote.upstreams import Upstreams, WireRequest
+from holdfast.engines.llm.remote.upstreams import Upstreams, WireAnswer, WireRequest
 from holdfast.features.usage.service import Usage
 from holdfast.surfaces.anthropic.asked import Asked, asked
 from holdfast.surfaces.anthropic.blocks import blocks_of
@@ -79,11 +80,9 @@ class Messages:
                 if found.answer.status == 200:
                     count_tokens(self._usage, request, found.model, _used(passed, wanted.body))
             return
-        told, meter = _Telling(request, wanted, found.model), Meter(wanted.body)
+        meter = Meter(wanted.body)
         try:
-            await _translated(told, meter, found.answer)
-        except HoldfastError as problem:
-            await told.fail(problem)
+            await _translated(request, wanted, meter, found)
         finally:
             used = meter.tally()
             count_tokens(self._usage, request, found.model, TokensUsed(used.input_tokens, used.output_tokens))
@@ -105,9 +104,29 @@ class Messages:
                 await told.fail(as_told(problem, request.scope))
 
 
-async def _translated(told: "_Telling", meter: Meter, answer: BegunAnswer) -> None:
-    """Tell an answer of the other wire as it comes."""
-    async with aclosing(answer.batches()) as batches, pinged(told):
+async def _translated(request: EndpointRequest, wanted: Asked, meter: Meter, found: WireAnswer) -> None:
+    """Tell an answer of the other wire: at once where that is asked for and it is only text, else by its events."""
+    answer = found.answer
+    assert isinstance(answer, BegunAnswer)
+    whole = None
+    if not wanted.body.get("stream"):
+        whole = await answer.whole()
+        model = _model_name(wanted, found.model)
+        message = plain_message(whole, model, lambda: estimate(wanted.body)) if whole is not None else None
+        if whole is not None and message is not None:
+            meter.hear_usage(whole["usage"])
+            await request.answer(message)
+            return
+    told = _Telling(request, wanted, found.model)
+    try:
+        await _tell(told, meter, answer, whole)
+    except HoldfastError as problem:
+        await told.fail(problem)
+
+
+async def _tell(told: "_Telling", meter: Meter, answer: BegunAnswer, whole: Json | None) -> None:
+    """The events of an answer as it comes, or of one that is known whole."""
+    async with aclosing(answer.batches(whole)) as batches, pinged(told):
         async for batch in batches:
             meter.hear_all(batch.heard)
             events = told.events.hear_all(batch.heard)
@@ -153,10 +172,7 @@ class _Telling:
         self._kept: list[Json | TextDeltas] = []
         thinking = wanted.body.get("thinking")
         shows = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
-        named = wanted.body.get("model")
-        self.events = MessageEvents(
-            named if isinstance(named, str) and named else model, estimate(wanted.body), shows_thinking=shows
-        )
+        self.events = MessageEvents(_model_name(wanted, model), estimate(wanted.body), shows_thinking=shows)
         self._is_begun = False
 
     async def tell(self, events: Iterable[Json | TextDeltas], *, is_last: bool = False) -> None:
@@ -191,6 +207,12 @@ class _Telling:
         if not self._writer.is_started:
             raise problem
         await self._writer.end(_error_event(problem))
+
+
+def _model_name(wanted: Asked, model: str) -> str:
+    """What an answer calls its model: by the client's own name for it."""
+    named = wanted.body.get("model")
+    return named if isinstance(named, str) and named else model
 
 
 async def _pass(request: EndpointRequest, relayed: Relayed, passed: Passed | None = None) -> None:

@@ -9,6 +9,7 @@ from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.core.text.jsontext import loads_strange
 from holdfast.core.text.sse import framed
 from holdfast.engines.llm.assembly import Assembly
+from holdfast.engines.llm.messages.plain import plain_completion
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import Heard
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
@@ -97,8 +98,14 @@ def _used(passed: Passed, body: Json) -> TokensUsed | None:
 
 async def _answer(request: OpenAiRequest, opened: BegunAnswer, meter: Meter, body: Json) -> None:
     """A translated answer at once."""
+    message = await opened.whole()
+    completion = plain_completion(message) if message is not None and opened.kind == "anthropic" else None
+    if completion is not None:
+        meter.hear_usage(completion["usage"])
+        await request.answer(completion)
+        return
     whole = Assembly()
-    async with aclosing(opened.chunks()) as chunks:
+    async with aclosing(opened.chunks(message)) as chunks:
         async for chunk in chunks:
             meter.hear(chunk)
             whole.add(chunk)

@@ -40,11 +40,28 @@ class Batch:
     """Whether the answer is known to be over; an upstream may also just stop."""
 
 
-async def chat_batches(answer: UpstreamAnswer, names: ToolNames, texts: Texts) -> AsyncGenerator[Batch, None]:
-    """The chunks of an answer, streamed or whole, as they came; UpstreamCut when it ends before it is finished."""
+async def whole_answer(answer: UpstreamAnswer) -> Json | None:
+    """An answer that came at once; None where it streams."""
+    if not (answer.header(b"content-type") or b"").startswith(b"application/json"):
+        return None
     try:
-        if _is_whole(answer):
-            yield Batch([restore(_as_chunk(await _whole(answer)), names)], is_last=True)
+        whole = await answer.whole(MAX_ANSWER_BYTES + 1)
+    finally:
+        answer.close()
+    if len(whole) > MAX_ANSWER_BYTES:
+        raise AnswerTooLong
+    return _parse(whole)
+
+
+async def chat_batches(
+    answer: UpstreamAnswer, names: ToolNames, texts: Texts, whole: Json | None = None
+) -> AsyncGenerator[Batch, None]:
+    """The chunks of an answer as they came, or of one that is known whole; UpstreamCut when it ends unfinished."""
+    try:
+        if whole is None:
+            whole = await whole_answer(answer)
+        if whole is not None:
+            yield Batch([restore(_as_chunk(whole), names)], is_last=True)
             return
         finished = False
         stream = _Stream(answer, texts)
@@ -66,12 +83,16 @@ async def chat_batches(answer: UpstreamAnswer, names: ToolNames, texts: Texts) -
         answer.close()
 
 
-async def messages_batches(answer: UpstreamAnswer, names: ToolNames, texts: Texts) -> AsyncGenerator[Batch, None]:
+async def messages_batches(
+    answer: UpstreamAnswer, names: ToolNames, texts: Texts, whole: Json | None = None
+) -> AsyncGenerator[Batch, None]:
     """The same of an answer of Anthropic's wire."""
     heard = ChatChunks()
     try:
-        if _is_whole(answer):
-            yield Batch([restore(chunk, names) for chunk in heard.whole(await _whole(answer))], is_last=True)
+        if whole is None:
+            whole = await whole_answer(answer)
+        if whole is not None:
+            yield Batch([restore(chunk, names) for chunk in heard.whole(whole)], is_last=True)
             return
         stream = _Stream(answer, texts)
         while piece := await stream.read():
@@ -156,17 +177,6 @@ def _until_failure(chunks: Iterator[Heard]) -> tuple[list[Heard], UpstreamFailed
     except UpstreamFailed as problem:
         return made, problem
     return made, None
-
-
-def _is_whole(answer: UpstreamAnswer) -> bool:
-    return (answer.header(b"content-type") or b"").startswith(b"application/json")
-
-
-async def _whole(answer: UpstreamAnswer) -> Json:
-    whole = await answer.whole(MAX_ANSWER_BYTES + 1)
-    if len(whole) > MAX_ANSWER_BYTES:
-        raise AnswerTooLong
-    return _parse(whole)
 
 
 def _parse(data: bytes) -> Json:

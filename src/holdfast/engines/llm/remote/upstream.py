@@ -26,7 +26,7 @@ from holdfast.engines.llm.remote.connection import (
     request_head,
 )
 from holdfast.engines.llm.remote.names import ToolNames, names_of, rewrite
-from holdfast.engines.llm.remote.reading import Batch, chat_batches, error_text, messages_batches
+from holdfast.engines.llm.remote.reading import Batch, chat_batches, error_text, messages_batches, whole_answer
 from holdfast.engines.llm.remote.texts import Texts, chat_texts, messages_texts, no_texts
 
 _MAX_ERROR_BYTES = 64 * 1024
@@ -103,21 +103,26 @@ class BegunAnswer:
     names: ToolNames
     kind: Kind
 
-    async def chunks(self) -> AsyncGenerator[Json, None]:
-        """The chunks, to be asked for once."""
-        async with contextlib.aclosing(self._read(no_texts())) as batches:
+    async def whole(self) -> Json | None:
+        """All of it, in the upstream's words, where it came at once; None where it streams, and is still to be read."""
+        return await whole_answer(self.answer)
+
+    async def chunks(self, whole: Json | None = None) -> AsyncGenerator[Json, None]:
+        """The chunks, to be asked for once; of the whole, where that was asked for before."""
+        async with contextlib.aclosing(self._read(no_texts(), whole)) as batches:
             async for batch in batches:
                 for chunk in batch.heard:
                     # Nothing else is heard without texts.
                     if isinstance(chunk, dict):
                         yield chunk
 
-    def batches(self) -> AsyncGenerator[Batch, None]:
+    def batches(self, whole: Json | None = None) -> AsyncGenerator[Batch, None]:
         """The same, those together that came together, and mere texts as such; to be asked for once."""
-        return self._read(chat_texts() if self.kind == "openai" else messages_texts())
+        return self._read(chat_texts() if self.kind == "openai" else messages_texts(), whole)
 
-    def _read(self, texts: Texts) -> AsyncGenerator[Batch, None]:
-        return (chat_batches if self.kind == "openai" else messages_batches)(self.answer, self.names, texts)
+    def _read(self, texts: Texts, whole: Json | None) -> AsyncGenerator[Batch, None]:
+        read = chat_batches if self.kind == "openai" else messages_batches
+        return read(self.answer, self.names, texts, whole)
 
     def close(self) -> None:
         """Hang up, unless all of it came."""
@@ -309,6 +314,8 @@ def _names(refused: UpstreamRefused, field: str) -> bool:
 
 def _adapted(body: Json, unwanted: Collection[str]) -> Json:
     """The body as this model takes it."""
+    if not unwanted:
+        return body
     made = {key: value for key, value in body.items() if key not in unwanted}
     for name in unwanted:
         if name in body and _ADAPTED[name]:

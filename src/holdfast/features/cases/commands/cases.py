@@ -132,12 +132,12 @@ async def claim(session: Session, service: CaseService, reading: CaseReading, gi
     workspace = await session.workspace(given.workspace)
     taking = Taking(given.session_id, None if given.minutes is None else given.minutes * 60)
     if given.case_id is None:
-        case = await service.claims.claim_next(session.principal, workspace, taking)
+        found = await reading.claim_next(session.principal, workspace, taking)
     else:
         case = await service.claims.claim(session.principal, workspace, given.case_id, taking)
-    found = await reading.answer(session.principal, case)
-    until = found.claim.expires_at if found.claim else ""
-    session.out.record(found, [f"Claimed {case.id} until {until}, fence {case.fence}: {case.title}"])
+        found = await reading.answer(session.principal, case)
+    until, fence = (found.claim.expires_at, found.claim.fence) if found.claim else ("", "")
+    session.out.record(found, [f"Claimed {found.id} until {until}, fence {fence}: {found.title}"])
 
 
 class MoveGiven(One):
@@ -282,7 +282,7 @@ async def export(session: Session, exchange: CaseExchange, given: Export) -> Non
 class Environments(InWorkspace):
     """What `environment` is given."""
 
-    action: Annotated[Literal["add", "list", "remove", "use"], Argument("add|list|remove|use")]
+    action: Annotated[Literal["add", "list", "look", "remove", "use"], Argument("add|list|look|remove|use")]
     name: Annotated[str | None, Argument("NAME")] = None
     path: Annotated[str | None, Argument("DIRECTORY")] = None
     repository: list[str] = Field([], description="With use: whose proofs see it where nothing else is named.")
@@ -293,13 +293,16 @@ async def environment(session: Session, service: ProofService, given: Environmen
     workspace = await session.workspace(given.workspace)
     if given.action == "list":
         found = await service.environments(session.principal, workspace)
-        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories"])
+        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories", "problem"])
     elif given.name is None or (given.action == "add" and given.path is None):
         raise Invalid("It needs a NAME, and to be added a DIRECTORY.")
     elif given.action == "use":
         used = await service.declare(session.principal, workspace, given.name, given.repository)
         told = ", ".join(used.repositories) or "no repository"
         session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {told} see {used.name}."])
+    elif given.action == "look":
+        seen = await service.look(session.principal, workspace, given.name)
+        session.out.record(EnvironmentAnswer.of(seen), [seen.problem or f"{seen.name} has the digest {seen.digest}."])
     elif given.action == "remove":
         await service.unregister(session.principal, workspace, given.name)
         session.out.record({"removed": given.name}, [f"Removed {given.name}."])

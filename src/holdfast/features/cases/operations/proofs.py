@@ -99,6 +99,11 @@ async def declare(
     return EnvironmentAnswer.of(await proofs.declare(principal, workspace_id, name, body.repositories))
 
 
+@api.post(_ENVIRONMENTS + "/{name}/look", ADMINISTER, "Look at a prepared environment again: its digest, its problems")
+async def look(proofs: ProofService, principal: Principal, workspace_id: str, name: str) -> EnvironmentAnswer:
+    return EnvironmentAnswer.of(await proofs.look(principal, workspace_id, name))
+
+
 @api.delete(_ENVIRONMENTS + "/{name}", ADMINISTER, "Forget a prepared environment")
 async def unregister(proofs: ProofService, principal: Principal, workspace_id: str, name: str) -> None:
     await proofs.unregister(principal, workspace_id, name)

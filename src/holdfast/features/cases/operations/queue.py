@@ -43,10 +43,8 @@ async def ready(cases: CaseService, principal: Principal, workspace_id: str, que
 
 
 @api.post(_BASE + "/claim-next", WRITE, "Take the first that is ready; 404 nothing_ready where there is none")
-async def claim_next(
-    cases: CaseService, reading: CaseReading, principal: Principal, workspace_id: str, body: ClaimBody
-) -> CaseAnswer:
-    return await reading.answer(principal, await cases.claims.claim_next(principal, workspace_id, body.into(Taking)))
+async def claim_next(reading: CaseReading, principal: Principal, workspace_id: str, body: ClaimBody) -> CaseAnswer:
+    return await reading.claim_next(principal, workspace_id, body.into(Taking))
 
 
 @api.post(_ONE + "/claim", WRITE, "Take a case; 409 names whoever holds it")

@@ -140,5 +140,12 @@ class Environment:
     path: str
     created_by: str
     created_at: int
+    digest: str = ""
+    """Of the names, sizes and moments of change that were found when somebody last looked."""
+    checked_at: int | None = None
+    problem: str = ""
+    """Why runs cannot use it, as far as is known."""
     repositories: tuple[str, ...] = ()
     """Whose proofs see it where neither they nor their case names one."""
+    cases: int = 0
+    """How many open cases name it."""

@@ -21,6 +21,7 @@ from holdfast.engines.runtime.base import Mounted, RunEnding, RunLimits, RunSpec
 from holdfast.features.cases import store as case_store
 from holdfast.features.cases.model import Case
 from holdfast.features.cases.proofs import store
+from holdfast.features.cases.proofs.directories import digest
 from holdfast.features.cases.proofs.junit import MAX_REPORT, BadReport, named, read_report
 from holdfast.features.cases.proofs.model import (
     FINISHED,
@@ -42,7 +43,6 @@ PRINTED_BYTES = 64 * 1024 * 1024
 WORK = "/work"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_COMMAND = (126, 127)
-_MOST_FILES = 200_000
 _HEADS_AT_ONCE = 100
 
 
@@ -369,21 +369,5 @@ def _fingerprint(runtime: Runtime, environment: Environment | None) -> dict[str,
         "network": "none",
     }
     if environment is not None:
-        found |= {"environment": environment.name, "path": environment.path, "digest": _digest(Path(environment.path))}
+        found |= {"environment": environment.name, "path": environment.path, "digest": digest(Path(environment.path))}
     return found
-
-
-def _digest(path: Path) -> str:
-    """A digest of a directory's names, sizes and moments of change."""
-    total = hashlib.sha256()
-    count = 0
-    for directory, names, files in os.walk(path):
-        names.sort()
-        for name in sorted(files):
-            count += 1
-            if count > _MOST_FILES:
-                return f"sha256:{total.hexdigest()} (of the first {_MOST_FILES} files)"
-            file = Path(directory, name)
-            found = file.lstat()
-            total.update(f"{file.relative_to(path)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode(errors="replace"))
-    return f"sha256:{total.hexdigest()}"

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
@@ -12,6 +13,7 @@ from holdfast.features.cases.base import CaseChange
 from holdfast.features.cases.checks import checked_commit
 from holdfast.features.cases.model import Case, Writing
 from holdfast.features.cases.proofs import store
+from holdfast.features.cases.proofs.directories import directory, seen
 from holdfast.features.cases.proofs.keys import PublicKey, SigningKeys
 from holdfast.features.cases.proofs.model import (
     FINISHED,
@@ -37,6 +39,7 @@ from holdfast.registry.entities import Entities
 from holdfast.storage.database import Tx
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_UNREGISTERED = "It is named, but not registered: `holdfast cases environment add NAME DIRECTORY` on the machine."
 
 
 class ProofService:
@@ -133,11 +136,21 @@ class ProofService:
     # Prepared environments.
 
     async def environments(self, principal: Principal, workspace_id: str) -> Sequence[Environment]:
-        """What is registered in a workspace."""
+        """What is registered in a workspace, and what repositories and cases name without its being so."""
         principal.require_any("read", "inference", "management")
-        return await self._base.database.read(
-            lambda tx: store.environments(tx, self._base.enter(tx, principal, workspace_id))
-        )
+
+        def work(tx: Tx) -> list[Environment]:
+            workspace = self._base.enter(tx, principal, workspace_id)
+            found = {each.name: each for each in store.environments(tx, workspace)}
+            declared, naming = store.declarations(tx, workspace), store.naming(tx, workspace)
+            for name in declared.keys() | naming.keys():
+                missing = Environment(workspace, name, "", "", 0, problem=_UNREGISTERED)
+                found[name] = replace(
+                    found.get(name, missing), repositories=tuple(declared.get(name, ())), cases=naming.get(name, 0)
+                )
+            return [found[name] for name in sorted(found)]
+
+        return await self._base.database.read(work)
 
     async def register(self, principal: Principal, workspace_id: str, name: str, path: str) -> Environment:
         """Let runs of a workspace see a directory of this machine, read-only. Only who is at the machine may."""
@@ -147,13 +160,38 @@ class ProofService:
         if _NAME.fullmatch(name) is None:
             problem = "a lower-case letter, then up to 63 letters, digits, '_', '-' and '.'"
             raise Invalid("The name cannot be used.", fields=[FieldError("name", problem)])
-        kept = await asyncio.to_thread(_directory, path)
+        kept = str(await asyncio.to_thread(directory, path))
+        digest, problem = await asyncio.to_thread(seen, kept)
 
         def work(tx: Tx) -> Environment:
-            workspace = self._base.enter(tx, principal, workspace_id)
-            new = Environment(workspace, name, str(kept), principal.actor, self._base.clock.now())
+            workspace, now = self._base.enter(tx, principal, workspace_id), self._base.clock.now()
+            new = Environment(workspace, name, kept, principal.actor, now, digest, now, problem)
             store.put_environment(tx, new)
             return new
+
+        return await self._base.database.write(work)
+
+    async def look(self, principal: Principal, workspace_id: str, name: str) -> Environment:
+        """Look at an environment that was prepared again, or that may be gone: its digest, and what is wrong."""
+        principal.require("management")
+
+        def known(tx: Tx) -> Environment:
+            place = self._base.workspaces.administered(tx, principal, workspace_id)
+            found = store.get_environment(tx, place.id, name)
+            if found is None:
+                raise EnvironmentNotFound(name)
+            return found
+
+        at = (await self._base.database.read(known)).path
+        digest, problem = await asyncio.to_thread(seen, at)
+
+        def work(tx: Tx) -> Environment:
+            found = known(tx)
+            if found.path == at:
+                # Another directory that was registered meanwhile was looked at by that.
+                found = replace(found, digest=digest, checked_at=self._base.clock.now(), problem=problem)
+                store.put_environment(tx, found)
+            return found
 
         return await self._base.database.write(work)
 
@@ -243,18 +281,6 @@ class ProofService:
         )
 
 
-def _directory(path: str) -> Path:
-    """A directory that may be shown to proofs; Invalid for any other path."""
-    found = Path(path).expanduser()
-    if not found.is_absolute() or not found.is_dir():
-        problem = "give the absolute path of a directory, such as /opt/envs/shop"
-        raise Invalid("There is no such directory.", fields=[FieldError("path", problem)])
-    kept = found.resolve()
-    if kept in (Path.home(), *map(Path, ("/", "/etc", "/dev", "/home", "/proc", "/root", "/sys", "/var"))):
-        raise Invalid("This directory holds too much.", fields=[FieldError("path", "name one made for proofs")])
-    return kept
-
-
 def _check_kind(principal: Principal, case: Case, new: NewProof) -> None:
     """Invalid for what a proof of its kind cannot have; Forbidden for a word that is no person's."""
     problems: list[FieldError] = []
@@ -275,6 +301,14 @@ def _check_kind(principal: Principal, case: Case, new: NewProof) -> None:
         problems.append(FieldError("is_reproduction", "only a run of a bug reproduces it"))
     if new.is_reproduction and case.base_commit is None:
         problems.append(FieldError("base_commit", "the case names no commit at which the bug shows; set it first"))
+    problems += out_of_bounds(new)
+    if problems:
+        raise Invalid(f"The proof cannot be taken: {problems[0].field}: {problems[0].message}.", fields=problems)
+
+
+def out_of_bounds(new: NewProof | Proof) -> list[FieldError]:
+    """What no proof has, of whichever kind."""
+    problems: list[FieldError] = []
     if not 0 <= new.expected_exit <= 255:
         problems.append(FieldError("expected_exit", "from 0 to 255"))
     if not 1 <= new.timeout_seconds <= MOST_SECONDS:
@@ -285,8 +319,7 @@ def _check_kind(principal: Principal, case: Case, new: NewProof) -> None:
         problems.append(FieldError("report", "say where the command writes JUnit XML, such as report.xml"))
     if new.report is not None and not _is_below(new.report):
         problems.append(FieldError("report", "a path below the checkout, without '..'"))
-    if problems:
-        raise Invalid(f"The proof cannot be taken: {problems[0].field}: {problems[0].message}.", fields=problems)
+    return problems
 
 
 def _is_below(path: str) -> bool:

@@ -17,7 +17,7 @@ _RUN = (
     *("id", "proof_id", "case_id", "commit_sha", "side", "outcome", "said", "exit_code", "tests", "output"),
     *("output_bytes", "output_digest", "seconds", "environment", "job_id", "requested_by", "created_at", "ended_at"),
 )
-_ENVIRONMENT = ("workspace_id", "name", "path", "created_by", "created_at")
+_ENVIRONMENT = ("workspace_id", "name", "path", "created_by", "created_at", "digest", "checked_at", "problem")
 _EMPTY = {"tests": "'[]' AS tests", "output": "'' AS output", "environment": "'{}' AS environment"}
 _OUTCOME = tuple(_EMPTY.get(name, name) for name in _RUN)
 _FIXED_OF_RUN = frozenset({"id", "proof_id", "case_id", "commit_sha", "side", "requested_by", "created_at"})
@@ -57,7 +57,9 @@ def place(tx: Tx, id: str) -> str | None:
 
 def of_case(tx: Tx, case_id: str) -> list[Proof]:
     """A case's proofs, the first added first."""
-    rows = tx.all(f"SELECT {', '.join(_PROOF)} FROM case_proof WHERE case_id = :id ORDER BY id", {"id": case_id})
+    rows = tx.all(
+        f"SELECT {', '.join(_PROOF)} FROM case_proof WHERE case_id = :id ORDER BY created_at, id", {"id": case_id}
+    )
     return [_proof(row) for row in rows]
 
 
@@ -138,9 +140,9 @@ def repository_head(tx: Tx, workspace_id: str, slug: str) -> str | None:
 def put_environment(tx: Tx, environment: Environment) -> None:
     """Register a directory, in place of the one of that name."""
     tx.execute(
-        "INSERT INTO proof_environment (workspace_id, name, path, created_by, created_at) "
-        "VALUES (:workspace_id, :name, :path, :created_by, :created_at) ON CONFLICT (workspace_id, name) "
-        "DO UPDATE SET path = excluded.path, created_by = excluded.created_by, created_at = excluded.created_at",
+        f"INSERT INTO proof_environment ({', '.join(_ENVIRONMENT)}) "
+        f"VALUES ({', '.join(f':{name}' for name in _ENVIRONMENT)}) ON CONFLICT (workspace_id, name) DO UPDATE SET "
+        + ", ".join(f"{name} = excluded.{name}" for name in _ENVIRONMENT[2:]),
         {name: getattr(environment, name) for name in _ENVIRONMENT},
     )
 
@@ -153,16 +155,32 @@ def get_environment(tx: Tx, workspace_id: str, name: str) -> Environment | None:
 def environments(tx: Tx, workspace_id: str) -> list[Environment]:
     """What is registered, by name."""
     rows = tx.all("SELECT * FROM proof_environment WHERE workspace_id = :id ORDER BY name", {"id": workspace_id})
-    declared: dict[str, list[str]] = {}
-    for row in tx.all(
-        "SELECT environment, repository FROM repository_environment WHERE workspace_id = :id ORDER BY repository",
-        {"id": workspace_id},
-    ):
-        declared.setdefault(row["environment"], []).append(row["repository"])
+    declared = declarations(tx, workspace_id)
     return [
         Environment(**{each: row[each] for each in _ENVIRONMENT}, repositories=tuple(declared.get(row["name"], ())))
         for row in rows
     ]
+
+
+def declarations(tx: Tx, workspace_id: str) -> dict[str, list[str]]:
+    """The repositories that declare each environment, be it registered or not."""
+    found: dict[str, list[str]] = {}
+    for row in tx.all(
+        "SELECT environment, repository FROM repository_environment WHERE workspace_id = :id ORDER BY repository",
+        {"id": workspace_id},
+    ):
+        found.setdefault(row["environment"], []).append(row["repository"])
+    return found
+
+
+def naming(tx: Tx, workspace_id: str) -> dict[str, int]:
+    """How many open cases name each environment, be it registered or not."""
+    rows = tx.all(
+        "SELECT environment, COUNT(*) AS cases FROM work_case WHERE workspace_id = :id AND environment IS NOT NULL "
+        "AND state NOT IN ('DONE', 'CANCELLED') GROUP BY environment",
+        {"id": workspace_id},
+    )
+    return {str(row["environment"]): int(row["cases"]) for row in rows}
 
 
 def declared_environment(tx: Tx, workspace_id: str, repository: str) -> str | None:

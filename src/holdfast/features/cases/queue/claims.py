@@ -1,7 +1,8 @@
 """Owns who works on a case: claims with a lease and a fence, and the queue that they come from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.paging import Page, decode_cursor, page_of
@@ -17,6 +18,7 @@ SESSION_SECONDS = 15 * 60
 USUAL_SECONDS = 4 * 3600
 """The lease of people and of agents from elsewhere."""
 MOST_SECONDS = 24 * 3600
+Shown = TypeVar("Shown")
 
 
 class Claims:
@@ -71,16 +73,22 @@ class Claims:
 
     async def claim_next(self, principal: Principal, workspace_id: str, taking: Taking) -> Case:
         """Take the first that is ready and meant for nobody else; NothingReady where there is none."""
+        return await self.claim_next_as(principal, workspace_id, taking, lambda tx, case: case)
+
+    async def claim_next_as(
+        self, principal: Principal, workspace_id: str, taking: Taking, shown: Callable[[Tx, Case], Shown]
+    ) -> Shown:
+        """The same, as the caller wants to see it, read in the transaction that takes it."""
         principal.require("inference")
         lease = _lease_millis(taking)
         names = [name for name in (principal.actor, principal.name) if name]
 
-        def work(tx: Tx) -> Case:
+        def work(tx: Tx) -> Shown:
             workspace = self._base.enter(tx, principal, workspace_id)
             case = store.next_ready(tx, workspace, self._base.clock.now(), names)
             if case is None:
                 raise NothingReady
-            return self._taken(tx, principal, case, taking, lease)
+            return shown(tx, self._taken(tx, principal, case, taking, lease))
 
         return await self._base.database.write(work)
 

@@ -43,10 +43,7 @@ class CaseLinks:
         other = store.get(tx, case.workspace_id, new.case_id)
         if other is None:
             raise CaseNotFound(new.case_id)
-        if new.type != "related":
-            back = path(case.id, other.id, lambda each: store.linked_from(tx, each, new.type))
-            if back is not None:
-                raise LinkCycle([case.id, *back], _WORDS[new.type])
+        check_link(tx, case.id, new)
         link = CaseLink(case.id, new.type, other.id)
         mirrored = CaseLink(other.id, new.type, case.id)
         if new.type == "related" and mirrored in store.links(tx, [case.id]):
@@ -77,23 +74,33 @@ class CaseLinks:
 
         return await self._base.database.write(work)
 
-    def check_parent(self, tx: Tx, workspace_id: str, id: str | None, parent: str | None) -> None:
-        """CaseNotFound, or LinkCycle where the case would be part of itself."""
-        if parent is None:
-            return
-        store.hold_links(tx, workspace_id)
-        if store.get(tx, workspace_id, parent) is None:
-            raise CaseNotFound(parent)
-        if id is None:
-            return
 
-        def above(each: str) -> Sequence[str]:
-            found = store.get(tx, workspace_id, each)
-            return [found.parent] if found is not None and found.parent is not None else []
+def check_link(tx: Tx, id: str, new: NewLink) -> None:
+    """LinkCycle where a case would block itself, or have been discovered from itself."""
+    if new.type == "related":
+        return
+    back = path(id, new.case_id, lambda each: store.linked_from(tx, each, new.type))
+    if back is not None:
+        raise LinkCycle([id, *back], _WORDS[new.type])
 
-        back = path(id, parent, above)
-        if back is not None:
-            raise LinkCycle([id, *back], "is part of")
+
+def check_parent(tx: Tx, workspace_id: str, id: str | None, parent: str | None) -> None:
+    """CaseNotFound, or LinkCycle where the case would be part of itself."""
+    if parent is None:
+        return
+    store.hold_links(tx, workspace_id)
+    if store.get(tx, workspace_id, parent) is None:
+        raise CaseNotFound(parent)
+    if id is None:
+        return
+
+    def above(each: str) -> Sequence[str]:
+        found = store.get(tx, workspace_id, each)
+        return [found.parent] if found is not None and found.parent is not None else []
+
+    back = path(id, parent, above)
+    if back is not None:
+        raise LinkCycle([id, *back], "is part of")
 
 
 def path(goal: str, start: str, onward: Callable[[str], Sequence[str]]) -> list[str] | None:

@@ -40,6 +40,7 @@ class GraphReader:
         nodes = self._nodes(tx, workspace_id, list(distances)[: wanted.limit], distances)
         shown = {Ref(node.type, node.id) for node in nodes}
         ties = relation_store.among(tx, workspace_id, [node.id for node in nodes])
+        ties += self._own_ties(tx, workspace_id, [Ref(node.type, node.id) for node in nodes], _ties(wanted))
         edges = tuple(tie for tie in ties if tie.start in shown and tie.end in shown)
         return Graph(tuple(nodes), edges, truncated=not whole or len(distances) > wanted.limit)
 
@@ -80,12 +81,24 @@ class GraphReader:
         whole = True
         for distance in range(1, wanted.depth + 1):
             met = relation_store.of(tx, workspace_id, [ref.id for ref in frontier], _ties(wanted))
+            met += self._own_ties(tx, workspace_id, frontier, _ties(wanted))
             whole = whole and len(met) < _ties(wanted)
             frontier = [ref for ref in _ends(met) if ref not in found and shown(ref.type)]
             found |= dict.fromkeys(frontier, distance)
             if not frontier or len(found) > wanted.limit:
                 break
         return found, whole
+
+    def _own_ties(self, tx: Tx, workspace_id: str, refs: Sequence[Ref], limit: int) -> list[Relation]:
+        """What features themselves tie, such as a case to what it blocks."""
+        found = []
+        for type, ties in self._entities.ties.items():
+            ids = [ref.id for ref in refs if ref.type == type]
+            for each in ties(tx, workspace_id, ids, limit) if ids else ():
+                start, end = Ref(type, each.from_id), Ref(type, each.to_id)
+                id = f"{each.from_id}:{each.relation}:{each.to_id}"
+                found.append(Relation(id, workspace_id, start, end, each.relation, "", "", each.at))
+        return found
 
     def _nodes(
         self, tx: Tx, workspace_id: str, refs: Sequence[Ref], distances: Mapping[Ref, int | None]

@@ -1,5 +1,6 @@
 """Owns the typed reading of front matter that we wrote: a field that somebody broke is named."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,23 +23,20 @@ class Fields:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
+    def has(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
     def text(self, name: str, default: str = "", *, most: int = MAX_FIELD) -> str:
         value = self._values.get(name, default)
         if not isinstance(value, str):
             raise MalformedExport(f"the field {name} is not text")
         return bounded(_storable(value, name), f"the field {name}", most)
 
-    def optional(self, name: str) -> str | None:
-        return self.text(name) if self._values.get(name) is not None else None
-
     def id(self, name: str = "id") -> str:
         value = self.text(name)
         if not _ID.fullmatch(value):
             raise MalformedExport(f"the field {name} is not an id")
         return value
-
-    def optional_id(self, name: str) -> str | None:
-        return self.id(name) if self._values.get(name) is not None else None
 
     def number(self, name: str, default: int) -> int:
         value = self._values.get(name, default)
@@ -53,16 +51,9 @@ class Fields:
         return value
 
     def time(self, name: str) -> int:
-        value = self.optional_time(name)
-        if value is None:
+        if not self.has(name):
             raise MalformedExport(f"the field {name} is missing")
-        return value
-
-    def optional_time(self, name: str) -> int | None:
-        given = self._values.get(name)
-        if given is None:
-            return None
-        value = moment_or_none(given)
+        value = moment_or_none(self._values[name])
         if value is None:
             raise MalformedExport(f"the field {name} is not a time")
         return value
@@ -84,6 +75,13 @@ class Fields:
         if not isinstance(value, dict):
             raise MalformedExport(f"the field {name} is not a record")
         return Fields(value)
+
+    def mapping(self, name: str, *, most: int = MAX_FIELD) -> Mapping[str, Any]:
+        value = self._values.get(name, {})
+        if not isinstance(value, dict):
+            raise MalformedExport(f"the field {name} is not a record")
+        bounded(_storable(json.dumps(value, ensure_ascii=False), name), f"the field {name}", most)
+        return value
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> Any:
         value = self.text(name, default or "")

@@ -9,11 +9,13 @@ from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, Decision, Milestone, Relation
+from holdfast.features.interchange.formats import case_files
 from holdfast.features.interchange.formats.fields import Fields, MalformedExport, bounded
 from holdfast.features.interchange.formats.front import render
 from holdfast.features.interchange.formats.records import Names, RecordForm
 from holdfast.features.interchange.model import (
     Item,
+    KeptCase,
     KeptDecision,
     KeptDocument,
     KeptMemory,
@@ -68,7 +70,10 @@ DOCUMENT = RecordForm(
         **dict.fromkeys(("chunks", "characters", "truncated", "progress_done", "progress_total"), _READ_AGAIN),
     },
 )
-FORMS: tuple[RecordForm[Any], ...] = (MEMORY, REVISION, DECISION, MILESTONE, ARTIFACT, VERSION, RELATION, DOCUMENT)
+FORMS: tuple[RecordForm[Any], ...] = (
+    *(MEMORY, REVISION, DECISION, MILESTONE, ARTIFACT, VERSION, RELATION, DOCUMENT),
+    *case_files.FORMS,
+)
 
 ABOUT = "about.md"
 """What is known of a document, beside the folder with its bytes."""
@@ -122,6 +127,12 @@ def content_folder(path: str) -> str | None:
     return match["folder"] if match else None
 
 
+def case_file(kept: KeptCase, names: Names) -> tuple[str, bytes]:
+    """`cases/<title>-<id>.md`: what it says is the body."""
+    path = f"cases/{_name(kept.case.title, names(kept.case.id))}.md"
+    return path, render(*case_files.case_front(kept, names))
+
+
 def relations_file(relations: Sequence[Relation], names: Names, page: int) -> tuple[str, bytes]:
     """`relations/<page>.md`: some hundred ties a file, each on a line."""
     records = [RELATION.dump(each, names) for each in relations]
@@ -140,6 +151,7 @@ def read_own(file: str, front: Mapping[str, Any], body: str) -> list[Item]:
         "milestone": _milestone,
         "artifact": _version,
         "document": _document,
+        "case": case_files.read_case,
         "relations": _relations,
     }
     kind = str(front.get("holdfast"))

@@ -28,6 +28,8 @@ class RecordForm(Generic[Stored]):
     """Fields that name a thing of the same export."""
     most: Mapping[str, int] = field(default_factory=dict)
     """How many characters a text may have, where that is not `MAX_FIELD`."""
+    parts: "Mapping[str, RecordForm[Any]]" = field(default_factory=dict)
+    """Fields whose values have fields of their own, one or several of them, and how these are written."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """What a field that a file lacks means, where its model does not say so."""
 
@@ -45,7 +47,7 @@ class RecordForm(Generic[Stored]):
         found: dict[str, Any] = {}
         for each, hint, called in self._written:
             given = getattr(value, each.name)
-            if given is None or given in ("", ()) or given == each.default:
+            if given is None or given in ("", (), {}) or given == each.default:
                 continue
             found[called] = self._shown(each.name, hint, given, names)
         return found
@@ -60,25 +62,34 @@ class RecordForm(Generic[Stored]):
         return self.model(**values, **given)
 
     def _shown(self, name: str, hint: Any, given: Any, names: Names) -> Any:
+        if name in self.parts:
+            form = self.parts[name]
+            return [form.dump(each, names) for each in given] if isinstance(given, tuple) else form.dump(given, names)
         if isinstance(given, Ref):
             return {"type": given.type, "id": names(given.id)}
         if name in self.ids:
             return names(given)
         if _is_time(name, hint):
             return moment(given)
+        if isinstance(given, Mapping):
+            return dict(given)
         return list(given) if isinstance(given, tuple) else given
 
     def _read(self, front: Fields, each: Field[Any], hint: Any, called: str) -> Any:
         inner, optional = _inner(hint)
         default = self.defaults.get(each.name, None if each.default is MISSING else each.default)
+        if optional and not front.has(called):
+            return None
+        if each.name in self.parts:
+            form = self.parts[each.name]
+            several = get_origin(inner) is tuple
+            return tuple(map(form.load, front.records(called))) if several else form.load(front.record(called))
         if each.name in self.ids:
-            return front.optional_id(called) if optional else front.id(called)
+            return front.id(called)
         if _is_time(each.name, hint):
-            return front.optional_time(called) if optional else front.time(called)
+            return front.time(called)
         if inner is str:
-            return (
-                front.optional(called) if optional else front.text(called, default or "", most=self._limit(each.name))
-            )
+            return front.text(called, default or "", most=self._limit(each.name))
         if inner is bool:
             return front.flag(called)
         if inner is int:
@@ -86,6 +97,8 @@ class RecordForm(Generic[Stored]):
         if inner is Ref:
             record = front.record(called)
             return Ref(record.text("type"), record.id())
+        if get_origin(inner) is Mapping:
+            return front.mapping(called, most=self._limit(each.name))
         if get_origin(inner) is Literal:
             return front.choice(called, get_args(inner), default)
         if get_origin(inner) is tuple and get_args(inner)[0] is str:
@@ -106,4 +119,4 @@ def _inner(hint: Any) -> tuple[Any, bool]:
 
 def _is_time(name: str, hint: Any) -> bool:
     """Moments are milliseconds in our models, named so by all of them."""
-    return _inner(hint)[0] is int and (name.endswith("_at") or name == "valid_until")
+    return _inner(hint)[0] is int and (name.endswith("_at") or name in ("at", "valid_until"))

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.access import READ, READ_EXEC, RUN_EXEC, WRITE
+from holdfast.core.access import READ, READ_EXEC, READ_INTEL, RUN_EXEC, WRITE
 from holdfast.core.clock import parse_moment
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
 from holdfast.features.agents.definitions.service import AgentDefinitions
@@ -16,11 +16,15 @@ from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
 from holdfast.features.cases.states import STATES, State, moves
+from holdfast.features.intelligence.model import GraphQuery
+from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
+from holdfast.surfaces.dashboard.shell.graph import drawn
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, Sent, field_errors
 
 _ROWS = 50
 _SESSIONS = 5
+_NODES = 60
 _DAY_MILLIS = 24 * 60 * 60 * 1000
 _PRIORITIES = tuple(str(each) for each in range(HIGHEST, LOWEST + 1))
 _CARDS = 30
@@ -84,7 +88,12 @@ async def add(view: PageView, cases: CaseService) -> Reply:
 
 @pages.get("/w/{ws}/cases/{id}", READ)
 async def show(
-    view: PageView, reading: CaseReading, proofs: ProofService, agents: AgentDefinitions, sessions: AgentSessions
+    view: PageView,
+    reading: CaseReading,
+    proofs: ProofService,
+    agents: AgentDefinitions,
+    sessions: AgentSessions,
+    intelligence: IntelligenceService,
 ) -> Reply:
     case = await reading.read(view.principal, view.ws.id, view.path["id"])
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
@@ -102,6 +111,7 @@ async def show(
         priorities=_PRIORITIES,
         agents=await agents.list(view.principal, view.ws.id) if view.may(RUN_EXEC) else (),
         **await _sessions(view, sessions, case.id),
+        **await _related(view, intelligence, case.id),
     )
 
 
@@ -219,6 +229,15 @@ async def _sessions(view: PageView, sessions: AgentSessions, case_id: str) -> di
     wanted = SessionFilter(case_id=case_id)
     found = await sessions.list(view.principal, view.ws.id, wanted, limit=_SESSIONS, cursor=None)
     return {"rows": found.items, "next_url": "", "sessions_url": url}
+
+
+async def _related(view: PageView, intelligence: IntelligenceService, case_id: str) -> dict[str, Any]:
+    """What is around a case in the knowledge graph; no picture where that is nothing, or the reader may not see it."""
+    url = f"/w/{view.ws.slug}/graph"
+    if not view.may(READ_INTEL):
+        return {"picture": None, "graph_url": url}
+    found = await intelligence.graph(view.principal, view.ws.id, GraphQuery(centre=case_id, limit=_NODES))
+    return {"graph": found, "picture": drawn(found) if found.edges else None, "graph_url": url}
 
 
 def _one(view: PageView) -> str:

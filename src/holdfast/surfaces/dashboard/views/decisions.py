@@ -85,7 +85,14 @@ async def graph(view: PageView, intelligence: IntelligenceService) -> Reply:
     """What is related to what: a picture, and the same as a table."""
     centre = view.query.get("centre") or None
     found = await intelligence.graph(view.principal, view.ws.id, GraphQuery(centre=centre, limit=_NODES))
-    return view.page("decisions/graph.html", "Graph", graph=found, picture=drawn(found), centre=centre)
+    return view.page(
+        "decisions/graph.html",
+        "Graph",
+        graph=found,
+        picture=drawn(found),
+        centre=centre,
+        graph_url=f"/w/{view.ws.slug}/graph",
+    )
 
 
 def _may_write(view: PageView) -> bool:

@@ -1,0 +1,48 @@
+"""Owns the directories of this machine that proofs may see: which can be named, and what tells one from another."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from holdfast.core.errors import FieldError, Invalid
+
+_MOST_FILES = 200_000
+_TOO_MUCH = tuple(map(Path, ("/", "/etc", "/dev", "/home", "/proc", "/root", "/sys", "/var")))
+
+
+def directory(path: str) -> Path:
+    """A directory that may be shown to proofs; Invalid for any other path."""
+    found = Path(path).expanduser()
+    if not found.is_absolute() or not found.is_dir():
+        problem = "give the absolute path of a directory, such as /opt/envs/shop"
+        raise Invalid("There is no such directory.", fields=[FieldError("path", problem)])
+    kept = found.resolve()
+    if kept in (Path.home(), *_TOO_MUCH):
+        raise Invalid("This directory holds too much.", fields=[FieldError("path", "name one made for proofs")])
+    return kept
+
+
+def seen(path: str) -> tuple[str, str]:
+    """A directory's digest, and what is wrong with it; one of them is empty."""
+    try:
+        if not Path(path).is_dir():
+            return "", "The directory is gone; prepare it again, or register another."
+        return digest(Path(path)), ""
+    except OSError as problem:
+        return "", f"The directory cannot be read: {problem.strerror}."
+
+
+def digest(path: Path) -> str:
+    """A digest of a directory's names, sizes and moments of change."""
+    total = hashlib.sha256()
+    count = 0
+    for place, names, files in os.walk(path):
+        names.sort()
+        for name in sorted(files):
+            count += 1
+            if count > _MOST_FILES:
+                return f"sha256:{total.hexdigest()} (of the first {_MOST_FILES} files)"
+            file = Path(place, name)
+            found = file.lstat()
+            total.update(f"{file.relative_to(path)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode(errors="replace"))
+    return f"sha256:{total.hexdigest()}"
