@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -71,12 +72,21 @@ class _Client(asyncio.Protocol):
 
 
 async def chat_load(
-    port: int, path: str, key: str | None, body: object, *, connections: int, seconds: float, most: int = 10**9
+    port: int,
+    path: str,
+    key: str | None,
+    body: object,
+    *,
+    connections: int,
+    seconds: float,
+    most: int = 10**9,
+    headers: Mapping[str, str] = {},
 ) -> ChatLoad:
     """Post a chat for a while, or `most` times."""
     data = json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Content-Type: application/json"]
     lines += [f"Authorization: Bearer {key}"] if key else []
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     request = "\r\n".join([*lines, f"Content-Length: {len(data)}"]).encode() + b"\r\n\r\n" + data
     took: list[float] = []
     relayed: list[float] = []

@@ -38,11 +38,12 @@ class Governed:
 
     running: Running
     directory: Path
+    settings: dict[str, str]
 
     def run(self, *words: str) -> None:
         """A command on its data."""
         command = [sys.executable, "-m", "holdfast", *words, "--data-dir", str(self.directory), "--json"]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=self.settings)
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
@@ -71,7 +72,7 @@ def governed(remote: int) -> Iterator[Governed]:
         "HOLDFAST_MCP_CALLS_PER_MINUTE": NO_LIMIT,
     }
     with tempfile.TemporaryDirectory() as directory, holdfast(Path(directory), settings) as running:
-        made = Governed(running, Path(directory))
+        made = Governed(running, Path(directory), settings)
         script = str(HERE / "hostile_server.py")
         made.run("catalog", "add", "plain", "--command", PYTHON, "--arg", "-I", "--arg", script, "--arg", "plain")
         made.run("catalog", "add", "peer", "--url", f"http://{place}/mcp")

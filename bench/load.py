@@ -12,6 +12,7 @@ class Load:
     requests_per_second: float
     p50_ms: float
     p99_ms: float
+    requests: int = 0
 
 
 class _Connection(asyncio.Protocol):
@@ -80,4 +81,4 @@ async def load(port: int, path: str, headers: dict[str, str], *, connections: in
     await asyncio.gather(*(connection.done for connection in opened))
     elapsed = time.perf_counter() - began
     took.sort()
-    return Load(len(took) / elapsed, took[len(took) // 2] * 1000, took[len(took) * 99 // 100] * 1000)
+    return Load(len(took) / elapsed, took[len(took) // 2] * 1000, took[len(took) * 99 // 100] * 1000, len(took))

@@ -201,7 +201,7 @@ class _Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def _load(
+async def mcp_load(
     target: Target,
     era: str,
     method: str,
@@ -288,9 +288,9 @@ def measured(ours: Target, theirs: Target, seconds: float, rounds: int) -> list[
             "tools/list": ("tools/list", {}),
         }
         for _ in range(rounds):
-            found["bare"].append(asyncio.run(_load(theirs, era, *trivial, seconds)))
+            found["bare"].append(asyncio.run(mcp_load(theirs, era, *trivial, seconds)))
             for name, what in asked.items():
-                found.setdefault(name, []).append(asyncio.run(_load(ours, era, *what, seconds)))
+                found.setdefault(name, []).append(asyncio.run(mcp_load(ours, era, *what, seconds)))
         speed = {name: statistics.median(load.requests_per_second for load in all) for name, all in found.items()}
         figures.append(Figure(f"{era} bare SDK server, trivial call", speed["bare"], "req/s"))
         for name in asked:
@@ -315,11 +315,11 @@ def against_contextforge(ours: Target, upstream: Target, environment: Path, seco
         trivial = _call(contextforge.TOOL, {"expression": "2 + 2"})
         evaluate = _call("xerotier.calc.evaluate", {"expression": "2 + 2"})
         # Both were asked before it counts: its first calls take longest.
-        asyncio.run(_load(theirs, era, "tools/call", trivial, WARM_SECONDS, 8, sessions=False))
-        asyncio.run(_load(ours, era, "tools/call", evaluate, WARM_SECONDS, 8))
+        asyncio.run(mcp_load(theirs, era, "tools/call", trivial, WARM_SECONDS, 8, sessions=False))
+        asyncio.run(mcp_load(ours, era, "tools/call", evaluate, WARM_SECONDS, 8))
         for connections in (8, CONNECTIONS):
-            slow = asyncio.run(_load(theirs, era, "tools/call", trivial, seconds, connections, sessions=False))
-            quick = asyncio.run(_load(ours, era, "tools/call", evaluate, seconds, connections))
+            slow = asyncio.run(mcp_load(theirs, era, "tools/call", trivial, seconds, connections, sessions=False))
+            quick = asyncio.run(mcp_load(ours, era, "tools/call", evaluate, seconds, connections))
             label = f"{connections} connections"
             figures += [
                 Figure(f"ContextForge, trivial call, {label}", slow.requests_per_second, "req/s"),
@@ -355,7 +355,7 @@ def main() -> None:
         product(directory, chosen.memories) as ours,
         bare() as theirs,
     ):
-        asyncio.run(_load(ours, MODERN, "tools/list", {}, 0.5))
+        asyncio.run(mcp_load(ours, MODERN, "tools/list", {}, 0.5))
         if chosen.contextforge is not None:
             environment = chosen.contextforge.absolute()
             finish(against_contextforge(ours, theirs, environment, chosen.seconds), as_json=chosen.json)

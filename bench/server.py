@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -44,11 +45,28 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def cpu_seconds(pid: int) -> float:
+    """The processor time that all threads of a process have taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def settle(pid: int, seconds: float = 30.0) -> None:
+    """Wait until a started server has loaded what it loads beside requests: that is not what a request costs."""
+    until = time.perf_counter() + seconds
+    quiet = 0
+    while quiet < 3 and time.perf_counter() < until:
+        before = cpu_seconds(pid)
+        time.sleep(0.5)
+        quiet = quiet + 1 if cpu_seconds(pid) - before < 0.03 else 0
+
+
 @contextlib.contextmanager
-def holdfast(data_dir: Path, environment: dict[str, str] | None = None) -> Iterator[Running]:
+def holdfast(data_dir: Path, environment: dict[str, str] | None = None, *options: str) -> Iterator[Running]:
     """The product, from the start of its process to the line that says it is ready."""
     port = free_port()
     command = [sys.executable, "-m", "holdfast", "up", "--data-dir", str(data_dir), "--port", str(port), "--json"]
+    command += options
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     assert process.stdout is not None
@@ -77,6 +95,34 @@ def bare() -> Iterator[Running]:
         yield Running(port, process.pid, time.perf_counter() - began, {})
     finally:
         _end(process)
+
+
+def run(data_dir: Path, *words: str) -> None:
+    """A command on the data of a server."""
+    command = [sys.executable, "-m", "holdfast", *words, "--data-dir", str(data_dir), "--json"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def bare_upstream() -> Iterator[int]:
+    """A model that answers at once; its port."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "bench.upstream_stub", "stub", str(port)])
+    try:
+        _await_port(port, process)
+        yield port
+    finally:
+        _end(process)
+
+
+def _await_port(port: int, process: "subprocess.Popen[Any]") -> None:
+    began = time.perf_counter()
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if process.poll() is not None or time.perf_counter() - began > 30:
+            raise RuntimeError("the server did not start")
+        time.sleep(0.02)
 
 
 def _end(process: "subprocess.Popen[Any]") -> None:

@@ -22,6 +22,7 @@ from tests.support.clock import MovableClock
 from tests.support.properties import number
 from tests.support.scratch import use_for_tests
 from tests.support.stores.postgres import PostgresUnavailable, PrivatePostgres
+from tests.support.stores.workers import CHANGES_SECONDS, WORKERS
 
 OpenDatabase = Callable[[], Database]
 
@@ -51,6 +52,14 @@ async def _migrated(database: Database) -> None:
         await migrate(database)
     finally:
         await database.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is true of one process alone, where each server of a test has several."""
+    for item in items:
+        mark = item.get_closest_marker("one_process")
+        if mark is not None and WORKERS > 1:
+            item.add_marker(pytest.mark.skip(reason=f"true of each worker: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -123,7 +132,7 @@ def open_database(request: pytest.FixtureRequest) -> OpenDatabase:
     """Opens this test's migrated database; may be called again, as a second server would. The caller closes it."""
     if request.param == "sqlite":
         path: Path = request.getfixturevalue("sqlite_path")
-        return lambda: SqliteDatabase(path)
+        return lambda: SqliteDatabase(path, changes_seconds=CHANGES_SECONDS)
     url: str = request.getfixturevalue("postgres_url")
     return lambda: PostgresDatabase(url)
 
@@ -139,7 +148,7 @@ async def database(open_database: OpenDatabase) -> AsyncIterator[Database]:
 @pytest.fixture
 async def sqlite_database(sqlite_path: Path) -> AsyncIterator[SqliteDatabase]:
     """A migrated SQLite database, for what has nothing to do with the store."""
-    opened = SqliteDatabase(sqlite_path)
+    opened = SqliteDatabase(sqlite_path, changes_seconds=CHANGES_SECONDS)
     yield opened
     await opened.close()
 

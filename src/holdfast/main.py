@@ -24,10 +24,17 @@ def _opens(data_dir: Path | None, begins: bool) -> "AbstractAsyncContextManager[
     return open_local(settings, begins=may_begin)
 
 
-async def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None:
+def _serves(settings: "Settings", announce: Callable[[Any], None]) -> None:
+    if settings.workers > 1:
+        from holdfast.server.workers.supervisor import Supervisor
+
+        Supervisor(settings).run(announce)
+        return
+    import uvloop
+
     from holdfast.server.lifecycle import serve
 
-    await serve(settings, announce)
+    uvloop.run(serve(settings, announce))
 
 
 def _commands() -> Listing:

@@ -85,5 +85,5 @@ class OperatorCli:
             yield opened
 
 
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
     raise AssertionError("no command here starts a server")

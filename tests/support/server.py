@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from holdfast.storage.database import Database
 from tests.fakes.embedder import WordEmbedder
 from tests.support.features.audit import MASTER_KEY, NOWHERE
 from tests.support.services import Services, Start, background, build_services, first_start
+from tests.support.stores.workers import WORKERS, another, in_turns, ownership
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +114,39 @@ async def serving(
     features: Sequence[Feature] = (),
     around: Callable[[ASGIApp, Start], ASGIApp] = lambda app, start: app,
     instead: Mapping[type[Any], object] = {},
+    workers: int = WORKERS,
     **settings: Any,
 ) -> AsyncIterator[TestServer]:
     """A server on this event loop, with a deterministic embedder; settings as an operator would set them.
 
     `features` come after the product's own; `around` stands between the connections and the gate; `instead` takes the
-    place of what would be built.
+    place of what would be built. Of several `workers` each request reaches the next.
     """
     settings.setdefault("secrets_master_key", MASTER_KEY)
     settings.setdefault("shutdown_seconds", 2.0)
-    configured = Settings(data_dir=data_dir or NOWHERE, port=0, **settings)
+    configured = Settings(data_dir=data_dir or NOWHERE, port=0, workers=workers, **settings)
     services = build_services(configured, database, clock or SystemClock(), WordEmbedder(), features, instead)
     # With its protocol named, asyncio sends at once; without, an answer may wait 40 ms for the one before.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with background(services):
+        async with AsyncExitStack() as running:
+            await running.enter_async_context(background(services, ownership(database, workers)))
             start = await first_start(services)
-            gate = build_gate(configured, services, url)
+            gates = [build_gate(configured, services, url)]
+            for _ in range(1, workers):
+                store = another(database)
+                running.push_async_callback(store.close)
+                other = build_services(configured, store, clock or SystemClock(), WordEmbedder(), features, instead)
+                await running.enter_async_context(background(other, ownership(store, workers)))
+                await other.search.load()
+                gates.append(build_gate(configured, other, url))
+                for made in (other.models, other.web, other.git):
+                    running.push_async_callback(made.close)
+            gate = gates[0]
             config = configuration(configured, gate)
-            config.app = around(gate, start)
+            config.app = around(gate if workers == 1 else in_turns(gates), start)
             server = _QuietServer(config)
             task = asyncio.create_task(server.serve(sockets=[listener]))
             await server.listening.wait()

@@ -54,6 +54,7 @@ from holdfast.server import start as starting
 from holdfast.server.features import Features, features
 from holdfast.server.parts import build_parts
 from holdfast.storage.database import Database
+from holdfast.storage.lock import Ownership
 
 _Part = TypeVar("_Part")
 
@@ -152,9 +153,9 @@ async def first_start(services: Services) -> Start:
     return await starting.first_key(services.parts, await starting.found_organization(services.parts))
 
 
-def background(services: Services) -> AbstractAsyncContextManager[None]:
+def background(services: Services, owner: Ownership | None = None) -> AbstractAsyncContextManager[None]:
     """Run what works beside the requests."""
-    return running.background(services.parts)
+    return running.background(services.parts, owner)
 
 
 @asynccontextmanager

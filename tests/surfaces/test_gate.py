@@ -226,6 +226,27 @@ def test_a_log_line_is_json_with_its_facts() -> None:
     assert (line["message"], line["level"], line["status"]) == ("x y", "info", 200)
 
 
+async def test_requests_that_end_together_are_logged_by_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fine(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_json(send, 200, {})
+
+    class Counted(io.StringIO):
+        writes = 0
+
+        def write(self, text: str) -> int:
+            self.writes += 1
+            return super().write(text)
+
+    written = Counted()
+    monkeypatch.setattr(logs, "_access_stream", written)
+    gate = gate_around(fine)
+    for _ in range(3):
+        await ask(gate)
+    await asyncio.sleep(0)
+    assert [json.loads(line)["status"] for line in written.getvalue().splitlines()] == [200, 200, 200]
+    assert written.writes == 1
+
+
 async def test_each_request_is_one_line_of_json(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fine(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, {})
@@ -233,6 +254,7 @@ async def test_each_request_is_one_line_of_json(monkeypatch: pytest.MonkeyPatch)
     written = io.StringIO()
     monkeypatch.setattr(logs, "_access_stream", written)
     await ask(gate_around(fine))
+    await asyncio.sleep(0)  # What one turn of the loop logs is written at its end.
     line = json.loads(written.getvalue())
     assert (line["message"], line["method"], line["path"], line["status"]) == ("request", "GET", "/", 200)
     assert datetime.fromisoformat(line["time"]).tzinfo is not None

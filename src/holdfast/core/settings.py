@@ -33,6 +33,7 @@ class Settings:
     data_dir: Path = _setting(Path("~/.holdfast"), "Where the embedded store and uploads live")
     host: str = _setting("127.0.0.1", "Address to listen on")
     port: int = _setting(8787, "Port to listen on")
+    workers: int = _setting(1, "Processes that serve together, each on a core of its own; see operations.md")
     public_url: str | None = _setting(None, "The URL people and agents reach the server by, when it is behind a proxy")
     database_url: str | None = _setting(
         None, "PostgreSQL URL (postgresql://…); without it the embedded store is used", secret=True
@@ -293,6 +294,8 @@ def _parse(each: Any, text: str, where: str) -> Any:
 def _checked(settings: Settings) -> Settings:
     if not 0 <= settings.port <= 65535:
         raise _malformed("HOLDFAST_PORT", "a port from 0 to 65535")
+    if not 1 <= settings.workers <= 64:
+        raise _malformed("HOLDFAST_WORKERS", "a number from 1 to 64")
     for each in fields(Settings):
         value = getattr(settings, each.name)
         if (

@@ -45,7 +45,9 @@ class Feature:
     jobs: tuple[str, ...] = ()
     """Kinds of background jobs that `building.handle_jobs(parts)` gives handlers to."""
     background: tuple[str, ...] = ()
-    """Services, by name, that work beside the requests: each has `run` and `stop`."""
+    """Services, by name, that work beside the requests in each process: each has `run` and `stop`."""
+    background_once: tuple[str, ...] = ()
+    """The same for what one process does for all that share a data directory."""
     closes: tuple[str, ...] = ()
     """Services, by name, that hold connections or processes: each has `close`."""
     entities: bool = False

@@ -9,28 +9,37 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from holdfast.core.parts import Parts
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.server.parts import background as working
+from holdfast.storage.lock import Ownership
 
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def background(parts: Parts) -> AsyncIterator[None]:
-    """Run what works beside the requests: sealing, flushing, jobs, events, embedding."""
+async def background(parts: Parts, owner: Ownership | None = None) -> AsyncIterator[None]:
+    """Run what works beside the requests: sealing, flushing, jobs, events, embedding.
+
+    Of several workers on one data directory each does its own, and `owner` what is done once for all of them.
+    """
     # Built here, so that a handler that cannot be built ends the start instead of failing beside the requests for ever.
     handled = parts[JobEngine].kinds
     _log.debug("jobs are handled", extra={"kinds": sorted(handled)})
     async with AsyncExitStack() as stack:
-        for name, run, stop in working(parts):
-            task = asyncio.create_task(_forever(name, run), name=name)
+        if owner is not None:
+            stack.callback(owner.release)
+        for name, run, stop, once in working(parts):
+            task = asyncio.create_task(_forever(name, run, owner if once else None), name=name)
             stack.push_async_callback(_end, task, stop)
+        if owner is not None:
+            stack.callback(owner.withdraw)
         yield
 
 
-async def _forever(name: str, run: Callable[[], Awaitable[None]]) -> None:
+async def _forever(name: str, run: Callable[[], Awaitable[None]], owner: Ownership | None) -> None:
     """Background work that fails is logged and begun again: a passing fault must not end it for good."""
     while True:
         try:
-            await run()
+            if owner is None or await owner.won():
+                await run()
             return
         except Exception:
             _log.exception("background work failed; it starts again", extra={"work": name})

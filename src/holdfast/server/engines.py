@@ -1,6 +1,7 @@
 """Owns how engines are built. Each is imported only when something asks for it: most commands need few."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.clock import Clock
@@ -32,37 +33,38 @@ def builder(kind: type[Any]) -> Build | None:
     return _BUILDERS.get(kind.__name__)
 
 
-def background(parts: Parts) -> Iterator[tuple[str, Step, Step]]:
-    """Those that work beside the requests: name, run, stop."""
+def background(parts: Parts) -> Iterator[tuple[str, Step, Step, bool]]:
+    """Those that work beside the requests: name, run, stop, whether one process does it for all."""
     from holdfast.engines.events.bus import EventBus
     from holdfast.engines.jobs.engine import JobEngine
     from holdfast.engines.search.engine import SearchEngine
 
     events, search, jobs = parts[EventBus], parts[SearchEngine], parts[JobEngine]
-    yield "events", events.run, events.stop
-    yield "search", search.run, search.stop
-    yield "jobs", jobs.run, jobs.stop
+    yield "events", events.run, events.stop, False
+    yield "search", search.run, search.stop, True
+    yield "jobs", jobs.run, jobs.stop, True
 
 
-def beside_requests(settings: Settings) -> dict[type[Any], object]:
-    """What a server has in a process of its own, where a command has it in its only one."""
+def beside_requests(settings: Settings, shared: Path | None = None) -> dict[type[Any], object]:
+    """What a server has in a process of its own, where a command has it in its only one; `shared` by workers."""
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.embedders.process import EmbeddingProcess
 
-    return {Embedder: EmbeddingProcess()} if settings.embedder == "embedded" else {}
+    return {Embedder: EmbeddingProcess(shared)} if settings.embedder == "embedded" else {}
 
 
 def _events(parts: Parts) -> "EventBus":
     from holdfast.engines.events.bus import EventBus
 
-    return EventBus(parts[Database], parts[Clock])
+    return EventBus(parts[Database], parts[Clock], watching=parts[Settings].workers > 1)
 
 
 def _jobs(parts: Parts) -> "JobEngine":
     from holdfast.engines.events.bus import EventBus
     from holdfast.engines.jobs.engine import JobEngine
 
-    return JobEngine(parts[Database], parts[EventBus], handlers=lambda: handle_jobs(parts))
+    hears = parts[Settings].workers > 1
+    return JobEngine(parts[Database], parts[EventBus], handlers=lambda: handle_jobs(parts), hears=hears)
 
 
 def handle_jobs(parts: Parts) -> None:
@@ -76,10 +78,13 @@ def _search(parts: Parts) -> "SearchEngine":
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.embedders.process import EmbeddingProcess
     from holdfast.engines.search.engine import SearchEngine
+    from holdfast.engines.search.keeper import IDLE_SECONDS, SHARED_IDLE_SECONDS
 
     embedder = parts[Embedder]
     backlog = embedder.backlog if isinstance(embedder, EmbeddingProcess) else None
-    return SearchEngine(parts[Database], embedder, parts[Clock], backlog=backlog)
+    # What another worker saved is noticed by looking.
+    idle_seconds = SHARED_IDLE_SECONDS if parts[Settings].workers > 1 else IDLE_SECONDS
+    return SearchEngine(parts[Database], embedder, parts[Clock], backlog=backlog, idle_seconds=idle_seconds)
 
 
 def _embedder(parts: Parts) -> "Embedder":

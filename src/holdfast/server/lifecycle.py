@@ -21,7 +21,7 @@ from holdfast.server.start import Start, first_key, found_organization, lock_dat
 from holdfast.storage.database import StartFailed
 from holdfast.storage.lock import DataDirectoryLock
 from holdfast.surfaces.http.gate import Gate
-from holdfast.surfaces.http.protocol.connections import Connections
+from holdfast.surfaces.http.protocol.connections import Connections, OpenElsewhere
 from holdfast.surfaces.http.protocol.front import Front
 from holdfast.surfaces.http.telemetry.logs import configure_logs
 
@@ -42,20 +42,20 @@ class Ready:
 async def serve(settings: Settings, announce: Callable[[Ready], None]) -> None:
     """Serve until SIGTERM or SIGINT, then let streams finish and close."""
     configure_logs(settings.log_level)
-    listener = _listen(settings.host, settings.port)
-    with contextlib.closing(listener), _locked(settings) as lock:
+    listener = listen(settings.host, settings.port)
+    with contextlib.closing(listener), locked(settings) as lock:
         async with open_parts(settings, given=beside_requests(settings)) as parts, background(parts):
             start = await found_organization(parts)
             url = settings.url_at(listener.getsockname()[1])
             gate = build_gate(settings, parts, url)
             # The key comes last: a start that fails before it says so must not leave one that nobody has seen.
-            ready = await _ready(parts, await first_key(parts, start), url)
+            ready = await ready_of(parts, await first_key(parts, start), url)
             if lock is not None:
                 lock.tell(url)
             await _run(settings, gate, listener, lambda: announce(ready))
 
 
-async def _ready(parts: Parts, start: Start, url: str) -> Ready:
+async def ready_of(parts: Parts, start: Start, url: str) -> Ready:
     link = await parts[SignIn].new_link(local_principal(start.organization_id), start.owner_id)
     return Ready(
         url=url,
@@ -72,12 +72,13 @@ async def _run(settings: Settings, gate: Gate, listener: socket.socket, announce
     await AnnouncingServer(configuration(settings, gate), announce, gate).serve(sockets=[listener])
 
 
-def configuration(settings: Settings, gate: Gate) -> uvicorn.Config:
+def configuration(settings: Settings, gate: Gate, elsewhere: OpenElsewhere | None = None) -> uvicorn.Config:
     """How uvicorn serves the gate: behind our front, which bounds and checks bytes before they are parsed."""
     connections = Connections(
         most=_most_connections(settings.max_connections),
         most_per_address=settings.max_connections_per_address,
         proxies=gate.proxies,
+        elsewhere=elsewhere,
     )
     front = Front(
         connections,
@@ -159,7 +160,8 @@ class AnnouncingServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -176,7 +178,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _locked(settings: Settings) -> Iterator[DataDirectoryLock | None]:
+def locked(settings: Settings) -> Iterator[DataDirectoryLock | None]:
+    """Keep the data directory of the embedded store to this server."""
     lock = lock_data_directory(settings)
     try:
         yield lock

@@ -103,11 +103,11 @@ _REGISTRIES: dict[str, Build] = {
 }
 
 
-def background(parts: Parts) -> Iterator[tuple[str, Step, Step]]:
-    """What works beside the requests: name, run, stop; stopped in reverse order."""
+def background(parts: Parts) -> Iterator[tuple[str, Step, Step, bool]]:
+    """What works beside the requests: name, run, stop, whether one process does it for all; stopped in reverse."""
     for feature in parts[Features]:
-        for kind in named(feature.background, feature):
-            yield kind.__name__, parts[kind].run, parts[kind].stop
+        for kind in named((*feature.background, *feature.background_once), feature):
+            yield kind.__name__, parts[kind].run, parts[kind].stop, kind.__name__ in feature.background_once
     yield from engines.background(parts)
 
 

@@ -47,6 +47,8 @@ def open_database(settings: Settings) -> Database:
             f"The data directory {directory} cannot be used ({problem.strerror}); "
             "make it writable, or choose another with --data-dir."
         ) from None
+    if settings.workers > 1:
+        return SqliteDatabase(directory / STORE, changes_seconds=0)
     return SqliteDatabase(directory / STORE)
 
 

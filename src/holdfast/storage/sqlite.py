@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, Unreadable, ended_early
 from holdfast.storage.files import make_directory
+from holdfast.storage.lock import TurnFailed, WriteTurn
 
 try:  # Debian's SQLite 3.40 can corrupt a WAL when it is reset; this wheel bundles a mended one.
     import pysqlite3 as sqlite3
@@ -98,7 +99,7 @@ def connect(path: Path, *, read_only: bool = False) -> Any:
         "temp_store=MEMORY",
         "mmap_size=268435456",
         "journal_size_limit=67108864",
-        "cache_size=-32768",
+        "cache_size=-4096",
     ):
         connection.execute(f"PRAGMA {pragma}")
     return connection
@@ -123,12 +124,15 @@ class SqliteDatabase:
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, changes_seconds: float = CHANGES_SECONDS) -> None:
+        """`changes_seconds` is 0 where several processes serve together: each request looks for the others' commits."""
         self.path = path
+        self._changes_seconds = changes_seconds
         try:
             make_directory(path.parent)
             # SQLite gives its log the mode of the file.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._turn = WriteTurn(path.parent, BUSY_SECONDS)
             self._writer_connection = connect(path)
         except sqlite3.DatabaseError as problem:
             if isinstance(problem, sqlite3.OperationalError):
@@ -161,7 +165,7 @@ class SqliteDatabase:
 
     def changes(self) -> int | None:
         now = time.monotonic()
-        if now - self._changes_at > CHANGES_SECONDS:
+        if now - self._changes_at >= self._changes_seconds:
             self._changes = int(self._reader().execute("PRAGMA data_version").fetchone()[0])
             self._changes_at = now
         return self._changes
@@ -186,6 +190,7 @@ class SqliteDatabase:
         await asyncio.to_thread(self._readers.shutdown)
         for connection in [*self._opened, self._writer_connection]:
             connection.close()
+        self._turn.close()
 
     def _reader(self) -> Any:
         """This thread's own connection for reading."""
@@ -247,11 +252,13 @@ class SqliteDatabase:
     def _try_commit(self, batch: list[_Request]) -> BaseException | None:
         connection = self._writer_connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for request in batch:
-                self._run(connection, request)
-            connection.execute("COMMIT")
-        except sqlite3.Error as problem:
+            with self._turn.taken():
+                connection.execute("BEGIN IMMEDIATE")
+                for request in batch:
+                    self._run(connection, request)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, TurnFailed) as problem:
+            # Whatever fails here fails this batch: the thread goes on for the next.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             return cast("BaseException", problem)
@@ -302,6 +309,8 @@ def _translated(problem: BaseException) -> BaseException:
     """SQLite's own troubles as one clear error; a constraint that was broken is the caller's affair."""
     if isinstance(problem, StopIteration):
         return ended_early(problem)
+    if isinstance(problem, TurnFailed):
+        return StorageFailed(f"The data directory cannot be locked for writing ({problem}); try again.")
     if not isinstance(problem, sqlite3.OperationalError):
         return problem
     text = str(problem)

@@ -50,9 +50,7 @@ async def _enter(person: Person, path: str = "/chat/default") -> Room:
     ("by", "size", "theme", "role"),
     [
         ("mouse", "phone", "dark", "admin"),
-        ("mouse", "desk", "light", "owner"),
-        ("keyboard", "desk", "dark", "member"),
-        ("keyboard", "phone", "light", "workspace admin"),
+        ("keyboard", "desk", "light", "member"),
     ],
 )
 async def test_a_chat_with_tools_and_a_question_that_is_answered(

@@ -106,6 +106,9 @@ async def test_a_list_that_is_on_its_way_reads_well(server: TestServer, browser:
         await person.page.route("**/memory?q=*", hold)
         await person.page.get_by_role("searchbox", name="Search").fill("deploy")
         await person.page.locator(".htmx-request").first.wait_for(state="attached")
+        rows = "getComputedStyle(document.querySelector('#memories'), '::after')"
+        assert await person.page.evaluate(f"{rows}.content") == '""', "rows to come are drawn over the list"
+        assert await person.page.evaluate(f"{rows}.animationName") == "none", "and stand still for who wants that"
         await person.check()
         arrived.set()
         await person.page.get_by_text("rate limit").first.wait_for(state="hidden")

@@ -216,7 +216,7 @@ async def attacking(at: Product, folder: Path, master_key: str) -> None:
         named.bind(str(folder / "socket"))
         named.listen()
         places = {
-            "outside_secret": master_key,
+            "outside_secret_backwards": master_key[::-1],
             "outside_pid": os.getpid(),
             "files": [str(at.data_dir), str(at.data_dir / "holdfast.db"), str(at.data_dir / "master.key")],
             "port": int(at.url.rpartition(":")[2]),

@@ -1,6 +1,7 @@
 """A remote server behind a real authorization server, through a started Holdfast: logins, their end, and lies."""
 
 import asyncio
+import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -96,6 +97,45 @@ async def test_a_login_is_renewed_once_for_twenty_callers_outlives_the_server_an
             answer = await client.call_tool("remote.whoami", {})
             assert answer.is_error and answer.content[0].type == "text"
             assert ended["error"]["url"] in answer.content[0].text, answer
+
+
+@pytest.mark.contract("XA-8")
+async def test_of_twenty_callers_over_two_servers_on_one_database_one_renews(
+    tmp_path: Path, behind: Behind, monkeypatch: pytest.MonkeyPatch, empty_postgres_url: str
+) -> None:
+    allowed = ",".join(urlsplit(each).netloc for each in (behind.issuer, behind.resource))
+    env = {
+        "HOLDFAST_FETCH_ALLOW": allowed,
+        "HOLDFAST_DATABASE_URL": empty_postgres_url,
+        "WORKSPACE_SECRETS_MASTER_KEY": secrets.token_hex(32),
+    }
+    async with product(tmp_path / "one", **env) as one:
+        await one.run("catalog", "add", "remote", "--url", behind.resource)
+        async with one.person() as person:
+            link = await link_of(person, one, "remote")
+            back = await connect(person, one, link, monkeypatch)
+            assert (await person.get(f"/connect/callback?{urlencode(back)}")).status_code == 303
+            probe = await person.post(f"/api/workspaces/{one.workspace}/mcp-servers/remote/probe")
+            assert probe.is_success, probe.text
+            await one.policy("remote", "whoami", policy="auto")
+            keys = await keys_of(person, one, 20)
+            async with product(tmp_path / "two", **env) as two:
+                two.key = one.key
+                await behind.tell("expire")
+                back = await connect(person, one, link, monkeypatch)
+                assert (await person.get(f"/connect/callback?{urlencode(back)}")).status_code == 303
+                before = (await behind.tell("lasting"))["refreshes"]
+                # Whichever takes a call runs it; who asks for a direct look at the server gets it from the one asked.
+                looks = [person.post(f"/api/workspaces/{one.workspace}/mcp-servers/remote/probe")]
+                async with httpx.AsyncClient(base_url=two.url, timeout=120, cookies=person.cookies) as other:
+                    other.headers["X-CSRF-Token"] = person.headers["X-CSRF-Token"]
+                    looks.append(other.post(f"/api/workspaces/{one.workspace}/mcp-servers/remote/probe"))
+                    calls = [called((one, two)[number % 2], key) for number, key in enumerate(keys)]
+                    ends, found = await asyncio.gather(asyncio.gather(*calls), asyncio.gather(*looks))
+                assert {end["status"] for end in ends} == {"succeeded"}, ends
+                assert {end["result"]["content"][0]["text"] for end in ends} == {"ada"}
+                assert all(look.is_success for look in found), [look.text for look in found]
+                assert (await behind.tell("count"))["refreshes"] - before == 1
 
 
 async def test_a_code_of_another_issuer_keeps_no_login(

@@ -10,7 +10,7 @@ from holdfast.core.errors import UpstreamFailed
 from holdfast.core.tools.outcome import Outcome
 from holdfast.engines.calculator import evaluate
 from holdfast.engines.llm.extractive.embedded import HINT, NAME, NOTHING, SMALL_TALK, Extractive
-from holdfast.engines.llm.extractive.extracts import QuotedPassage
+from holdfast.engines.llm.extractive.extracts import QuotedPassage, quotes
 from holdfast.engines.llm.extractive.rules import find_sum, is_small_talk, wanted_calls
 from holdfast.engines.llm.model import LoopTool
 from tests.engines.llm.turns import client_tool, hear
@@ -226,3 +226,20 @@ async def test_what_was_told_is_quoted_before_what_was_read_and_code_only_in_its
     assert await answer(test, told, more, question=night) == [more.text]
     assert await answer(test, code) == [code.text]
     assert await answer(test) == [test.text]
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("**Decision.** pygit2 was chosen.", ["**Decision.** pygit2 was chosen."]),
+        ("- **pygit2** was chosen. Others were not.", ["**pygit2** was chosen."]),
+        (
+            "> pygit2 reads `packs` **and loose objects.\nMore of it** later.",
+            ["pygit2 reads `packs` and loose objects."],
+        ),
+        ("*pygit2* is a library.", ["*pygit2* is a library."]),
+        ("#pygit2 is a tag", ["#pygit2 is a tag"]),
+    ],
+)
+def test_a_quoted_sentence_has_no_half_of_a_pair_of_marks(text: str, quoted: list[str]) -> None:
+    assert [each.text for each in quotes("pygit2", [QuotedPassage("a.md", text)])] == quoted

@@ -6,6 +6,7 @@ import os
 import re
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,16 @@ class Kept:
 
     def __init__(self) -> None:
         self.text: bytes | None = None
+        self._renewal = asyncio.Lock()
 
     async def load(self) -> Login | None:
         return None if self.text is None else Login.from_json(self.text)
 
     async def save(self, login: Login) -> None:
         self.text = login.to_json()
+
+    def renewal(self) -> AbstractAsyncContextManager[None]:
+        return self._renewal
 
     async def forget(self) -> None:
         self.text = None

@@ -57,6 +57,20 @@ async def test_a_server_that_knows_only_the_newer_revision_is_called_as_well(run
     await connection.close()
 
 
+async def test_an_answer_in_the_moment_its_caller_gives_up_is_no_offence(
+    runtime: ProcessRuntime, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = await open_stdio(runtime, hostile("plain"))
+    calling = asyncio.create_task(connection.call("echo", {"text": "x"}))
+    await asyncio.sleep(0)
+    calling.cancel()
+    # Read before the call has had its turn to be cancelled in.
+    connection._answer({"id": connection._next_id, "result": {}})
+    assert "never made" not in caplog.text and connection._unasked == 0
+    await asyncio.wait({calling})
+    await connection.close()
+
+
 async def test_calls_at_once_get_each_its_own_answer(runtime: ProcessRuntime) -> None:
     connection = await open_stdio(runtime, hostile("plain"))
     answers = await asyncio.gather(*(connection.call("echo", {"text": str(index)}) for index in range(200)))

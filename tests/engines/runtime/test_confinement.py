@@ -28,6 +28,7 @@ ATTACKS = re.findall(r"^@attack\ndef (\w+)", (HERE / "attacker.py").read_text(),
 POSSIBLE_OUTSIDE = (
     "see_other_processes",
     "read_environments",
+    "find_secrets_in_the_memory_of_others",
     "signal_others",
     "read_files",
     "connect_to_this_machine",

@@ -5,6 +5,7 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.engines.search import Entry, SearchEngine
 from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.engine import INDEX_ABOVE
 from holdfast.storage.database import Database, Tx
 from tests.fakes.embedder import WordEmbedder
 
@@ -34,10 +35,15 @@ def entry(workspace_id: str, id: str, text: str, **more: Any) -> Entry:
 
 
 def engine(
-    database: Database, clock: Clock, embedder: Embedder | None = None, *, backlog: Embedder | None = None
+    database: Database,
+    clock: Clock,
+    embedder: Embedder | None = None,
+    *,
+    backlog: Embedder | None = None,
+    index_above: int = INDEX_ABOVE,
 ) -> SearchEngine:
     """A search engine that needs no model."""
-    return SearchEngine(database, embedder or WordEmbedder(64), clock, backlog=backlog)
+    return SearchEngine(database, embedder or WordEmbedder(64), clock, backlog=backlog, index_above=index_above)
 
 
 async def put(search: SearchEngine, database: Database, entries: list[Entry], *, embedded: bool = True) -> None:

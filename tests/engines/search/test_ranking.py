@@ -94,7 +94,7 @@ async def test_only_entries_that_may_be_found_count_as_many(database: Database, 
         def look(tx: Tx) -> int:
             shelf = store.shelf(tx, here)
             assert shelf is not None
-            view = store.view(tx, Filter(shelf, NOW, types, collections=collections), 1, 64)
+            view = store.view(tx, Filter(shelf, NOW, types, collections=collections), (1,), 64)
             return view.statistics([]).within
 
         return await database.read(look)

@@ -1,11 +1,22 @@
 """Owns the proof of what a word is, of the times a query names, and of snippets."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.core.clock import parse_time
-from holdfast.engines.search.text.analyser import MOST_WORDS, coded, codes, other_spellings, query_words, words
+from holdfast.engines.search.text.analyser import (
+    MOST_WORDS,
+    coded,
+    codes,
+    located,
+    other_spellings,
+    query_words,
+    words,
+)
 from holdfast.engines.search.text.moments import moments
 from holdfast.engines.search.text.snippet import snippet
+from tests.support.properties import examples
 
 NOW = parse_time("2026-11-16T12:00:00Z", "now")
 
@@ -26,6 +37,20 @@ NOW = parse_time("2026-11-16T12:00:00Z", "now")
 )
 def test_text_becomes_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+_ENDINGS = ("", "s", "ies", "ied", "ing", "ingly", "edly", "ying", "y", "ness", "ational", "bli", "e", "ss")
+
+
+@examples(500)
+@given(st.text("abcdeghinostuxyz", min_size=1, max_size=6), st.sampled_from(_ENDINGS), st.sampled_from("lut"))
+def test_every_form_of_a_word_is_marked_by_its_stem(begin: str, ending: str, letters: str) -> None:
+    lower = begin + ending
+    word = {"l": lower, "u": lower.upper(), "t": lower.title()}[letters]
+    wanted = set(words(word))
+    assert [(one.text, one.start, one.end) for one in located(word, wanted)] == [
+        (each, 0, len(word)) for each in words(word)
+    ]
 
 
 @pytest.mark.parametrize("name", ["getUserProfile", "UserSettings", "parseHTTPReplies"])

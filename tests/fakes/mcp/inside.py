@@ -70,6 +70,9 @@ class InsideServers:
         self.starts.append(start)
         yield self.server
 
+    def running(self, start: ServerStart) -> InsideServer | None:
+        return self.server if any(each.key == start.key for each in self.starts) else None
+
     async def open(self, start: ServerStart) -> InsideServer:
         self.starts.append(start)
         return self.server

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core.errors import Conflict, Invalid, NotFound
 from holdfast.features.chat.deleted.service import KEPT_MILLIS, DeletedChats
-from holdfast.features.chat.finding import ChatFinding
+from holdfast.features.chat.finding.service import ChatFinding
 from holdfast.features.chat.model import ChatNotFound, MessageNotFound
 from holdfast.storage.database import Database
 from tests.support.clock import MovableClock
@@ -55,11 +55,11 @@ async def test_search_pages_on_and_stays_in_the_workspaces_that_one_sees(world: 
         await take(world, ScriptedModel("Plain."), said(f"tide {number}"), chat_id=f"c{number}")
     await take(world, ScriptedModel("Plain."), said("tide there"), chat_id="d", workspace_id=other.id)
     finding = world.services[ChatFinding]
-    seen: list[str] = []
+    seen: list[tuple[str, str]] = []
     cursor = None
     while True:
         page = await finding.search(world.owner, "tide", limit=3, cursor=cursor)
-        seen += [each.message_id for each in page.items]
+        seen += [(each.chat.id, each.message_id) for each in page.items]
         cursor = page.next_cursor
         if cursor is None:
             break

@@ -12,6 +12,7 @@ from holdfast.features.catalog.model import Policy, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.model import Invocation, InvocationRequest
+from holdfast.features.execution.runs.immediate import ImmediateCall, ImmediateCalls
 from holdfast.features.execution.service import AskedInvocation, Execution
 from holdfast.features.identity.model import NewKey
 from holdfast.features.identity.service import local_principal
@@ -58,6 +59,10 @@ class Plant:
 
     async def invoke(self, tool: str, /, **more: Any) -> AskedInvocation:
         return await self.execution.invoke(self.request(tool, **more))
+
+    async def ask(self, tool: str, /, **more: Any) -> ImmediateCall:
+        """The same as callers do it: at once where the server runs already."""
+        return await self.services[ImmediateCalls].ask(self.request(tool, **more))
 
     async def ended(self, invocation: Invocation) -> Invocation:
         return await self.execution.wait(

@@ -130,6 +130,7 @@ async def test_every_call_is_in_the_audit_log_and_its_arguments_only_where_they_
     assert event.actor == plant.key.actor and event.detail["name"] == "demo" and event.detail["tool"] == "add"
     assert event.detail["duration_ms"] >= 0 and event.detail["granted_via"] is None
     assert ("4711" in str(event.detail)) is logged
+    assert event.detail.get("arguments") == ('{"left": 4711}' if logged else None)
 
 
 async def test_an_argument_that_holds_a_credential_does_not_stop_a_call_that_is_logged(plant: Plant) -> None:

@@ -9,7 +9,7 @@ from holdfast.features.intelligence.model import DecisionFilter
 from holdfast.features.repositories.model import RepositoryNotFound
 from holdfast.features.synthesis.model import AUTHOR
 from holdfast.storage.database import Database
-from tests.features.synthesis.shop import BOOK, findings, last_job, shop, synthesised
+from tests.features.synthesis.shop import BOOK, README, findings, last_job, shop, synthesised
 from tests.support.clock import MovableClock
 from tests.support.code.git import GitRepo
 from tests.support.code.repositories import RepositoryWorld, repository_world
@@ -81,6 +81,24 @@ async def test_the_architecture_is_told_in_the_projects_own_words(on_sqlite: Rep
     assert "Development: `uv sync`; `pytest -q`" in text
     assert "`make test`" in text
     assert "| python | 6 |" in text
+
+
+@pytest.mark.contract("KS-8")
+async def test_a_directory_is_not_described_by_a_file_in_it(on_sqlite: RepositoryWorld, repo: GitRepo) -> None:
+    said = {
+        "lib/sanitize.rs": "Takes escapes out of file names.",
+        "lib/walk.rs": "Walks through trees.",
+        "cli/mod.rs": "What people type.",
+        "cli/flags.rs": "One flag each.",
+    }
+    files = {path: f"//! {doc}\n\npub fn run() {{}}\n" for path, doc in said.items()}
+    badges = "![CI](https://ci.example/badge.svg) ![Version of it](https://v.example/b.svg) [\u4e2d\u6587] [Deutsch]"
+    repo.commit("Walk", files | {"README.md": README.replace("# Shop\n", f"# Shop\n\n{badges}\n", 1)})
+    await synthesised(on_sqlite, repo)
+    text = await page(on_sqlite, "architecture")
+    assert "`lib/` (2 files, 6 lines) [" in text and "escapes" not in text
+    assert "`cli/` (2 files, 6 lines): What people type." in text
+    assert "badge" not in text and "Shop sells tea" in text
 
 
 @pytest.mark.contract("KS-8")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,29 @@ async def test_a_large_limit_is_never_exceeded_and_missed_by_no_more_than_is_spa
     time.steady_seconds += 1
     rest = sum([await allowed(limiter, Limit(count, 60), 2 * count // SPARE_PART) for limiter in limiters])
     assert sum(got) + rest == count
+
+
+async def test_a_busy_key_asks_the_store_about_once_a_second(sqlite_database: Database, time: Time) -> None:
+    leases = 0
+
+    class Counting(Limiter):
+        async def _lease(self, held: Any, want: Any) -> Any:
+            nonlocal leases
+            leases += 1
+            return await super()._lease(held, want)
+
+    limiter = Counting(sqlite_database, time.wall, lambda: time.steady_seconds)
+    limit = Limit(10_000_000, 60)
+    asked = []
+    for _ in range(4):
+        before = leases
+        for _ in range(200):
+            taken = await asyncio.gather(*(limiter.take("key_1", limit) for _ in range(10)))
+            assert all(one.allowed for one in taken)
+            time.pass_seconds(0.005)
+        asked.append(leases - before)
+    # It finds out in the first second how much is used, in doubling steps.
+    assert asked[0] <= 12 and max(asked[1:]) <= 2
 
 
 async def test_tokens_come_back_with_time_and_no_faster(database: Database, time: Time) -> None:

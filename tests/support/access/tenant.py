@@ -55,6 +55,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "DecisionChangeBody": {"title": "Changed"},
     "MilestoneBody": {"title": "Planted"},
     "MilestoneChangeBody": {"title": "Changed"},
+    "RecordBody": {"type": "planted", "data": {"name": "Planted"}},
+    "GraphQueryBody": {"query": "find secret"},
+    "VectorSearchBody": {"text": "secret"},
     "RelationBody": {
         "from": {"type": "memory", "id": "{memory}"},
         "to": {"type": "decision", "id": "{decision_id}"},
@@ -136,6 +139,7 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         ),
         "decision_id": await make(f"{space}/decisions", {"title": "Keep the secret"}, "decision_id"),
         "milestone_id": await make(f"{space}/milestones", {"title": "Secret kept"}, "milestone_id"),
+        "record_id": await make(f"{space}/records", {"type": "secret", "data": {"name": "Kept"}}, "record_id"),
         "vector_store_id": await make(f"{space}/vector_stores", {"name": "secrets"}),
         "chat_id": await make(f"{space}/chats", {"id": "secret-chat", "title": "Secret"}),
         "case_id": await make(f"{space}/cases", {"title": "Hide the secret"}),

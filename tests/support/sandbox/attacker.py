@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 PLACES: dict[str, Any] = json.loads(os.environ.get("PLACES", "{}"))
+# Told backwards, so that nobody has it only because we were told.
+SECRET = str(PLACES.get("outside_secret_backwards", ""))[::-1].encode() or b"\0none\0"
 libc = ctypes.CDLL(None, use_errno=True)
 ARM = os.uname().machine == "aarch64"
 ATTACKS: dict[str, Callable[[], str | None]] = {}
@@ -62,16 +64,27 @@ def read_environments() -> str | None:
     for pid in (1, os.getppid(), *others()):
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{pid}/environ").read_bytes()
-            if PLACES["outside_secret"].encode() in text:
+            if SECRET in text:
                 return str(pid)
     return None
 
 
 @attack
-def read_memory_of_the_first_process() -> str | None:
-    with open("/proc/1/mem", "rb") as memory:
-        memory.seek(0x400000)
-        return str(len(memory.read(1)))
+def find_secrets_in_the_memory_of_others() -> str | None:
+    """The first process is the sandbox's own and may be readable; it must hold nothing but what we were given."""
+    for pid in (1, os.getppid(), PLACES["outside_pid"], *others()):
+        if pid == os.getpid():
+            continue
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in maps:
+                place, rights = line.split()[:2]
+                start, end = (int(each, 16) for each in place.split("-"))
+                if rights.startswith("r") and end - start < 1 << 28:
+                    with contextlib.suppress(OSError, OverflowError, ValueError):
+                        memory.seek(start)
+                        if SECRET in memory.read(end - start):
+                            return f"{pid} {line.strip()}"
+    return None
 
 
 @attack

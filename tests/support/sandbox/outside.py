@@ -36,7 +36,7 @@ def places_outside(directory: Path) -> Iterator[dict[str, Any]]:
                     "abstract": name,
                     "socket": path,
                     "outside_pid": other.pid,
-                    "outside_secret": SECRET,
+                    "outside_secret_backwards": SECRET[::-1],
                 }
             finally:
                 other.kill()

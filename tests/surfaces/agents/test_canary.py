@@ -1,13 +1,20 @@
 """A secret of an attached server is searched for wherever its agent, a reader or a thief could look: it is nowhere."""
 
+import asyncio
+import gzip
 import logging
+import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.secrets.service import Secrets
-from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.storage.backup import backup
+from holdfast.storage.database import Database
 from tests.fakes.llm.script import Script
 from tests.support.execution.counting import enrolled
 from tests.surfaces.agents.conftest import agency, speaking
@@ -40,6 +47,7 @@ for pattern in ("/proc/*/environ", "/proc/*/cmdline", "/run/x1/**/*", "/home/age
     seen += "".join(read(path) for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
 open("loot.txt", "w").write(seen)
 say(told)
+heard()
 over(str(len(seen)))
 """
 
@@ -47,10 +55,10 @@ over(str(len(seen)))
 @pytest.mark.contract("XA-6")
 @pytest.mark.contract("XA-3")
 async def test_a_servers_secret_is_nowhere_but_in_its_sealed_row_and_its_process(
-    sqlite_database: SqliteDatabase, sqlite_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with agency(sqlite_database, tmp_path / "data", Script([])) as house:
+    async with agency(database, tmp_path / "data", Script([])) as house:
         server = house.server
         await server.services[Secrets].set(server.owner, house.workspace, "CANARY", CANARY)
         await enrolled(server.services, server.owner, house.workspace, policies={"env": "auto"})
@@ -59,7 +67,14 @@ async def test_a_servers_secret_is_nowhere_but_in_its_sealed_row_and_its_process
         attached = await house.client.put(f"/api/agents/{agent['id']}/mcp-attachments", json=body)
         assert attached.status_code == 200, attached.text
         session = await house.start(agent)
-        seen = subprocess.run(["ps", "axwwe"], capture_output=True, text=True, check=True).stdout
+        await house.until_told(session, "text")
+        seen = subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+        # From outside: all that the agent's processes hold, and that of the server that was meant to get it.
+        agents, servers = processes(f"HOLDFAST_SESSION={session}"), processes(f"TOKEN={CANARY}")
+        assert len(agents) >= 2 and servers
+        assert await asyncio.to_thread(holding, servers) != []
+        assert await asyncio.to_thread(holding, agents) == []
+        await house.client.post(f"/api/sessions/{session}/messages", json={"text": "Go on."})
         found = await house.until(session)
         assert found["state"] == "completed", found["error"]
         # The call went through: what came back stands for the value, and is not it.
@@ -70,7 +85,66 @@ async def test_a_servers_secret_is_nowhere_but_in_its_sealed_row_and_its_process
         artifact = found["result"]["patch_artifact"]
         patch = await house.client.get(f"/api/workspaces/{house.workspace}/artifacts/{artifact}")
         assert "loot.txt" in patch.text
-    assert CANARY not in everything + audit + patch.text
-    kept = [path for place in (sqlite_path.parent, tmp_path) for path in place.rglob("*") if path.is_file()]
-    assert len(kept) > 3
-    assert [str(path) for path in kept if CANARY.encode() in path.read_bytes()] == []
+        await backup(database, tmp_path / "backup")
+        exported: list[bytes] = []
+        await server.services[InterchangeService].export(
+            server.owner, house.workspace, lambda name, data: exported.append(name.encode() + data)
+        )
+        dump = await database.read(
+            lambda tx: str([[dict(row) for row in tx.all(f"SELECT * FROM {each}", {})] for each in TABLES])
+        )
+    assert CANARY not in everything + audit + patch.text + dump
+    assert "CANARY" in dump and exported and CANARY.encode() not in b"".join(exported)
+    kept = [path for place in (database_files(database), tmp_path) for path in place.rglob("*") if path.is_file()]
+    assert len(kept) >= 2 and (tmp_path / "backup") in kept
+    assert [str(path) for path in kept if CANARY.encode() in unpacked(path)] == []
+
+
+TABLES = (
+    "secret",
+    "audit_event",
+    "agent_session",
+    "session_event",
+    "session_question",
+    "artifact_version",
+    "mcp_server",
+    "agent",
+)
+
+
+def database_files(database: Database) -> Path:
+    """Where the store's files are; PostgreSQL's are looked at as its backup."""
+    path = getattr(database, "path", None)
+    return path.parent if isinstance(path, Path) else Path("/nowhere")
+
+
+def unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    return data + (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else b"")
+
+
+def processes(mark: str) -> list[int]:
+    """Those whose environment has this, and that are not we."""
+    found: list[int] = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes() and int(name) != os.getpid():
+                found.append(int(name))
+    return found
+
+
+def holding(pids: list[int]) -> list[int]:
+    """Those of these processes in whose memory the canary is."""
+    return [pid for pid in pids if any(CANARY.encode() in piece for piece in memory(pid))]
+
+
+def memory(pid: int) -> Iterator[bytes]:
+    """All that a process holds."""
+    with suppress(OSError), open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as opened:
+        for line in maps:
+            place, rights = line.split()[:2]
+            start, end = (int(each, 16) for each in place.split("-"))
+            if rights.startswith("r"):
+                with suppress(OSError, OverflowError, ValueError):
+                    opened.seek(start)
+                    yield opened.read(end - start)

@@ -166,6 +166,7 @@ async def test_thoughts_of_another_model_are_shown_where_they_were_asked_for(
     assert openai_upstream.requests[0]["reasoning_effort"] == "high"
 
 
+@pytest.mark.one_process("each learns by itself what an upstream refuses")
 async def test_fields_that_a_model_refuses_by_name_are_said_otherwise_from_then_on(
     translated: AsyncAnthropic, openai_upstream: FakeModel
 ) -> None:

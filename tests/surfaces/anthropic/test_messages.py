@@ -109,6 +109,7 @@ async def test_parallel_tool_calls_and_their_results_travel_both_ways(
 
 
 @pytest.mark.contract("XA-12")
+@pytest.mark.one_process("a report lacks the other's last second")
 async def test_an_answer_of_anthropics_own_wire_is_relayed_byte_for_byte(
     sqlite_server: TestServer, relayed: AsyncAnthropic, anthropic_upstream: FakeMessages
 ) -> None:

@@ -58,6 +58,8 @@ def test_an_entry_is_changed_by_what_is_given_and_by_nothing_else(holdfast: Hold
     holdfast("catalog", "set", "demo", "--env", "MODE=slow", "--env", "PLACE=", "--manifest", str(manifest))
     changed = holdfast("catalog", "set", "demo", "--disabled")
     assert (changed["env"], changed["enabled"]) == ({"MODE": "slow"}, False)
+    shown = holdfast.run("catalog", "show", "demo", "--data-dir", holdfast.settings.data_dir).stdout
+    assert "env (MODE (kind value, enum ['fast', 'slow']))" in shown and "tool_scopes (count demo.write)" in shown
     assert changed["manifest"]["tool_scopes"] == {"count": "demo.write"} and changed["args"] == [str(PROGRAM)]
     assert "env.MODE" in holdfast("catalog", "set", "demo", "--env", "MODE=odd", code=1)
 

@@ -46,7 +46,7 @@ class Cli:
             await database.close()
 
 
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
     raise AssertionError("no command here starts a server")
 
 

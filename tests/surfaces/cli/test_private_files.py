@@ -14,7 +14,7 @@ from holdfast.surfaces.cli.frame import FAILED, ProgramEntry
 from tests.support.services import open_local
 
 
-async def _serves(settings: Settings, announce: Callable[[Any], None]) -> None:
+def _serves(settings: Settings, announce: Callable[[Any], None]) -> None:
     return None
 
 

@@ -1,5 +1,7 @@
 """Stored attacks and secrets on every page: no text of anybody becomes markup, no secret's value comes back."""
 
+import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -8,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.ids import new_id
+from holdfast.features.agents.sessions.base import SessionBase
+from holdfast.features.agents.sessions.model import SessionFilter
+from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.artifacts.model import NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.proofs import store as proof_store
 from holdfast.features.cases.service import CaseService
 from holdfast.features.catalog import store as catalog_store
 from holdfast.features.catalog.model import PinnedTool, ToolDescription
@@ -39,7 +45,15 @@ from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.attacks.markup import PAYLOADS
 from tests.support.code.git import GitRepo
 from tests.support.execution.counting import pinned
-from tests.support.pages.dashboard import addresses, page_rows, repository_addresses, seed, work_done
+from tests.support.features.cases import seen_to_pass
+from tests.support.pages.dashboard import (
+    addresses,
+    page_rows,
+    repository_addresses,
+    seed,
+    seed_sessions,
+    work_done,
+)
 from tests.support.server import TestServer, serving
 
 _CANARY = "canary-5d1f-value-that-no-answer-holds"
@@ -102,6 +116,7 @@ async def _plant(server: TestServer, folder: Path) -> str:
     repo.commit(hostile, {"src/billing.py": f'"""\n{text}\n"""\n', "README.md": f"# {hostile}\n\n{text}\n"})
     added = await services[Repositories].add(owner, workspace, NewRepository(location=str(folder / "shop")))
     await _plant_tools(server)
+    await _plant_work(server)
     await work_done(server)
     return added.slug
 
@@ -132,6 +147,53 @@ async def _plant_tools(server: TestServer) -> None:
     await services[Execution].invoke(request)
 
 
+async def _plant_work(server: TestServer) -> None:
+    """Payloads in what agents do and say, in what proofs print, and in what calls answer and fail with."""
+    services, workspace = server.services, server.start.workspace_id
+    working, _ = await seed_sessions(server)
+    base, told = services[SessionBase], [each.replace("\x00", "") for each in PAYLOADS]
+    case = (await services[CaseService].page(server.owner, workspace)).items[0]
+    proof, run = seen_to_pass(case, "0" * 40)
+    error = {"code": told[1][:60], "message": "".join(told)}
+
+    def kept(tx: Tx) -> None:
+        for payload in told:
+            for kind, data in (
+                ("text", {"text": payload, "whole": True}),
+                ("thought", {"text": payload}),
+                ("tool_started", {"call_id": payload, "name": payload, "arguments": payload}),
+                ("tool_ended", {"call_id": payload, "ok": False, "text": payload}),
+                ("tool_called", {"name": payload, "tool": payload, "duration_ms": 1, "status": payload}),
+                ("status", {"status": payload, "detail": payload}),
+                ("error", {"message": payload, "recoverable": False}),
+                ("shared", {"path": payload, "title": payload, "share_id": payload}),
+                ("spawned", {"child_session_id": payload, "agent": payload, "prompt": payload}),
+                ("message", {"channel": payload, "text": payload, "from": payload}),
+            ):
+                base.telling.add(tx, working.id, workspace, kind, data)
+        result = {
+            "summary": "\n\n".join(told),
+            "files": [{"path": told[0], "added": 1, "removed": 0}],
+            "refused": [{"tool": each, "needs": each} for each in told],
+        }
+        base.end(tx, working, "failed", error=error, result=result)
+        proof_store.add(tx, replace(proof, claim=told[0], command=told[1]))
+        output = "\n".join(told)
+        proof_store.put_run(
+            tx, replace(run, outcome="failed", said=told[2], output=output, environment={"os": told[3]})
+        )
+        tx.execute(
+            "UPDATE invocation SET status = 'failed', result = :result, error = :error, message = :message",
+            {
+                "result": json.dumps({"content": [{"type": "text", "text": each} for each in told]}),
+                "error": json.dumps(error),
+                "message": told[0],
+            },
+        )
+
+    await services.database.write(kept)
+
+
 async def _plant_case(server: TestServer, payload: str, *, blocked: bool) -> None:
     """A case in whose every word the payload stands."""
     cases, owner = server.services[CaseService], server.owner
@@ -159,6 +221,7 @@ def _strange(page: str) -> list[str]:
 
 @pytest.mark.slow
 async def test_no_stored_text_becomes_markup_on_any_page(server: TestServer, tmp_path: Path) -> None:
+    services, workspace = server.services, server.start.workspace_id
     slug = await _plant(server, tmp_path / "code")
     pages = {**await addresses(server), **repository_addresses(slug)}
     shown = 0
@@ -166,6 +229,13 @@ async def test_no_stored_text_becomes_markup_on_any_page(server: TestServer, tmp
         more = ["/find?q=number+says", "/w/default/memory?q=number", "/settings/audit?action=memory"]
         cases = (await server.services[CaseService].page(server.owner, server.start.workspace_id, limit=200)).items
         more += ["/w/default/cases?view=board", *(f"/w/default/cases/{case.id}" for case in cases)]
+        sessions = services[AgentSessions]
+        did = (await sessions.list(server.owner, workspace, SessionFilter(), limit=10, cursor=None)).items
+        called = (await services[Execution].list(server.owner, workspace, limit=10)).items
+        more += [f"/w/default/sessions/{each.id}" for each in did]
+        more += [f"/w/default/invocations/{each.id}" for each in called]
+        failed = await asyncio.gather(*(owner.get(url) for url in more[-len(did) - len(called) :]))
+        assert sum(page.text.count("__owned") for page in failed) > 10 * len(PAYLOADS), "sessions and calls show them"
         beside = await owner.get("/w/default/manager/cases", headers={"HX-Request": "true"})
         assert "__owned" in beside.text and _strange(f"<body>{beside.text}") == []
         for url in [*pages.values(), *more]:

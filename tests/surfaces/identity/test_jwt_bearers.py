@@ -233,6 +233,7 @@ async def test_a_token_does_not_say_where_its_key_is(at: TestServer, keys: KeySe
     assert set(keys.asked) <= {"/jwks"}
 
 
+@pytest.mark.one_process("each asks the issuer itself")
 async def test_invented_key_ids_make_us_ask_the_issuer_once_more_at_most(at: TestServer, keys: KeyServer) -> None:
     for number in range(30):
         assert (await ask(at, signed(rsa_key(), "RS256", f"invented-{number}"))).status_code == 401

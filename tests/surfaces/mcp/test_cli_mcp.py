@@ -18,7 +18,7 @@ from holdfast.surfaces.cli.frame import ProgramEntry
 from tests.support.services import Services, open_local
 
 
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
     raise AssertionError("no command here starts a server")
 
 

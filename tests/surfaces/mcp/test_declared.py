@@ -56,6 +56,7 @@ async def test_prompts_and_resources_of_a_further_feature_stand_beside_the_produ
 
 
 @both_eras
+@pytest.mark.one_process("a report lacks the other's last second")
 async def test_the_tools_of_a_further_feature_pass_the_gate_and_the_gateway(
     sqlite_database: SqliteDatabase, era: str
 ) -> None:

@@ -192,6 +192,7 @@ async def test_an_upstream_that_goes_no_further_is_left_after_its_time(
     await asyncio.wait_for(upstream.hung_up.wait(), HANG_SECONDS)
 
 
+@pytest.mark.one_process("each learns by itself how an upstream fares")
 async def test_an_upstream_that_asks_for_patience_is_told_with_the_time_to_wait(
     sqlite_server: TestServer, upstream: FakeModel, url: str, streamed: bool
 ) -> None:

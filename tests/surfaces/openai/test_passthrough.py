@@ -140,6 +140,7 @@ async def test_what_was_used_before_a_client_hung_up_is_counted(
     assert found["tokens_in"] > 0 and found["tokens_out"] > 0
 
 
+@pytest.mark.one_process("a report lacks the other's last second")
 async def test_what_was_used_before_the_upstream_broke_off_is_counted(
     sqlite_server: TestServer, upstream: FakeModel, sqlite_chat: str
 ) -> None:

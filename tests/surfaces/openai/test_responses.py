@@ -242,6 +242,7 @@ async def test_a_removed_member_stops_the_background_response_that_they_queued(
     assert len(upstream.requests) == 1
 
 
+@pytest.mark.one_process("each learns by itself what an upstream refuses")
 async def test_developer_messages_keep_their_role_unless_the_upstream_refuses_it(
     client: AsyncOpenAI, upstream: FakeModel
 ) -> None:

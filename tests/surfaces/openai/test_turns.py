@@ -230,6 +230,7 @@ async def test_a_second_upstream_answers_when_the_first_is_away(sqlite_server: T
     assert answer.json()["choices"][0]["message"]["content"] == "Here."
 
 
+@pytest.mark.one_process("each learns by itself how an upstream fares")
 async def test_an_endpoint_with_a_second_upstream_does_not_feel_the_firsts_429(
     sqlite_server: TestServer, upstream: FakeModel
 ) -> None:

@@ -57,6 +57,7 @@ async def test_the_export_is_json_lines_and_the_chain_verifies(server: TestServe
     assert found["intact"] and found["problems"] == [] and len(found["head_hash"]) == 64
 
 
+@pytest.mark.one_process("each records the first refusal itself")
 async def test_a_refusal_is_in_the_audit(server: TestServer) -> None:
     reader = await server.mint("read")
     async with server.client(reader.secret) as weak:
@@ -102,6 +103,7 @@ async def test_a_wrong_query_is_named(server: TestServer, path: str, params: dic
     assert [wrong["field"] for wrong in answer.json()["error"]["fields"]] == [field]
 
 
+@pytest.mark.one_process("a report lacks the other's last second")
 async def test_usage_sums_the_requests_of_each_key(server: TestServer) -> None:
     other = await server.mint()
     async with server.client() as client, server.client(other.secret) as second:

@@ -32,10 +32,19 @@ _log = logging.getLogger(__name__)
 class EventBus:
     """Publishes in transactions, delivers on the event loop, never waits for a subscriber."""
 
-    def __init__(self, database: Database, clock: Clock | None = None, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock | None = None,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        watching: bool = False,
+    ) -> None:
+        """`watching`: several processes serve one embedded store together, and look for each other's commits."""
         self._database = database
         self._clock = clock or SystemClock()
         self._poll_seconds = poll_seconds
+        self._watching = watching
         self._origin = new_id("bus")
         self._subscriptions: set[Subscription] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,6 +171,8 @@ class EventBus:
         self._started.set()
 
     async def _listen(self) -> None:
+        if self._watching and self._database.dialect == "sqlite":
+            await store.watch(self._database, self._news.set)
         await store.listen(self._database, self._news.set)
 
     async def _read_forever(self) -> None:

@@ -1,5 +1,6 @@
 """Owns the event table, and waking replicas up through PostgreSQL."""
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from holdfast.storage.database import Database, Row, Tx
 
 CHANNEL = "holdfast_event"
 PAGE = 1000
+WATCH_SECONDS = 0.02
 _COLUMNS = "number, at, origin, topic, workspace_id, organization_id, payload"
 
 
@@ -90,8 +92,19 @@ async def tell_replicas(database: Database) -> None:
         await database.glance(lambda tx: tx.one("SELECT pg_notify(:channel, '')", {"channel": CHANNEL}))
 
 
+async def watch(database: Database, wake: Callable[[], None]) -> None:
+    """Call `wake` soon after each commit, by whatever process, until cancelled: for workers on one embedded store."""
+    seen = database.changes()
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        now = database.changes()
+        if now != seen:
+            seen = now
+            wake()
+
+
 async def listen(database: Database, wake: Callable[[], None]) -> None:
-    """Call `wake` at each notice of a replica, until cancelled. SQLite has none: its one server polls."""
+    """Call `wake` at each notice of a replica, until cancelled. SQLite has none: whoever is not watching polls."""
     if database.dialect == "postgresql":
         # Imported only where it is used: the driver costs start-up time and memory.
         from holdfast.engines.events.listener import listen_forever

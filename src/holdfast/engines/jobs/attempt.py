@@ -115,7 +115,13 @@ class Attempt:
             return lambda tx: store.finish(tx, self.fence, "failed", error=message[:MAX_ERROR])
         except Exception as problem:
             return self._failed(problem)
-        return lambda tx: store.finish(tx, self.fence, "succeeded", result=result)
+        return lambda tx: self._succeeded(tx, result)
+
+    def _succeeded(self, tx: Tx, result: str) -> Job | None:
+        job = store.finish(tx, self.fence, "succeeded", result=result)
+        if job is not None:
+            self._run.end(tx)
+        return job
 
     def _interrupted(self) -> "Callable[[Tx], Job | None] | None":
         if self._lost:

@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.engines.events import EventBus
 from holdfast.engines.jobs import store, turns
 from holdfast.engines.jobs.attempt import Attempt
-from holdfast.engines.jobs.model import Claim, Ended, Handler, Job, JobKind, JobNotFound, JobState
+from holdfast.engines.jobs.model import Claim, Ended, Fence, Handler, Job, JobKind, JobNotFound, JobState
 from holdfast.storage.database import Database, Tx
 
 # A dead owner's job is taken over after at most lease + poll.
@@ -43,8 +44,13 @@ class JobEngine:
         *,
         handlers: Callable[[], None] = lambda: None,
         lease_seconds: float = LEASE_SECONDS,
+        hears: bool = False,
     ) -> None:
-        """`handlers` calls `handle` for every kind, once, when jobs are first run or ended by this process."""
+        """`handlers` calls `handle` for every kind, once, when jobs are first run or ended by this process.
+
+        `hears`: other processes that run no jobs themselves queue them, and are not kept waiting for the next look.
+        """
+        self._hears = hears
         self._database = database
         self._lease_millis = round(lease_seconds * 1000)
         self._events = events
@@ -52,6 +58,9 @@ class JobEngine:
         self._handlers: Callable[[], None] | None = handlers
         self._handled: dict[str, JobKind] = {}
         self._attempts: dict[str, Attempt] = {}
+        self._kept_slots: Counter[str] = Counter()
+        self._waited_for: set[str] = set()
+        """Kinds of which a job may wait for a free slot here."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -122,6 +131,57 @@ class JobEngine:
         tx.after_commit(self._wake_up)
         return job_id
 
+    @contextmanager
+    def slot(self, kind: str) -> Iterator[bool]:
+        """A slot of a kind in this process, kept for whoever is in here to `begin` a job; False where none is free.
+
+        None is where this process runs no jobs, or where it would be taken from a job that waits. The reserved ones
+        stay for those.
+        """
+        known = self.kinds.get(kind)
+        busy = self._busy()[kind]
+        free = known is not None and self._runs and kind not in self._waited_for
+        if known is None or not free or busy >= known.concurrency - known.reserved:
+            yield False
+            return
+        self._kept_slots[kind] += 1
+        try:
+            yield True
+        finally:
+            self._kept_slots[kind] -= 1
+
+    def begin(
+        self,
+        tx: Tx,
+        kind: str,
+        payload: Mapping[str, Any],
+        handler: Handler,
+        *,
+        workspace_id: str | None,
+        over: Callable[[], None],
+    ) -> str:
+        """Add a job that this process runs itself as soon as `tx` is committed, in a `slot`; its id.
+
+        It is never in the queue. Its first attempt is made by `handler`, and `over` hears of its end; if the process
+        dies meanwhile, another takes the job over like any other. A caller who is cancelled does not stop it.
+        """
+        known, moment, job_id = self.kinds[kind], store.now(tx), new_id("job")
+        values = {
+            "id": job_id,
+            "kind": kind,
+            "workspace_id": workspace_id,
+            "payload": json.dumps(payload, separators=(",", ":")),
+            "max_attempts": known.max_attempts,
+            "owner": self._owner,
+            "until": moment + self._lease_millis,
+            "now": moment,
+        }
+        job = store.insert_running(tx, values)
+        self._publish(tx, job)
+        claim = Claim(job, Fence(job_id, self._owner, 1), {}, False)
+        tx.after_commit(lambda: self._in_loop(partial(self._start, claim, handler, over)))
+        return job_id
+
     async def get(self, job_id: str, *, workspace_id: str | None = None) -> Job:
         """One job, of that workspace where one is given."""
         return await self._database.read(lambda tx: self.find(tx, job_id, workspace_id))
@@ -186,12 +246,14 @@ class JobEngine:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._claim_until_stopped())
+                hearing = group.create_task(self._hear_forever())
                 beat = group.create_task(self._heartbeat_forever())
                 trim = group.create_task(self._trim_forever())
                 await self._stopping.wait()
                 await self._wind_up()
                 beat.cancel()
                 trim.cancel()
+                hearing.cancel()
         finally:
             for attempt in self._attempts.values():
                 attempt.abandon()
@@ -236,15 +298,25 @@ class JobEngine:
             except TimeoutError:
                 continue
 
+    async def _hear_forever(self) -> None:
+        """Look at once when somebody elsewhere says that a job waits."""
+        if self._hears:
+            async with self._events.subscribe(["job.queued"]) as queued:
+                async for _ in queued:
+                    self._wake.set()
+
     async def _claim_due(self) -> None:
-        busy = Counter(attempt.job.kind for attempt in self._attempts.values())
+        busy = self._busy()
         free = {name: kind.concurrency - busy[name] for name, kind in self.kinds.items()}
         open_kinds = [name for name, slots in free.items() if slots > 0]
+        self._waited_for = {name for name, slots in free.items() if slots <= 0}
         holding = list(self._attempts)
         if not open_kinds:
             return
         for name in await self._database.read(lambda tx: turns.due_kinds(tx, open_kinds, holding)):
             claims = await self._database.write(partial(self._claim, kind=name, holding=holding, slots=free[name]))
+            if len(claims) == free[name]:
+                self._waited_for.add(name)
             for claim in claims:
                 self._start(claim)
 
@@ -256,15 +328,35 @@ class JobEngine:
             self._publish(tx, claim.job)
         return claims
 
-    def _start(self, claim: Claim) -> None:
-        attempt = Attempt(self._database, self.kinds[claim.job.kind], claim, self._ended)
-        self._attempts[claim.job.id] = attempt
-        attempt.start(lambda _: self._forget(claim.job.id, attempt))
+    @property
+    def _runs(self) -> bool:
+        return self._loop is not None and not self._stopping.is_set() and not self._stopped.is_set()
 
-    def _forget(self, job_id: str, attempt: Attempt) -> None:
+    def _busy(self) -> Counter[str]:
+        """How many slots of each kind are taken here."""
+        return Counter(attempt.job.kind for attempt in self._attempts.values()) + self._kept_slots
+
+    def _start(self, claim: Claim, handler: Handler | None = None, over: Callable[[], None] | None = None) -> None:
+        if self._stopping.is_set():
+            # Committed while the server stopped: its lease runs out, and whoever takes it over goes on from there.
+            if over is not None:
+                over()
+            return
+        kind = self.kinds[claim.job.kind]
+        attempt = Attempt(
+            self._database, kind if handler is None else replace(kind, handler=handler), claim, self._ended
+        )
+        self._attempts[claim.job.id] = attempt
+        attempt.start(lambda _: self._forget(claim.job.id, attempt, over))
+
+    def _forget(self, job_id: str, attempt: Attempt, over: Callable[[], None] | None) -> None:
         if self._attempts.get(job_id) is attempt:
             del self._attempts[job_id]
-        self._wake.set()
+        if over is not None:
+            over()
+        # A job that was never queued leaves nothing behind that could begin now, unless one waits for its slot.
+        if over is None or attempt.job.kind in self._waited_for:
+            self._wake.set()
 
     def _ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends an attempt: tell about it, and queue the next turn of periodic work."""
@@ -323,10 +415,13 @@ class JobEngine:
             await asyncio.sleep(TRIM_SECONDS)
 
     def _wake_up(self) -> None:
+        self._in_loop(self._wake.set)
+
+    def _in_loop(self, call: Callable[[], None]) -> None:
         """Called in a thread of the store."""
         if self._loop is not None:
             with suppress(RuntimeError):  # The loop has closed by now: nothing is left to wake.
-                self._loop.call_soon_threadsafe(self._wake.set)
+                self._loop.call_soon_threadsafe(call)
 
 
 def _trim(tx: Tx) -> None:

@@ -31,6 +31,7 @@ class JobRun:
         self.job: Job = claim.job
         self.cancel_requested = claim.cancel_requested
         self.unsaved: JobProgress | None = None
+        self._at_end: Callable[[Tx], object] | None = None
 
     @property
     def payload(self) -> Mapping[str, Any]:
@@ -73,6 +74,15 @@ class JobRun:
             return work(tx)
 
         return await self._database.write(held)
+
+    def at_end(self, work: Callable[[Tx], object]) -> None:
+        """Have `work` run in the transaction that ends the job, if the handler succeeds and the job is still ours."""
+        self._at_end = work
+
+    def end(self, tx: Tx) -> None:
+        """Within the transaction that ends the job: what the handler left for it."""
+        if self._at_end is not None:
+            self._at_end(tx)
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far the job is; shown within half a second, and cheap to call often."""

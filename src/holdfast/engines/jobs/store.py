@@ -33,6 +33,18 @@ def insert(tx: Tx, values: Mapping[str, Any]) -> bool:
     return tx.execute(sql, values) == 1
 
 
+def insert_running(tx: Tx, values: Mapping[str, Any]) -> Job:
+    """Add a job that its maker runs from the first moment on."""
+    row = tx.one(
+        "INSERT INTO job (id, kind, workspace_id, payload, state, attempts, claims, max_attempts, lease_owner, "
+        "lease_until, run_at, created_at, updated_at) VALUES (:id, :kind, :workspace_id, :payload, 'running', 1, 1, "
+        f":max_attempts, :owner, :until, :now, :now, :now) RETURNING {COLUMNS}",
+        values,
+    )
+    assert row is not None
+    return job(row)
+
+
 def waiting(tx: Tx, kind: str, workspace_id: str | None, key: str) -> str | None:
     """The keyed job that waits and has not been tried yet."""
     row = tx.one(

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
@@ -110,6 +111,10 @@ class LoginStore(Protocol):
 
     async def save(self, login: Login) -> None:
         """Keep it instead of the one before."""
+        ...
+
+    def renewal(self) -> AbstractAsyncContextManager[None]:
+        """Entered by one at a time, in whatever process: a refresh token that is replaced by its use is used once."""
         ...
 
     async def forget(self) -> None:

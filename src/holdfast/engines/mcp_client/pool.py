@@ -63,6 +63,12 @@ class ConnectionPool:
             slot.idle_since = self._now()
             self._tidy(key, slot)
 
+    def running(self, key: Hashable) -> Connection | None:
+        """The open connection for a key; None where there is none."""
+        slot = self._slots.get(key)
+        connection = None if slot is None else slot.connection
+        return None if connection is None or connection.closed else connection
+
     async def discard(self, key: Hashable) -> None:
         """Close a key's connection: its server was changed or removed. Calls in flight fail."""
         slot = self._slots.pop(key, None)

@@ -23,7 +23,7 @@ from holdfast.engines.mcp_client.base import (
     TellProgress,
 )
 from holdfast.engines.mcp_client.listing import call_result, list_tools
-from holdfast.engines.mcp_client.oauth import LoginEnded, LoginStore, RemoteOAuth, is_stale
+from holdfast.engines.mcp_client.oauth import Login, LoginEnded, LoginStore, RemoteOAuth, is_stale
 from holdfast.engines.mcp_client.stdio import ToolsChanged
 
 _MAX_BYTES = 16 << 20
@@ -40,28 +40,59 @@ class RemoteAuth:
         self._oauth = oauth
         self._store = store
         self._login_url = login_url
-        self._renewing = asyncio.Lock()
+        self._lock = asyncio.Lock()
+        self._renewing: set[asyncio.Task[str]] = set()
 
     async def token(self, *, rejected: str | None = None) -> str:
         """The token to send; LoginNeeded where there is none. `rejected` is the one that was just refused."""
-        async with self._renewing:
-            login = await self._store.load()
-            if login is None:
-                raise self.login_needed("nobody has signed in there for you yet")
+        async with self._lock:
+            login = await self._kept()
             # Somebody else may have renewed it while we waited, or were being refused.
-            if not is_stale(login) and login.access_token != rejected:
+            if _serves(login, rejected):
+                return login.access_token
+            # A caller who gives up in the middle must not take the new tokens along.
+            renewing = asyncio.create_task(self._renewed(rejected))
+            self._renewing.add(renewing)
+            renewing.add_done_callback(self._over)
+            return await asyncio.shield(renewing)
+
+    async def _kept(self) -> Login:
+        login = await self._store.load()
+        if login is None:
+            raise self.login_needed("nobody has signed in there for you yet")
+        return login
+
+    async def _renewed(self, rejected: str | None) -> str:
+        async with self._store.renewal():
+            login = await self._kept()
+            if _serves(login, rejected):
+                # By another process, while this one waited for its turn.
                 return login.access_token
             try:
-                login = await self._oauth.refresh(login)
+                renewed = await self._oauth.refresh(login)
             except LoginEnded:
+                now = await self._kept()
+                if now.access_token != login.access_token:
+                    # The person signed in anew meanwhile.
+                    return now.access_token
                 await self._store.forget()
                 raise self.login_needed("your login there has ended") from None
-            await self._store.save(login)
-            return login.access_token
+            await self._store.save(renewed)
+            return renewed.access_token
+
+    def _over(self, renewing: "asyncio.Task[str]") -> None:
+        self._renewing.discard(renewing)
+        if not renewing.cancelled():
+            # Whoever asked for it may have given up; it is no news to anybody else.
+            renewing.exception()
 
     def login_needed(self, why: str) -> LoginNeeded:
         """The error that a person can do something about."""
         return LoginNeeded(f"{self._name} needs you to sign in: {why}. Open {self._login_url}", self._login_url)
+
+
+def _serves(login: Login, rejected: str | None) -> bool:
+    return not is_stale(login) and login.access_token != rejected
 
 
 class NotSignedIn(ServerFailed):

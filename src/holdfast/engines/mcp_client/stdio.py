@@ -295,6 +295,9 @@ class StdioConnection:
         if answered is not None and not answered.done():
             self._unasked = 0
             answered.set_result(message)
+        elif answered is not None and answered.cancelled():
+            # Its caller gives up in this very moment, and has not had the turn to say so.
+            return
         elif message["id"] not in self._given_up:
             self._unasked += 100
             _log.warning("%s answered a request that was never made (id %.40r)", self._name, message["id"])

@@ -146,11 +146,28 @@ class AgentRunner(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerPin:
+    """Exactly which program a runner is: what a session records, and finds again when it goes on."""
+
+    package: str
+    version: str
+    integrity: str
+    """A digest over everything that was installed for it."""
+
+
 class Runners(Protocol):
     """The runners that there are."""
 
-    def get(self, name: str, command: tuple[str, ...] = ()) -> AgentRunner:
-        """One by its name; `command` for the runner of that name. RunnerMissing where it is not installed."""
+    def get(self, name: str, command: tuple[str, ...] = (), pin: RunnerPin | None = None) -> AgentRunner:
+        """One by its name, as it is installed now or as it is pinned; `command` for the runner of that name.
+
+        RunnerMissing where it is not installed, or no longer.
+        """
+        ...
+
+    def pin(self, name: str) -> RunnerPin | None:
+        """What is installed under a name now; None for `command`, whose program is the definition's own."""
         ...
 
     @property

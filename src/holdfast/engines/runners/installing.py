@@ -52,6 +52,7 @@ class InstalledAgent:
     """An agent on this machine."""
 
     name: str
+    package: str
     version: str
     integrity: str
     """A digest over the digests of everything that was installed."""
@@ -68,9 +69,15 @@ class InstalledAgent:
 class InstalledAgents:
     """Installs below one directory, and finds what was installed there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, pins: Mapping[str, str] = {}) -> None:
+        """`pins` are the digests of those that are to be found as they were, whatever was installed since."""
         self._directory = directory
         self._packages = Packages(directory)
+        self._pins = pins
+
+    def pinned(self, name: str, integrity: str) -> "InstalledAgents":
+        """The same, with one of them as it was when it had this digest."""
+        return InstalledAgents(self._directory, {**self._pins, name: integrity})
 
     @property
     def directory(self) -> Path:
@@ -82,7 +89,7 @@ class InstalledAgents:
         _published(name)
         missing = f"{name} is not installed here. Run: holdfast agents install {name}"
         try:
-            integrity = json.loads(self._record(name).read_text())["integrity"]
+            integrity = self._pins.get(name) or json.loads(self._record(name).read_text())["integrity"]
         except (FileNotFoundError, NotADirectoryError):
             raise RunnerMissing(missing) from None
         package = self._packages.find("npm", integrity)
@@ -129,7 +136,8 @@ def _agent(name: str, package: InstalledPackage) -> InstalledAgent:
     for pattern in PUBLISHED[name].programs:
         path = pattern.format(cpu=cpu, machine=machine, libc=libc, fast="" if _is_fast() else "-baseline")
         if os.access(package.directory / "node_modules" / path, os.X_OK):
-            return InstalledAgent(name, package.version, package.integrity, package.directory, f"{PLACE}/{path}")
+            program = f"{PLACE}/{path}"
+            return InstalledAgent(name, package.name, package.version, package.integrity, package.directory, program)
     raise InstallFailed(f"{name} {package.version} has no program for this machine ({platform.machine()}{libc}).")
 
 

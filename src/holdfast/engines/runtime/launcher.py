@@ -11,6 +11,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import math
 import os
 import resource
 import select
@@ -28,6 +29,7 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 _NICENESS = 5
 _CALM_SECONDS, _WATCHFUL_SECONDS = 0.25, 0.03
 _KEPT_SECONDS = 1.0
+_FULL_SECONDS = 3.0
 _SMALLEST_FILE = 1024
 _PAGE = resource.getpagesize()
 
@@ -50,7 +52,7 @@ def main() -> None:
         _tell(control, {"cannot": str(problem)})
         return
     _tell(control, {"started": True})
-    ending = _watch(first, order["limits"], control)
+    ending = _watch(first, order["limits"], order.get("group", {}).get("met", ""), control)
     os.close(alive)
     _tell(control, ending)
 
@@ -94,6 +96,7 @@ def _start(order: dict[str, Any], control: socket.socket) -> tuple[int, int]:
 
 def _become_program(order: dict[str, Any], control: socket.socket, alive: int, failed: int) -> NoReturn:
     try:
+        _join(order.get("group", {}).get("join", []))
         if order["uid"] is None:
             _step("make a network namespace", _libc.unshare(_NEW_NETWORK))
         else:
@@ -114,6 +117,16 @@ def _become_program(order: dict[str, Any], control: socket.socket, alive: int, f
     except (CannotConfine, OSError) as problem:
         os.write(failed, str(problem).encode())
     os._exit(1)
+
+
+def _join(groups: list[str]) -> None:
+    """Everything that the program starts is in its control group from the beginning; we who watch it are not."""
+    for path in groups:
+        try:
+            with open(path, "w") as file:
+                file.write("0")
+        except OSError as problem:
+            raise CannotConfine(f"could not enter the control group {path}: {problem.strerror}") from None
 
 
 def _step(what: str, result: int) -> None:
@@ -222,14 +235,15 @@ def _memory_file(data: bytes) -> int:
     return descriptor
 
 
-def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[str, Any]:
-    """How the program ended, once nothing of it is left."""
+def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket) -> dict[str, Any]:
+    """How the program ended, once nothing of it is left. `met` is where the kernel says that it met its hard cap."""
     ended = os.pidfd_open(first)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
     how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
+    full_since = math.inf
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -245,9 +259,11 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
         else:
             used, count = _used(first, limits["memory_bytes"])
             peak = max(peak, used)
-            if used > limits["memory_bytes"]:
+            # The kernel refuses it one more, which a program that only tries for a moment may live with.
+            full_since = min(full_since, time.monotonic()) if count >= limits["processes"] else math.inf
+            if used > limits["memory_bytes"] or _met(met):
                 how = "memory"
-            elif count > limits["processes"] + 8:
+            elif count > limits["processes"] + 8 or time.monotonic() - full_since > _FULL_SECONDS:
                 how = "processes"
             elif limits["kept"] and time.monotonic() >= look_at:
                 began = time.monotonic()
@@ -263,7 +279,16 @@ def _watch(first: int, limits: dict[str, Any], control: socket.socket) -> dict[s
         break
     # The first process of a pid namespace is gone only when all others are.
     status = os.waitpid(first, 0)[1]
+    if how == "exited" and _met(met):
+        how = "memory"
     return {"how": how, "code": os.waitstatus_to_exitcode(status) if how == "exited" else None, "peak_bytes": peak}
+
+
+def _met(path: str) -> bool:
+    """Whether the kernel ended a process of the program because all together wanted more memory than there is."""
+    return path != "" and any(
+        line.startswith("oom_kill ") and line.split()[1] != "0" for line in _read(path).splitlines()
+    )
 
 
 def _asked(control: socket.socket) -> bytes:
@@ -276,34 +301,36 @@ def _asked(control: socket.socket) -> bytes:
 
 def _signal_program(first: int, number: int) -> None:
     # The first is bwrap, its child is bwrap as the sandbox's init; what they run is below.
-    for pid in _tree(first)[2:]:
+    for pid in _tree(first)[0][2:]:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
 
 
-def _tree(first: int) -> list[int]:
-    found = [first]
+def _tree(first: int) -> tuple[list[int], int]:
+    """The processes from the first one down, and how many threads they have, which the kernel counts."""
+    found, many = [first], 0
     for pid in found:
         try:
             threads = os.listdir(f"/proc/{pid}/task")
         except OSError:
             continue
+        many += len(threads)
         for thread in threads:
             # A child belongs to the thread that made it.
             found.extend(int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+    return found, many
 
 
 def _used(first: int, most: int) -> tuple[int, int]:
-    """Bytes of memory of the whole tree, and how many processes it has."""
-    pids = _tree(first)
+    """Bytes of memory of the whole tree, and how many processes and threads it has."""
+    pids, many = _tree(first)
     # Counting shared pages once is dear, so it is done only where counting them for everybody says too much.
     used = sum(int(fields[1]) * _PAGE for fields in (_read(f"/proc/{pid}/statm").split() for pid in pids) if fields)
     if used > most:
         used = sum(_shared_fairly(pid) for pid in pids)
-    return used, len(pids)
+    return used, many
 
 
 def _keeps_too_much(kept: list[tuple[str, int]]) -> bool:

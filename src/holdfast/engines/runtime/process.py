@@ -13,8 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from holdfast.engines.runtime import cgroups
 from holdfast.engines.runtime.base import Ended, LoopbackService, RunEnding, RunLimits, RunSpec, SandboxMissing, hide
 from holdfast.engines.runtime.bwrap import PROXY_PORT, arguments, check_spec, find_bwrap, reachable
+from holdfast.engines.runtime.cgroups import ControlGroup, ControlGroups
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
@@ -46,10 +48,14 @@ class ProcessRuntime:
         self._checking = asyncio.Lock()
         self._is_checked = False
         self._next_uid = os.getpid() % _UIDS
+        self._groups: ControlGroups | None = None
 
     async def check(self) -> None:
         async with self._checking:
             if not self._is_checked:
+                groups = await asyncio.to_thread(cgroups.found)
+                if groups is not None and await asyncio.to_thread(groups.open):
+                    self._groups = groups
                 await self._probe()
                 self._is_checked = True
 
@@ -69,6 +75,9 @@ class ProcessRuntime:
 
     async def close(self) -> None:
         await asyncio.gather(*(process.stop(0) for process in tuple(self._running)))
+        if self._groups is not None:
+            groups, self._groups, self._is_checked = self._groups, None, False
+            await asyncio.to_thread(groups.close)
 
     async def _probe(self) -> None:
         """Run a program that tries what must not work."""
@@ -98,7 +107,10 @@ class ProcessRuntime:
         if spec.egress:
             services[PROXY_PORT] = EgressProxy(spec.name, spec.egress, self._rules)
         order = await asyncio.to_thread(self._order, spec, bwrap)
-        process = SandboxedProcess(spec, services, self._running.discard)
+        group = self._group(spec)
+        if group is not None:
+            order["group"] = group.order()
+        process = SandboxedProcess(spec, services, self._running.discard, group)
         self._running.add(process)
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -111,6 +123,15 @@ class ProcessRuntime:
                 ) from None
             raise
         return process
+
+    def _group(self, spec: RunSpec) -> ControlGroup | None:
+        if self._groups is None:
+            return None
+        try:
+            return self._groups.make(spec.limits)
+        except OSError as problem:
+            _log.warning("%s runs without a control group: %s", spec.name, problem)
+            return None
 
     def _order(self, spec: RunSpec, bwrap: Path) -> dict[str, Any]:
         args, sources = arguments(spec)
@@ -169,7 +190,11 @@ class SandboxedProcess:
     """One program and everything that it started."""
 
     def __init__(
-        self, spec: RunSpec, services: Mapping[int, LoopbackService], forget: Callable[["SandboxedProcess"], None]
+        self,
+        spec: RunSpec,
+        services: Mapping[int, LoopbackService],
+        forget: Callable[["SandboxedProcess"], None],
+        group: ControlGroup | None,
     ) -> None:
         self._name = spec.name
         self._limits = spec.limits
@@ -177,6 +202,7 @@ class SandboxedProcess:
         self._secrets = spec.secrets
         self._services = services
         self._forget = forget
+        self._group = group
         self._tail = bytearray()
         self._printed = 0
         self._asked: Ended | None = None
@@ -312,7 +338,7 @@ class SandboxedProcess:
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory.",
-            "processes": f"It was stopped because it had more than {limits.processes} processes.",
+            "processes": f"It was stopped because it wanted more than {limits.processes} processes.",
         }[how]
         return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)
 
@@ -329,6 +355,8 @@ class SandboxedProcess:
             await self._gone.wait()
         if self._draining is not None and self._watching is None:
             self._draining.cancel()
+        if self._group is not None:
+            self._group.remove()
         self._forget(self)
 
     async def _drain(self, stderr: asyncio.StreamReader) -> None:

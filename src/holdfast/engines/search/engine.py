@@ -14,7 +14,7 @@ from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import conversation, ranking
 from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.embedders.shared import SharedEmbedder
-from holdfast.engines.search.keeper import EmbeddingProgress, IndexUpkeep, embedded_text
+from holdfast.engines.search.keeper import IDLE_SECONDS, EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
 from holdfast.engines.search.pool import Pool
 from holdfast.engines.search.scoring import RankedQuestion, weight
@@ -62,6 +62,7 @@ class SearchEngine:
         *,
         backlog: Embedder | None = None,
         index_above: int = INDEX_ABOVE,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         """`backlog` makes the vectors that nobody waits for, where that is not the same embedder."""
         self._database = database
@@ -70,7 +71,9 @@ class SearchEngine:
         self._store: Store = SqliteStore(WorkspaceIndexes()) if database.dialect == "sqlite" else PostgresStore()
         self._authors = Authors(self._store)
         later = SharedEmbedder(backlog or embedder, REMEMBERED_BACKLOG)
-        self._keeper = IndexUpkeep(database, self._store, later, clock, index_above=index_above)
+        self._keeper = IndexUpkeep(
+            database, self._store, later, clock, index_above=index_above, idle_seconds=idle_seconds
+        )
         self.is_loading = False
         """Whether a server that has started still loads the model; elsewhere the first text does."""
 
@@ -264,8 +267,8 @@ class SearchEngine:
         return self._hits(tx, ranked, question if query.snippets else None)
 
     def _view(self, tx: Tx, filter: Filter) -> View:
-        embedder = self._store.embedder_number(tx, self._embedder.id)
-        return self._store.view(tx, filter, embedder, self._embedder.dimensions)
+        embedders = self._store.comparable(tx, self._embedder.id)
+        return self._store.view(tx, filter, embedders, self._embedder.dimensions)
 
     def _hits(self, tx: Tx, ranked: list[ranking.Ranked], question: RankedQuestion | None) -> list[Hit]:
         shown = self._store.shown(tx, [one.number for one in ranked])

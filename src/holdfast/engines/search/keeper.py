@@ -27,6 +27,8 @@ RATE_HOLDS_MILLIS = 600_000
 MUCH, TOLD_SECONDS = 500, 60.0
 """After so many the log tells how far it is, and then every minute."""
 IDLE_SECONDS = 15.0
+SHARED_IDLE_SECONDS = 1.0
+"""Where other processes save what this one embeds for them all."""
 LONGEST_PAUSE_SECONDS = 60.0
 INDEX_SECONDS = 300.0
 
@@ -40,6 +42,8 @@ class EmbeddingProgress:
     embedder: str
     rate: float = 0.0
     """How many get theirs in a second; 0 where that was not measured lately."""
+    renewed: int = 0
+    """Those of the waiting that are found by a vector of an earlier embedder until then."""
 
     @property
     def said(self) -> str:
@@ -47,7 +51,10 @@ class EmbeddingProgress:
         if not self.pending:
             return f"{many(self.entries, 'passage')}, each with its vector"
         rate = f", {self.rate:.0f} a second" if self.rate else ""
-        return f"{VectorCount(self.entries - self.pending, self.pending, self._seconds).said.rstrip('.')}{rate}"
+        without = self.pending - self.renewed
+        count = VectorCount(self.entries - without, without, self._seconds).said.rstrip(".")
+        anew = f"{many(self.renewed, 'vector')} of an earlier model made anew meanwhile" if self.renewed else ""
+        return f"{'; '.join(filter(None, (count, anew)))}{rate}"
 
     @property
     def _seconds(self) -> float | None:
@@ -57,7 +64,17 @@ class EmbeddingProgress:
 class IndexUpkeep:
     """Finds what waits and does it in small steps, so that searches and writes go on meanwhile."""
 
-    def __init__(self, database: Database, store: Store, embedder: Embedder, clock: Clock, *, index_above: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        store: Store,
+        embedder: Embedder,
+        clock: Clock,
+        *,
+        index_above: int,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._idle_seconds = idle_seconds
         self._database = database
         self._clock = clock
         self._rate = 0.0
@@ -90,7 +107,7 @@ class IndexUpkeep:
             try:
                 await self.tend()
                 await self._index_now_and_then()
-                pause, wait = 1.0, IDLE_SECONDS
+                pause, wait = 1.0, self._idle_seconds
             except (UpstreamFailed, Unavailable) as problem:
                 if not self._stopped:
                     log.warning("Search could not embed what waits: %s", problem.message)
@@ -123,6 +140,7 @@ class IndexUpkeep:
                 partial(self._store.pending, embedder=number, limit=BATCH, after_shelf=shelf)
             )
             if not waiting:
+                await self._forget_others(number)
                 break
             shelf = waiting[-1].shelf
             done += await self._embed(waiting, number)
@@ -131,12 +149,17 @@ class IndexUpkeep:
                 log.info("Embedding: %s.", (await self.progress()).said)
         return done
 
+    async def _forget_others(self, number: int) -> None:
+        """Nobody need look for vectors of embedders that are gone, nor keep indexes of them."""
+        if await self._database.read(lambda tx: len(self._store.comparable(tx, self._embedder.id))) > 1:
+            await self._database.write(lambda tx: self._store.forget_embedders(tx, number))
+
     async def index(self) -> list[str]:
         """Build and drop big workspaces' indexes where the store has such; what was done."""
         if self._database.dialect != "postgresql":
             return []
-        number = await self._database.glance(lambda tx: self._store.embedder_number(tx, self._embedder.id))
-        return await hnsw.keep(self._database, number, self._embedder.dimensions, self._index_above)
+        embedders = await self._database.glance(lambda tx: self._store.comparable(tx, self._embedder.id))
+        return await hnsw.keep(self._database, embedders, self._embedder.dimensions, self._index_above)
 
     async def progress(self) -> EmbeddingProgress:
         """How many entries there are, how many wait, and how fast they get their vectors."""
@@ -144,7 +167,8 @@ class IndexUpkeep:
         def look(tx: Tx) -> EmbeddingProgress:
             number = self._store.embedder_number(tx, self._embedder.id)
             entries, waiting = self._store.entry_count(tx), self._store.pending_count(tx, number)
-            return EmbeddingProgress(entries, waiting, self._embedder.id, self._recent_rate(tx, number))
+            renewed = sum(self._store.made_by(tx, older) for older in self._store.comparable(tx, self._embedder.id)[1:])
+            return EmbeddingProgress(entries, waiting, self._embedder.id, self._recent_rate(tx, number), renewed)
 
         return await self._database.read(look)
 
@@ -155,7 +179,7 @@ class IndexUpkeep:
     def count(self, tx: Tx, shelf: int, collection: str) -> VectorCount:
         """How far a collection's vectors are, and when all that wait in the store will have theirs."""
         number = self._store.embedder_number(tx, self._embedder.id)
-        have = self._store.embedded_count(tx, shelf, collection, number)
+        have = self._store.embedded_count(tx, shelf, collection, self._store.comparable(tx, self._embedder.id))
         waiting = self._store.count(tx, shelf, collection) - have
         rate = self._recent_rate(tx, number)
         if not waiting or rate <= 0:

@@ -101,6 +101,12 @@ class FrozenServerAnswer(Answer):
     tools: dict[str, str] = Field(description="The digests of its tools, as pinned")
 
 
+class RunnerPinAnswer(Answer):
+    package: str
+    version: str
+    integrity: str = Field(description="A digest over everything that was installed for it")
+
+
 class SessionQuestionAnswer(Answer):
     id: str
     session_id: str
@@ -129,6 +135,7 @@ class AgentSessionAnswer(Answer):
     agent: str
     agent_version: int
     runner: RunnerName
+    runner_pin: RunnerPinAnswer | None = Field(description="What drives it, exactly; none of a command")
     endpoint: str
     model: str
     state: SessionState
@@ -166,6 +173,7 @@ class AgentSessionAnswer(Answer):
             session_id=session.id,
             agent=session.agent_slug,
             runner=frozen.spec.runner,
+            runner_pin=None if frozen.runner is None else RunnerPinAnswer.of(frozen.runner),
             endpoint=frozen.spec.endpoint,
             model=frozen.model,
             branch=session.branch if frozen.base_commit else None,

@@ -89,7 +89,7 @@ def base(parts: Parts) -> SessionBase:
 
 @build
 def freezing(parts: Parts) -> Freezing:
-    return Freezing(parts[Endpoints], References(parts[Secrets]), parts[Runners])
+    return Freezing(parts[Endpoints], parts[Secrets], parts[Runners])
 
 
 @build

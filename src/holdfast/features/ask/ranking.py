@@ -24,6 +24,20 @@ LEAST_COVERED_ELSE = 0.34
 _LEAST_TITLE = 0.3
 _MERGE = re.compile(r"Merge (?:pull request|branch|remote|PR)\b", re.I)
 _MERGE_SHARE = 0.7
+_BUMP = re.compile(
+    r"(?:\w+\(deps[^)]*\)!?:|deps?:|bump\b|(?:update|upgrade) (?:dependency|dependencies)\b)|.*\bfrom v?\d\S* to v?\d",
+    re.I,
+)
+"""How what a program proposes begins: it takes a newer library, and names much besides."""
+_BUMPED = re.compile(r"\b(?:bump\w*|upgrad\w*|updat\w*|dependenc\w*)\b", re.I)
+_BUMP_SHARE = 0.5
+_OTHER_NUMBER_SHARE = 0.6
+"""How much a source counts that has 2.6 where 2 is asked about."""
+_NOT_MENDED_SHARE = 0.6
+_DECIDED = re.compile(r"^\W*(?:decision|outcome|rationale|justification)\b", re.I | re.M)
+_OUTCOME = 0.2
+_RECORD = 0.2
+"""How much better a record answers why that is about the very thing by its title."""
 _PATH_SHARE = 0.3
 """How much a path counts that has all of the topic's words."""
 
@@ -108,10 +122,20 @@ def _of_change(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
     for each in found:
         covered = covers(aspect, each)
         if covered:
-            scored.append((covered + each.similarity / 2 + fitness(aspect.kind, each), each))
+            better = fitness(aspect.kind, each) + _decided(aspect, each)
+            scored.append((covered + each.similarity / 2 + better, each))
         elif each.kind == FILE and not is_document(each.key):
             code += [each] if each.exact or coverage(aspect, each) >= least_covered(aspect) else []
     return [*_by_score(scored), *code]
+
+
+def _decided(aspect: Aspect, evidence: Evidence) -> float:
+    """How much better a record of a decision tells why: by its title, and where it says what was decided."""
+    if aspect.kind != "why" or evidence.kind != FILE or not _DECISION.search(evidence.key):
+        return 0.0
+    title, _, section = evidence.heading.partition("›")
+    says = _DECIDED.search(evidence.text) or _DECIDED.match(section.rpartition("›")[2].strip())
+    return _RECORD * aspect.topic.overlap(title) + (_OUTCOME if says else 0.0)
 
 
 def _by_score(scored: Sequence[tuple[float, Evidence]]) -> list[Evidence]:
@@ -143,6 +167,8 @@ def covers(aspect: Aspect, evidence: Evidence) -> float:
             return 0.0
         return max((covered for covered, _ in covering(aspect, evidence)), default=0.0)
     topic = aspect.topic
+    if evidence.kind == TAG and aspect.kind == "broke" and not _MENDED.search(evidence.prose):
+        return 0.0
     title, whole = topic.coverage(evidence.title), topic.coverage(f"{evidence.title}\n{evidence.prose}")
     if evidence.kind == TAG and aspect.kind in ("when", "version"):
         return whole if whole >= LEAST_COVERED else 0.0
@@ -150,10 +176,14 @@ def covers(aspect: Aspect, evidence: Evidence) -> float:
     if max(title, whole) < least_covered(aspect) or title < (0.0 if is_told_below else _LEAST_TITLE):
         return 0.0
     is_done = (
-        _is_lenient(aspect) or topic.is_done(evidence.title) or (is_told_below and _is_done_below(aspect, evidence))
+        _is_lenient(aspect) or _is_done(aspect, evidence.title) or (is_told_below and _is_done_below(aspect, evidence))
     )
     # A merge says whose branch it was; what it brought is told by the commits of that branch.
     share = _MERGE_SHARE if _MERGE.match(evidence.title) else 1.0
+    if _BUMP.match(evidence.title) and not _BUMPED.search(aspect.text):
+        share = _BUMP_SHARE
+    if not topic.is_exact(f"{evidence.title}\n{evidence.prose}"):
+        share *= _OTHER_NUMBER_SHARE
     return share * (title + whole) / 2 if is_done else 0.0
 
 
@@ -161,10 +191,15 @@ def _is_done_below(aspect: Aspect, evidence: Evidence) -> bool:
     """Whether a point of a message tells it; a long message names much, and removes something else."""
     told = points(evidence.prose)
     return any(
-        aspect.topic.is_done(each.text, each.above)
+        _is_done(aspect, each.text, each.above)
         and aspect.topic.coverage(f"{each.above}\n{each.text}") >= LEAST_COVERED_WHY
         for each in told
     )
+
+
+def _is_done(aspect: Aspect, text: str, heading: str = "") -> bool:
+    """Whether a text says what was done; why something was removed is told where it was deprecated."""
+    return aspect.topic.is_done(text, heading) or (aspect.kind == "why" and aspect.topic.is_announced(text, heading))
 
 
 def _is_lenient(aspect: Aspect) -> bool:
@@ -182,7 +217,11 @@ def covering(aspect: Aspect, evidence: Evidence) -> list[tuple[float, Point]]:
     for point in points(evidence.text):
         heading = f"{evidence.heading}\n{point.above}"
         covered = aspect.topic.coverage(f"{heading}\n{point.text}")
-        if covered >= least_covered(aspect) and (lenient or aspect.topic.is_done(point.text, heading)):
+        if covered >= least_covered(aspect) and (lenient or _is_done(aspect, point.text, heading)):
+            if not aspect.topic.is_exact(f"{heading}\n{point.text}"):
+                covered *= _OTHER_NUMBER_SHARE
+            if aspect.kind == "broke" and not _MENDED.search(f"{point.above}\n{point.text}"):
+                covered *= _NOT_MENDED_SHARE
             # What says it in its own words comes before what only stands below it.
             own = aspect.topic.overlap(point.text)
             found.append((covered + own / 100, point))

@@ -20,6 +20,7 @@ MOST_CHARACTERS = 24_000
 _NAMED = {"pull_request": "pull request", "issue": "issue", "discussion": "discussion", "release": "release"}
 _WEB = re.compile(r"(?:https?://|ssh://|git://)(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+)|(?:[^@/]+@)?([^/:]+):(.+)")
 _MOST_CHANGES = 60
+_DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*\w*")
 
 
@@ -89,6 +90,12 @@ class Evidence:
     def day(self) -> str:
         """When it came about, as a date; empty where that is not known."""
         return iso(self.at)[:10] if self.at else ""
+
+    @property
+    def told_day(self) -> str:
+        """The same, or the day that the heading of its version tells."""
+        named = _DAY.search(self.version)
+        return self.day or (named[0] if named else "")
 
     def described(self) -> str:
         """What it is, in one line for people."""

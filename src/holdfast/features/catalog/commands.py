@@ -224,10 +224,13 @@ async def logins(session: Session, service: RemoteLogins, given: Named) -> None:
     session.out.table(rows, columns, "Nobody is signed in there.")
 
 
+_NO_LOG = "Nothing here: a started server keeps the log of what it runs; its page shows it, and REST's …/logs."
+
+
 @catalog.command("logs", help="Show the last of what a server wrote to stderr.")
 async def logs(session: Session, service: ServerCatalog, given: Named) -> None:
     text = await service.logs(session.principal, await session.workspace(given.workspace), given.name)
-    session.out.record(LogsAnswer(logs=text), [text or "Nothing: it does not run in this process."])
+    session.out.record(LogsAnswer(logs=text), [text or _NO_LOG])
 
 
 @catalog.command("reset", help="Stop a server and delete what it kept in its own directory.")

@@ -28,11 +28,11 @@ FEATURE = Feature(
         "ToolPins",
     ),
     jobs=("catalog.install",),
-    background=("StateSweep",),
+    background_once=("StateSweep",),
     closes=("ServerConnections",),
     uses_secrets=True,
     seals=True,
     topics={"catalog": Topic(READ_EXEC, lambda event: Changed(lists=("tools",)))},
-    migrations=("0035_catalog", "0037_remote_logins", "0051_remote_clients"),
+    migrations=("0035_catalog", "0037_remote_logins", "0051_remote_clients", "0056_login_renewals"),
     contract=("XA-2", "XA-4", "XA-8"),
 )

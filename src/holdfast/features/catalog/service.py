@@ -6,6 +6,7 @@ from dataclasses import replace
 from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError
 from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
@@ -55,6 +56,18 @@ class ServerCatalog:
 
         def work(tx: Tx) -> Sequence[CatalogEntry]:
             return store.all_in(tx, self._workspaces.check(tx, principal, workspace_id).id)
+
+        return await self._database.read(work)
+
+    async def page(
+        self, principal: Principal, workspace_id: str, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[CatalogEntry]:
+        """The same, some at a time."""
+        after = str(decode_cursor(cursor, str)[0]) if cursor else ""
+
+        def work(tx: Tx) -> Page[CatalogEntry]:
+            rows = store.page_in(tx, self._workspaces.check(tx, principal, workspace_id).id, after, limit + 1)
+            return page_of(rows, limit, lambda row: [row.name])
 
         return await self._database.read(work)
 

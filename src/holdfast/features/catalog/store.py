@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from holdfast.features.catalog.manifest import manifest_json, manifest_of
-from holdfast.features.catalog.model import CatalogEntry, NewEntry, PackagePin, PinnedTool
+from holdfast.features.catalog.model import CatalogEntry, NewEntry, PackagePin, PinnedTool, ToolDescription
 from holdfast.features.catalog.pins import description_from, description_json
 from holdfast.storage.database import Row, Tx
 
@@ -25,6 +26,15 @@ _TOOLS = f"SELECT {_TOOL} FROM mcp_tool JOIN mcp_server ON mcp_server.id = mcp_t
 def all_in(tx: Tx, workspace_id: str) -> list[CatalogEntry]:
     """The workspace's entries by name."""
     rows = tx.all(f"SELECT {_COLUMNS} FROM mcp_server WHERE workspace_id = :id ORDER BY name", {"id": workspace_id})
+    return [entry(row) for row in rows]
+
+
+def page_in(tx: Tx, workspace_id: str, after: str, limit: int) -> list[CatalogEntry]:
+    """The workspace's entries by name, after a name."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM mcp_server WHERE workspace_id = :id AND name > :after ORDER BY name LIMIT :limit",
+        {"id": workspace_id, "after": after, "limit": limit},
+    )
     return [entry(row) for row in rows]
 
 
@@ -137,7 +147,7 @@ def entry(row: Row) -> CatalogEntry:
     return CatalogEntry(
         id=row["id"],
         workspace_id=row["workspace_id"],
-        spec=spec_from(row["name"], json.loads(row["spec"]), enabled=bool(row["enabled"])),
+        spec=_spec(row["name"], row["spec"], bool(row["enabled"])),
         revision=row["revision"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -150,6 +160,17 @@ def entry(row: Row) -> CatalogEntry:
         protocol=row["protocol"],
         probed_at=row["probed_at"],
     )
+
+
+# Every call of a tool reads its entry and its pin, several times: what is the same text is the same value.
+@lru_cache(maxsize=256)
+def _spec(name: str, text: str, enabled: bool) -> NewEntry:
+    return spec_from(name, json.loads(text), enabled=enabled)
+
+
+@lru_cache(maxsize=256)
+def _description(text: str) -> ToolDescription:
+    return description_from(json.loads(text))
 
 
 def spec_from(name: str, kept: Mapping[str, Any], *, enabled: bool) -> NewEntry:
@@ -176,7 +197,7 @@ def tool(row: Row) -> PinnedTool:
     return PinnedTool(
         server_id=row["server_id"],
         server=row["server"],
-        pinned=description_from(json.loads(row["pinned"])),
+        pinned=_description(row["pinned"]),
         digest=row["digest"],
         state=row["state"],
         waiting=None if row["waiting"] is None else description_from(json.loads(row["waiting"])),

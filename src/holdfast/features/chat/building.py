@@ -8,12 +8,13 @@ from holdfast.core.settings import Settings
 from holdfast.core.tools.alias import AnyAlias
 from holdfast.core.tools.tool import AnyTool
 from holdfast.features.chat.deleted.service import DeletedChats
+from holdfast.features.chat.finding.filling import ChatWordsFilling
 from holdfast.features.workspaces.service import ChatExists, Workspaces
 from holdfast.registry.feature import Building
 from holdfast.storage.database import Database, Tx
 
 if TYPE_CHECKING:
-    from holdfast.features.chat.finding import ChatFinding
+    from holdfast.features.chat.finding.service import ChatFinding
     from holdfast.features.chat.service import ChatService
     from holdfast.features.chat.turn.turns import ChatTurns
 
@@ -44,9 +45,16 @@ def chats(parts: Parts) -> "ChatService":
 
 @build
 def chat_finding(parts: Parts) -> "ChatFinding":
-    from holdfast.features.chat.finding import ChatFinding
+    from holdfast.features.chat.finding.service import ChatFinding
 
     return ChatFinding(parts[Database], parts[Workspaces])
+
+
+@build
+def chat_words_filling(parts: Parts) -> ChatWordsFilling:
+    from holdfast.features.chat.finding.missing import fill
+
+    return ChatWordsFilling(parts[Database], fill)
 
 
 @build

@@ -11,7 +11,7 @@ from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.core.text.jsontext import dumps
 from holdfast.features.chat.export import markdown
-from holdfast.features.chat.finding import ChatFinding
+from holdfast.features.chat.finding.service import ChatFinding
 from holdfast.features.chat.model import (
     Chat,
     ChatMessage,
@@ -122,7 +122,7 @@ class FoundMessageAnswer(Answer):
     workspace_id: str
     chat_id: str
     title: str = Field(description="The chat's")
-    message_id: str = Field(description="Empty where only the title of a chat without messages matches")
+    message_id: str = Field(description="Empty where it is the title of the chat that matches")
     role: str
     snippet: str = Field(description="The words around the first that matched")
     created_at: Time

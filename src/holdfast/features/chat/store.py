@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.text import jsontext
+from holdfast.features.chat.finding import index
 from holdfast.features.chat.model import Chat, ChatMessage, ChatQuestion, Placed
 from holdfast.features.chat.turn.trail import text_of
 from holdfast.storage.database import Row, Tx
 
+SAID_BY = ("user", "assistant")
+"""Whose words a chat is found by: not those of tools."""
 _IN_CHAT = "WHERE workspace_id = :workspace_id AND chat_id = :chat_id "
 
 
 def insert(tx: Tx, chat: Chat) -> bool:
     """Keep a new chat; False when there is one of this id."""
-    return bool(
+    made = bool(
         tx.execute(
             "INSERT INTO chat (workspace_id, id, title, endpoint, created_by, created_by_name, created_at, updated_at) "
             "VALUES (:workspace_id, :id, :title, :endpoint, :created_by, :created_by_name, :created_at, :updated_at) "
@@ -31,6 +34,9 @@ def insert(tx: Tx, chat: Chat) -> bool:
             },
         )
     )
+    if made:
+        index.put_title(tx, chat.workspace_id, chat.id, chat.title, chat.created_at)
+    return made
 
 
 def find(tx: Tx, workspace_id: str, chat_id: str) -> Chat | None:
@@ -72,6 +78,8 @@ def touch(tx: Tx, chat: Chat, *, now: int, title: str | None = None, endpoint: s
         "WHERE workspace_id = :workspace_id AND id = :id",
         {"now": now, "title": title, "endpoint": endpoint, "workspace_id": chat.workspace_id, "id": chat.id},
     )
+    if changed and title is not None:
+        index.retitle(tx, chat.workspace_id, chat.id, title)
     return changed > 0
 
 
@@ -100,9 +108,9 @@ def insert_message(tx: Tx, workspace_id: str, message: ChatMessage) -> str:
     """Keep a message; an equal one in the same place is the same, and only its costs grow. The id that it has."""
     row = tx.one(
         "INSERT INTO chat_message (id, workspace_id, chat_id, number, parent_id, trail, role, message, state, model, "
-        "finish_reason, calls, memories, tokens_in, tokens_out, cost, author, created_at, words) VALUES (:id, "
+        "finish_reason, calls, memories, tokens_in, tokens_out, cost, author, created_at) VALUES (:id, "
         ":workspace_id, :chat_id, :number, :parent_id, :trail, :role, :message, :state, :model, :finish_reason, "
-        ":calls, :memories, :tokens_in, :tokens_out, :cost, :author, :created_at, :words) "
+        ":calls, :memories, :tokens_in, :tokens_out, :cost, :author, :created_at) "
         "ON CONFLICT (workspace_id, chat_id, trail) DO UPDATE "
         "SET tokens_in = chat_message.tokens_in + excluded.tokens_in, "
         "tokens_out = chat_message.tokens_out + excluded.tokens_out, cost = chat_message.cost + excluded.cost "
@@ -126,11 +134,12 @@ def insert_message(tx: Tx, workspace_id: str, message: ChatMessage) -> str:
             "cost": message.cost,
             "author": message.author,
             "created_at": message.created_at,
-            # PostgreSQL takes no NUL, and nobody looks for one.
-            "words": text_of(message.message).replace("\x00", " ").lower(),
         },
     )
-    return str(row["id"]) if row else message.id
+    id = str(row["id"]) if row else message.id
+    if message.role in SAID_BY:
+        index.put_message(tx, workspace_id, message.chat_id, id, text_of(message.message), message.created_at)
+    return id
 
 
 def messages(tx: Tx, workspace_id: str, chat_id: str, *, after: int = 0, limit: int) -> list[ChatMessage]:

@@ -9,6 +9,6 @@ FEATURE = Feature(
     },
     operations=("operations",),
     services=("Clients",),
-    migrations=("0010_mcp",),
+    migrations=("0010_mcp", "0055_list_indexes"),
     contract=("XM-1", "XM-3", "XM-18", "XM-22"),
 )

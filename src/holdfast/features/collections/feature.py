@@ -8,6 +8,7 @@ FEATURE = Feature(
     name="collections",
     services=("GraphRecords", "VectorCollections"),
     entities=True,
+    operations=("operations",),
     topics={"record": Topic(READ)},
-    migrations=("0044_collections",),
+    migrations=("0044_collections", "0060_vectors_of_sessions"),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import is_id, new_id
+from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
 from holdfast.engines.search import Entry, SearchEngine
@@ -117,6 +118,38 @@ class GraphRecords:
             return made, before is None
 
         return await self._database.write(work)
+
+    async def get(self, principal: Principal, workspace_id: str, record_id: str) -> GraphRecord:
+        """One record."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> GraphRecord:
+            found = store.record(tx, self._workspaces.check(tx, principal, workspace_id).id, record_id)
+            if found is None:
+                raise RecordNotFound(record_id)
+            return found
+
+        return await self._database.read(work)
+
+    async def records(
+        self,
+        principal: Principal,
+        workspace_id: str,
+        *,
+        type: str | None,
+        collection: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> Page[GraphRecord]:
+        """A workspace's records, the first made first; of a type or a collection where one is named."""
+        principal.require_any("read", "inference")
+        after = id_in_cursor(cursor, "rec") if cursor else ""
+
+        def work(tx: Tx) -> list[GraphRecord]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            return store.page(tx, workspace.id, type, collection, after, limit + 1)
+
+        return page_of(await self._database.read(work), limit, lambda each: (each.id,))
 
     async def relate(
         self,

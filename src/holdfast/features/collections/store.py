@@ -111,6 +111,18 @@ def of_type(tx: Tx, workspace_id: str, *, type: str | None, collection: str | No
     return [_record(row) for row in tx.all(sql, values)]
 
 
+def page(
+    tx: Tx, workspace_id: str, type: str | None, collection: str | None, after: str, limit: int
+) -> list[GraphRecord]:
+    """Records after an id, the first made first, of a type and a collection where one is named."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM graph_record WHERE workspace_id = :workspace_id AND id > :after "
+        "AND type = COALESCE(:type, type) AND collection = COALESCE(:collection, collection) ORDER BY id LIMIT :limit"
+    )
+    values = {"workspace_id": workspace_id, "after": after, "type": type, "collection": collection, "limit": limit}
+    return [_record(row) for row in tx.all(sql, values)]
+
+
 def recognised(
     tx: Tx, workspace_id: str, type: str, collection: str | None, name: str, email: str
 ) -> list[GraphRecord]:
@@ -171,10 +183,11 @@ def properties_of(tx: Tx, relation_ids: Sequence[str]) -> dict[str, Mapping[str,
 def put_vector(tx: Tx, values: Params) -> None:
     """Keep a vector, in place of the one that it replaces."""
     tx.execute(
-        "INSERT INTO collection_vector (workspace_id, collection, id, vector, metadata, author, updated_at) VALUES "
-        "(:workspace_id, :collection, :id, :vector, :metadata, :author, :updated_at) "
+        "INSERT INTO collection_vector (workspace_id, collection, id, vector, metadata, author, updated_at, "
+        "session_id) VALUES (:workspace_id, :collection, :id, :vector, :metadata, :author, :updated_at, :session_id) "
         "ON CONFLICT (workspace_id, collection, id) DO UPDATE SET vector = excluded.vector, "
-        "metadata = excluded.metadata, author = excluded.author, updated_at = excluded.updated_at",
+        "metadata = excluded.metadata, author = excluded.author, updated_at = excluded.updated_at, "
+        "session_id = excluded.session_id",
         values,
     )
 

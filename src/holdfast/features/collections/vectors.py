@@ -102,6 +102,7 @@ class VectorCollections:
                     "metadata": json.dumps(said, ensure_ascii=False),
                     "author": principal.actor,
                     "updated_at": now,
+                    "session_id": session_id,
                 }
                 store.put_vector(tx, values)
                 most = MAX_COLLECTION_FLOATS // wanted

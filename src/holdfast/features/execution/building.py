@@ -22,6 +22,7 @@ from holdfast.features.execution.expiry import ApprovalExpiry
 from holdfast.features.execution.policies.deciding import Deciding
 from holdfast.features.execution.policies.grants import AgentIds, Grants
 from holdfast.features.execution.runs.ending import Endings
+from holdfast.features.execution.runs.immediate import ImmediateCalls
 from holdfast.features.execution.runs.running import Runs
 from holdfast.features.execution.service import KIND, Execution
 from holdfast.features.execution.settings import ExecutionSettings
@@ -124,8 +125,21 @@ def runs(parts: Parts) -> Runs:
 
 
 @build
+def immediate(parts: Parts) -> ImmediateCalls:
+    return ImmediateCalls(
+        parts[Database],
+        parts[Execution],
+        parts[ToolPins],
+        parts[ServerStarts],
+        parts[ServerConnections],
+        parts[Runs],
+        parts[JobEngine],
+    )
+
+
+@build
 def calls(parts: Parts) -> Calls:
-    return Calls(parts[Database], parts[Execution], parts[Approvals])
+    return Calls(parts[Database], parts[Execution], parts[ImmediateCalls], parts[Approvals])
 
 
 @build

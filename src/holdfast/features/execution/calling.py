@@ -5,7 +5,8 @@ from typing import Any
 
 from holdfast.core.tools.tool import ToolCall
 from holdfast.features.execution.approvals.service import Approvals
-from holdfast.features.execution.model import Invocation, InvocationRequest
+from holdfast.features.execution.model import CallProgress, Invocation, InvocationRequest
+from holdfast.features.execution.runs.immediate import ImmediateCalls
 from holdfast.features.execution.service import Execution
 from holdfast.storage.database import Database
 
@@ -21,30 +22,36 @@ SAMPLED = (
 class Calls:
     """Makes calls for tools of ours: `exec.*`, and enrolled tools that are called by their own name."""
 
-    def __init__(self, database: Database, execution: Execution, approvals: Approvals) -> None:
+    def __init__(
+        self, database: Database, execution: Execution, immediate: ImmediateCalls, approvals: Approvals
+    ) -> None:
         self._database = database
         self._execution = execution
+        self._immediate = immediate
         self._approvals = approvals
 
-    async def ask(self, call: ToolCall, tool_name: str, arguments: Mapping[str, Any], *, fresh: bool) -> Invocation:
+    async def ask(self, call: ToolCall, tool_name: str, arguments: Mapping[str, Any]) -> Invocation:
         """Ask for a call; where a person has to decide, the client is helped to ask one."""
-        request = InvocationRequest(
-            principal=call.principal,
-            workspace_id=call.workspace(),
-            tool_name=tool_name,
-            arguments=arguments,
-            source=call.consumer,
-            session_id=call.session_id,
-            chat_id=call.chat_id,
-            fresh=fresh,
-        )
-        invocation = (await self._execution.invoke(request)).invocation
+        asked = await self._immediate.ask(_request(call, tool_name, arguments, fresh=False))
+        return await self._helped(call, asked.invocation)
+
+    async def run(self, call: ToolCall, tool_name: str, arguments: Mapping[str, Any]) -> Invocation:
+        """Ask for a call and wait until it has ended, or waits for a person; its progress is told meanwhile."""
+        asked = await self._immediate.ask(_request(call, tool_name, arguments, fresh=True))
+        invocation = asked.invocation
+        if asked.news is None:
+            return await self._finish(call, await self._helped(call, invocation))
+        await _tell_name(call, invocation)
+        while isinstance(news := await asked.news.get(), CallProgress):
+            await call.progress(news.done, news.total, news.message)
+        return news or await self._finish(call, invocation)
+
+    async def _helped(self, call: ToolCall, invocation: Invocation) -> Invocation:
         if invocation.status == "awaiting_approval" and call.consumer != "chat":
-            invocation = await self._decided(call, invocation)
+            return await self._decided(call, invocation)
         return invocation
 
-    async def finish(self, call: ToolCall, invocation: Invocation) -> Invocation:
-        """The invocation once it has ended, or waits for a person; its progress is told meanwhile."""
+    async def _finish(self, call: ToolCall, invocation: Invocation) -> Invocation:
         told: list[object] = [None]
 
         async def watch(now: Invocation) -> None:
@@ -54,8 +61,7 @@ class Calls:
 
         if invocation.finished or invocation.status == "awaiting_approval":
             return invocation
-        # Whoever hangs up learns the name of what goes on: it can be polled.
-        await call.progress(0, None, f"{invocation.status} as {invocation.id}")
+        await _tell_name(call, invocation)
         return await self._execution.wait(
             call.principal, invocation.workspace_id, invocation.id, seconds=None, until=_has_settled, watch=watch
         )
@@ -84,6 +90,24 @@ class Calls:
             seconds=DECISION_SECONDS,
             until=lambda now: now.status != "awaiting_approval",
         )
+
+
+def _request(call: ToolCall, tool_name: str, arguments: Mapping[str, Any], *, fresh: bool) -> InvocationRequest:
+    return InvocationRequest(
+        principal=call.principal,
+        workspace_id=call.workspace(),
+        tool_name=tool_name,
+        arguments=arguments,
+        source=call.consumer,
+        session_id=call.session_id,
+        chat_id=call.chat_id,
+        fresh=fresh,
+    )
+
+
+async def _tell_name(call: ToolCall, invocation: Invocation) -> None:
+    """Whoever hangs up knows the name of what goes on: it can be polled."""
+    await call.progress(0, None, f"{invocation.status} as {invocation.id}")
 
 
 def _has_settled(invocation: Invocation) -> bool:

@@ -51,8 +51,7 @@ class EnrolledCatalog:
         notes = pin.pinned.annotations
 
         async def run(call: ToolCall, given: EnrolledInput) -> ServedResult:
-            asked = await self._calls.ask(call, pin.xem_name, given.root, fresh=True)
-            return self._answer(await self._calls.finish(call, asked))
+            return self._answer(await self._calls.run(call, pin.xem_name, given.root))
 
         return EnrolledTool(
             name=pin.xem_name,

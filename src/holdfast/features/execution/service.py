@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.core.clock import Clock
 from holdfast.core.ids import is_id, new_id
@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.tools.gateway import ToolUnknown
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
-from holdfast.features.catalog.model import PinnedTool
+from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.execution import store
 from holdfast.features.execution.approvals.service import Approvals
@@ -44,6 +44,18 @@ class AskedInvocation:
     is_new: bool
 
 
+class ReadyRun(Protocol):
+    """A server that is running and was looked at: a call of it can begin in the transaction that asks for it."""
+
+    def covers(self, entry: CatalogEntry, tool: PinnedTool) -> bool:
+        """Whether it is for just this tool as it is pinned now."""
+        ...
+
+    def begin(self, tx: Tx, invocation: Invocation) -> str:
+        """Run the invocation in this process once `tx` is committed; the id of its job."""
+        ...
+
+
 class Execution:
     """Runs enrolled tools for whoever may, each call once."""
 
@@ -72,11 +84,15 @@ class Execution:
         self._clock = clock
         self._once_millis = round(once_seconds * 1000)
 
-    async def invoke(self, request: InvocationRequest) -> AskedInvocation:
-        """Ask for a call. It is queued, waits for a person, or is denied; an equal request gets the same invocation."""
-        return await self._database.write(lambda tx: self._invoke(tx, request))
+    async def invoke(self, request: InvocationRequest, ready: ReadyRun | None = None) -> AskedInvocation:
+        """Ask for a call. It is queued, waits for a person, or is denied; an equal request gets the same invocation.
 
-    def _invoke(self, tx: Tx, request: InvocationRequest) -> AskedInvocation:
+        Where a run is `ready` and nobody has to be asked, it begins instead of being queued: that it was asked for and
+        that bytes go to the tool is one transaction.
+        """
+        return await self._database.write(lambda tx: self._invoke(tx, request, ready))
+
+    def _invoke(self, tx: Tx, request: InvocationRequest, ready: ReadyRun | None) -> AskedInvocation:
         principal = request.principal
         workspace = self._workspaces.check(tx, principal, request.workspace_id)
         found = self._pins.named(tx, workspace.id, request.tool_name)
@@ -105,11 +121,11 @@ class Execution:
             created_at=now,
         )
         earlier = self._earlier(tx, new, request, tool, now)
-        return (
-            AskedInvocation(earlier, False)
-            if earlier is not None
-            else AskedInvocation(self._begin(tx, new, tool), True)
-        )
+        if earlier is not None:
+            return AskedInvocation(earlier, False)
+        if ready is not None and not ready.covers(entry, tool):
+            ready = None
+        return AskedInvocation(self._begin(tx, new, tool, ready), True)
 
     def _earlier(
         self, tx: Tx, new: Invocation, request: InvocationRequest, tool: PinnedTool, now: int
@@ -128,25 +144,29 @@ class Execution:
             return None
         return earlier
 
-    def _begin(self, tx: Tx, new: Invocation, tool: PinnedTool) -> Invocation:
+    def _begin(self, tx: Tx, new: Invocation, tool: PinnedTool, ready: ReadyRun | None) -> Invocation:
         verdict = self._deciding.decide(tx, new.principal, new.workspace_id, new.place, tool)
         if verdict.kind == "refuse":
             error = {"code": "denied_by_policy", "message": f"The workspace's policy denies {new.tool_name}."}
             refused = replace(new, status="denied", error=error, ended_at=new.created_at)
             store.insert(tx, refused)
-            self._endings.record(tx, refused, tool)
+            self._endings.record(tx, refused)
             return refused
         if verdict.kind == "ask":
             waiting = replace(new, status="awaiting_approval")
             store.insert(tx, waiting)
             self._tell(tx, waiting)
             return replace(waiting, approval=self._approvals.ask(tx, waiting))
-        queued = replace(new, granted_via=verdict.granted_via)
-        store.insert(tx, queued)
-        job_id = self._jobs.enqueue(tx, KIND, {"invocation_id": new.id}, workspace_id=new.workspace_id)
-        store.set_job(tx, new.id, job_id)
-        self._tell(tx, queued)
-        return replace(queued, job_id=job_id)
+        begun = replace(new, granted_via=verdict.granted_via)
+        if ready is not None:
+            now = new.created_at
+            begun = replace(begun, status="running", started_at=now, sent_at=now, job_id=ready.begin(tx, begun))
+        else:
+            payload = {"invocation_id": new.id}
+            begun = replace(begun, job_id=self._jobs.enqueue(tx, KIND, payload, workspace_id=new.workspace_id))
+        store.insert(tx, begun)
+        self._tell(tx, begun)
+        return begun
 
     async def get(self, principal: Principal, workspace_id: str, id: str) -> Invocation:
         """One invocation of a workspace, as it is now."""

@@ -16,7 +16,8 @@ _COLUMNS = (
 )
 _INSERTED = (
     "id, workspace_id, server_id, tool_name, tool_digest, arguments, arguments_digest, status, requested_by, "
-    "requested_name, principal, source, session_id, chat_id, once_key, job_id, granted_via, error, created_at, ended_at"
+    "requested_name, principal, source, session_id, chat_id, once_key, job_id, granted_via, sent_at, error, "
+    "created_at, started_at, ended_at"
 )
 _UNFINISHED = "('queued', 'awaiting_approval', 'running')"
 
@@ -140,11 +141,6 @@ def queue(tx: Tx, id: str, job_id: str, granted_via: str | None) -> bool:
     )
 
 
-def set_job(tx: Tx, id: str, job_id: str) -> None:
-    """Note the job that runs an invocation."""
-    tx.execute("UPDATE invocation SET job_id = :job_id WHERE id = :id", {"id": id, "job_id": job_id})
-
-
 def send(tx: Tx, id: str, now: int) -> bool:
     """Note that bytes go to the tool from now on; False where it is not to run any more."""
     return (
@@ -173,23 +169,21 @@ def end(
     result: Mapping[str, Any] | None = None,
     error: Mapping[str, Any] | None = None,
     only: Status | None = None,
-) -> bool:
-    """End an invocation that has not ended; False where it has, or is not in the one state that was meant."""
+) -> Invocation | None:
+    """End an invocation that has not ended; None where it has, or is not in the one state that was meant."""
     among = f"= '{only}'" if only is not None else f"IN {_UNFINISHED}"
-    return (
-        tx.execute(
-            f"UPDATE invocation SET status = :status, ended_at = :now, result = :result, error = :error "
-            f"WHERE id = :id AND status {among}",
-            {
-                "id": id,
-                "status": status,
-                "now": now,
-                "result": None if result is None else json.dumps(dict(result)),
-                "error": None if error is None else json.dumps(dict(error)),
-            },
-        )
-        == 1
+    row = tx.one(
+        f"UPDATE invocation SET status = :status, ended_at = :now, result = :result, error = :error "
+        f"WHERE id = :id AND status {among} RETURNING {_COLUMNS}",
+        {
+            "id": id,
+            "status": status,
+            "now": now,
+            "result": None if result is None else json.dumps(dict(result)),
+            "error": None if error is None else json.dumps(dict(error)),
+        },
     )
+    return None if row is None else _invocation(tx, row)
 
 
 def setting(tx: Tx, workspace_id: str) -> ExecutionSetting:

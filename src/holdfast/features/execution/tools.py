@@ -67,13 +67,12 @@ def tools(execution: Execution, calls: Calls, gateway: Gateway) -> list[AnyTool]
 
     async def invoke(call: ToolCall, given: InvokeInput) -> InvocationOutput:
         await admitted(call, given)
-        asked = await calls.ask(call, given.tool_name, given.arguments, fresh=False)
+        asked = await calls.ask(call, given.tool_name, given.arguments)
         return shown(asked, calls.url_of(asked))
 
     async def invoke_blocking(call: ToolCall, given: InvokeInput) -> InvocationOutput:
         await admitted(call, given)
-        asked = await calls.ask(call, given.tool_name, given.arguments, fresh=True)
-        ended = await calls.finish(call, asked)
+        ended = await calls.run(call, given.tool_name, given.arguments)
         return shown(ended, calls.url_of(ended))
 
     async def poll(call: ToolCall, given: PollInput) -> InvocationOutput:

@@ -22,6 +22,7 @@ from holdfast.features.identity.sessions.own_password import OwnPassword
 from holdfast.features.identity.sessions.passwords import hash_password
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Database, Tx
+from holdfast.storage.remembered import Remembered
 
 MAX_NAME = 120
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,189}")
@@ -53,6 +54,7 @@ class Identity:
         self._clock = clock
         self._own_password = own_password
         self._people_make_organizations = people_make_organizations
+        self._projects: Remembered[tuple[str, str], bool] = Remembered(database)
 
     def found(self, tx: Tx, name: str, email: str) -> Founded:
         """The first organization with its project and its owner."""
@@ -73,7 +75,8 @@ class Identity:
 
     async def project_exists(self, principal: Principal, project_id: str) -> bool:
         """Whether the principal's organization has a project of that id."""
-        return await self._database.glance(lambda tx: store.project_exists(tx, principal.organization_id, project_id))
+        id = principal.organization_id
+        return await self._projects.get((id, project_id), lambda tx: store.project_exists(tx, id, project_id))
 
     async def organization(self, principal: Principal, organization_id: str) -> Organization:
         """The principal's own organization; any other is not found."""

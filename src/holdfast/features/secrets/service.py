@@ -8,6 +8,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.credential import Credential, Place
 from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid
 from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.master_key import KeyRing, MasterKey
 from holdfast.features.audit.service import Audit
@@ -61,15 +62,33 @@ class Secrets:
         """Names and history, by name."""
 
         def work(tx: Tx) -> Sequence[Secret]:
-            workspace = self._workspaces.check(tx, principal, workspace_id)
-            if not knows_names(principal):
-                raise Forbidden(
-                    "Names of secrets are listed to people of the workspace and to keys with the scope 'management'; "
-                    f"this credential has {sorted(principal.scopes) or 'none'}."
-                )
-            return [_signed(tx, principal, each) for each in store.all_in(tx, workspace.id)]
+            return [
+                _signed(tx, principal, each) for each in store.all_in(tx, self._listed(tx, principal, workspace_id))
+            ]
 
         return await self._database.read(work)
+
+    async def page(
+        self, principal: Principal, workspace_id: str, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Secret]:
+        """The same, some at a time."""
+        after = str(decode_cursor(cursor, str)[0]) if cursor else ""
+
+        def work(tx: Tx) -> Page[Secret]:
+            rows = store.page_in(tx, self._listed(tx, principal, workspace_id), after, limit + 1)
+            return page_of(rows, limit, lambda row: [row.name]).map(lambda each: _signed(tx, principal, each))
+
+        return await self._database.read(work)
+
+    def _listed(self, tx: Tx, principal: Principal, workspace_id: str) -> str:
+        """The workspace's id, for whoever may know the names of its secrets."""
+        workspace = self._workspaces.check(tx, principal, workspace_id)
+        if not knows_names(principal):
+            raise Forbidden(
+                "Names of secrets are listed to people of the workspace and to keys with the scope 'management'; "
+                f"this credential has {sorted(principal.scopes) or 'none'}."
+            )
+        return workspace.id
 
     async def set(
         self, principal: Principal, workspace_id: str, name: str, value: str, hosts: Sequence[str] | None = None

@@ -30,6 +30,15 @@ def all_in(tx: Tx, workspace_id: str) -> list[Secret]:
     return [secret(row) for row in rows]
 
 
+def page_in(tx: Tx, workspace_id: str, after: str, limit: int) -> list[Secret]:
+    """The workspace's secrets by name, after a name."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM secret WHERE workspace_id = :id AND name > :after ORDER BY name LIMIT :limit",
+        {"id": workspace_id, "after": after, "limit": limit},
+    )
+    return [secret(row) for row in rows]
+
+
 def find(tx: Tx, workspace_id: str, name: str) -> Secret | None:
     """The workspace's secret of this name."""
     row = tx.one(

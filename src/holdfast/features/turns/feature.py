@@ -6,5 +6,5 @@ FEATURE = Feature(
     name="turns",
     services=("ApprovedTurns", "EndpointTurns"),
     jobs=("chat.resume",),
-    background=("ApprovedTurns",),
+    background_once=("ApprovedTurns",),
 )

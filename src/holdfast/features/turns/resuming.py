@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.events.model import Event
 from holdfast.engines.jobs import JobEngine, JobFailed, JobRun
 from holdfast.features.chat import store as chat_store
 from holdfast.features.execution import store as invocation_store
@@ -39,7 +40,7 @@ class ApprovedTurns:
 
     async def run(self) -> None:
         """Look at what ended, when told and now and then, until `stop`: what ended before a restart counts too."""
-        async with self._events.subscribe(["invocation.*"]) as ended:
+        async with self._events.subscribe(["invocation.*"], predicate=_was_asked_about) as ended:
             while not self._stopping.is_set():
                 try:
                     if await self._database.read(ended_approvals):
@@ -102,6 +103,11 @@ class ApprovedTurns:
         async with aclosing(turn) as events:
             async for _ in events:
                 continue
+
+
+def _was_asked_about(event: Event) -> bool:
+    """Whether a call may have ended that a person was asked about: no turn waits for any other."""
+    return "approval_id" in event.payload
 
 
 def _told(invocation: Invocation) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class _Held:
     limit: Limit
     tokens: int = 0
     spare: int = 0
+    used: int = 0
     left: float = 0.0
     looked_at: float = -math.inf
     refused_until: float = -math.inf
@@ -72,6 +73,7 @@ class Limiter:
         steady = self._steady()
         if held.tokens >= n and steady - held.looked_at < HOLD_SECONDS:
             held.tokens -= n
+            held.used += n
             return self._taken(held, n, True)
         if steady < held.refused_until and n >= held.refused:
             return self._taken(held, n, False)
@@ -133,6 +135,8 @@ class Limiter:
             while held.waiting:
                 asked, held.waiting = held.waiting, []
                 await self._answer(key, held, asked)
+                # Who came meanwhile may find what was taken to spare.
+                held.waiting = [(n, future) for n, future in held.waiting if not self._spared(held, n, future)]
         finally:
             held.asking = False
 
@@ -151,12 +155,26 @@ class Limiter:
         held.tokens += grant.granted
         held.left = grant.left
         for n, future in asked:
-            given = held.tokens >= n
-            if not given:
-                self._refuse(held, n)
+            if held.tokens >= n:
+                self._give(held, n, future)
+                continue
+            self._refuse(held, n)
             if not future.done():
-                held.tokens -= n if given else 0
-                future.set_result(given)
+                future.set_result(False)
+
+    def _spared(self, held: _Held, n: int, future: "asyncio.Future[bool]") -> bool:
+        """Whether the asker was served without the store. Who asks for nothing gives back, to the store alone."""
+        if not 0 < n <= held.tokens:
+            return False
+        self._give(held, n, future)
+        return True
+
+    @staticmethod
+    def _give(held: _Held, n: int, future: "asyncio.Future[bool]") -> None:
+        if not future.done():
+            held.tokens -= n
+            held.used += n
+            future.set_result(True)
 
     async def _lease(self, held: _Held, want: Want) -> Grant:
         """Ask the store; while it takes no writes (a full disk), limit this process by itself, so that reads go on."""
@@ -176,9 +194,10 @@ class Limiter:
         steady = self._steady()
         elapsed = steady - held.looked_at
         held.looked_at = steady
-        # Whoever comes back soon is busy: take twice as many as the last time. Others take what they need.
-        busy = elapsed < HOLD_SECONDS and need > 0
-        held.spare = min(MAX_SPARE, max(1, held.spare * 2)) if busy else 0
+        # Whoever is busy takes twice as many as they used lately. Others take what they need.
+        lately = math.floor(2 * held.used / max(1.0, elapsed / HOLD_SECONDS)) if need else 0
+        held.spare = min(MAX_SPARE, max(lately, held.spare) if elapsed < HOLD_SECONDS else lately)
+        held.used = 0
         given_back, held.tokens = held.tokens, 0
         return Want(
             _storable(key), held.limit, need, held.spare, given_back, self._clock.now(), elapsed + SLACK_SECONDS

@@ -16,6 +16,7 @@ from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.workspaces import store
 from holdfast.features.workspaces.model import Workspace, WorkspaceNotFound
 from holdfast.storage.database import Database, Tx
+from holdfast.storage.remembered import Remembered
 
 MOST_SEEN = 1_000
 """How many workspaces one search or one stream goes over."""
@@ -46,6 +47,7 @@ class Workspaces:
         self._project_exists = project_exists
         self._is_member = is_member
         self._chat_exists = chat_exists
+        self._remembered: Remembered[tuple[str, str], Workspace | None] = Remembered(database)
 
     def check(self, tx: Tx, principal: Principal, workspace_id: str, *, project_id: str | None = None) -> Workspace:
         """The workspace by its id, UUID or slug; NotFound for whatever reason the principal may not see it.
@@ -95,6 +97,13 @@ class Workspaces:
 
     async def get(self, principal: Principal, workspace_id: str, *, project_id: str | None = None) -> Workspace:
         """One workspace that the principal may see, by its id, UUID or slug."""
+        id = workspace_id_of(workspace_id)
+        if id is not None:
+            # The row is remembered, not who may see it: that is asked each time.
+            organization_id = principal.organization_id
+            found = await self._remembered.get((organization_id, id), lambda tx: store.find(tx, organization_id, id))
+            if found is not None and _sees(principal, found, project_id):
+                return found
         return await self._database.glance(lambda tx: self.check(tx, principal, workspace_id, project_id=project_id))
 
     async def seen(self, principal: Principal, project_id: str | None, limit: int = 10) -> Sequence[Workspace]:

@@ -34,7 +34,7 @@ class Opens(Protocol):
 class Serves(Protocol):
     """Serves until it is told to stop; calls back once when ready."""
 
-    async def __call__(self, settings: "Settings", announce: Callable[[Any], None]) -> None: ...
+    def __call__(self, settings: "Settings", announce: Callable[[Any], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

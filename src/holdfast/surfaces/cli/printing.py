@@ -76,6 +76,10 @@ def _fields(value: Row) -> Mapping[str, Any]:
     return value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else value
 
 
+def _within(value: Any) -> str:
+    return f"({_cell(value)})" if isinstance(value, Mapping) else str(value)
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
@@ -85,7 +89,7 @@ def _cell(value: Any) -> str:
         return ", ".join(str(item) for item in value) or "-"
     if isinstance(value, Mapping):
         # What adds nothing is left out: a table is for reading.
-        return ", ".join(f"{name} {item}" for name, item in value.items() if item) or "-"
+        return ", ".join(f"{name} {_within(item)}" for name, item in value.items() if item) or "-"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 
 from holdfast.core.settings import Settings, load
 from holdfast.storage.files import private_files, tighten
@@ -21,17 +20,25 @@ _CLIENTS = ("claude-code", "cursor", "opencode", "vscode", "claude-desktop", "co
 @data_dir_option
 @click.option("--host", help="Address to listen on (default: 127.0.0.1).")
 @click.option("--port", type=int, help="Port to listen on (default: 8787; 0 takes a free one).")
+@click.option("--workers", type=int, help="Processes that serve together (default: 1).")
 @json_option
 @click.pass_context
-def up(context: click.Context, data_dir: Path | None, host: str | None, port: int | None, as_json: bool) -> None:
+def up(
+    context: click.Context,
+    data_dir: Path | None,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
     entry: ProgramEntry = context.find_root().obj
     with exits():
-        settings = load(data_dir=data_dir, host=host, port=port)
+        settings = load(data_dir=data_dir, host=host, port=port, workers=workers)
         directory = settings.data_dir.expanduser()
         for complaint in tighten(directory) if directory.is_dir() else ():
             click.echo(f"holdfast: warning: {complaint}", err=True)
         with private_files():
-            uvloop.run(entry.serves(settings, lambda ready: _announce(ready, as_json, settings)))
+            entry.serves(settings, lambda ready: _announce(ready, as_json, settings))
 
 
 def _announce(ready: Any, as_json: bool, settings: Settings) -> None:

@@ -124,8 +124,8 @@ class Gate:
 
     async def _within_time(self, work: Awaitable[None], answer: "_Answer", scope: Scope) -> None:
         """Bound the time to the first byte; a stream that has begun may go on, and so may what is `unhurried`."""
-        task = asyncio.current_task()
         loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         expired = False
 
         def expire() -> None:

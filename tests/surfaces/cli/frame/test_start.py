@@ -89,6 +89,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.parametrize(("asked", "most"), [("--version", 150), ("--help", 300)])
+def test_saying_what_the_command_is_loads_little(asked: str, most: int) -> None:
+    # Modules are counted, not seconds: their number is the same on a busy machine.
+    ran = subprocess.run([sys.executable, "-c", _PROGRAM, asked], capture_output=True, text=True, check=True)
+    assert len(json.loads(ran.stdout.splitlines()[-1])["modules"]) <= most
+
+
 def test_listing_memories_loads_and_builds_memory_alone(data: Path) -> None:
     ran = _ran(data, "memory", "list")
     loaded = [name for name in ran["modules"] if any(name == each or name.startswith(f"{each}.") for each in _NEVER)]

@@ -33,7 +33,7 @@ _BEGIN = {
 }
 
 
-async def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
+def _never(settings: Settings, announce: Callable[[Any], None]) -> None:
     raise AssertionError("no command here starts a server")
 
 

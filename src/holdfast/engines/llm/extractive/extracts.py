@@ -13,6 +13,7 @@ from holdfast.engines.search.text.analyser import query_words, words
 MOST_CHARACTERS = 48_000
 MOST_SENTENCES = 5
 LONGEST_SENTENCE = 420
+_BLOCK_MARKS = re.compile(r"\A(?:(?:#{1,6}|>|[-*+])\s+|>)+")
 
 _FENCED = re.compile(r"<untrusted (\w+)>\n(.*)\n</untrusted \1>", re.S)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\s])|\n+")
@@ -114,9 +115,17 @@ def _sentences(found: Sequence[QuotedPassage]) -> Iterator[Quote]:
         text = passage.text[:left]
         left -= len(text)
         for sentence in _SENTENCE.split(text):
-            tidy = " ".join(sentence.split()).lstrip("#>*- ")
+            tidy = _BLOCK_MARKS.sub("", " ".join(sentence.split()))
             if len(tidy) >= 3:
-                yield Quote(tidy if len(tidy) <= LONGEST_SENTENCE else f"{tidy[:LONGEST_SENTENCE]}…", passage)
+                yield Quote(_paired(tidy if len(tidy) <= LONGEST_SENTENCE else f"{tidy[:LONGEST_SENTENCE]}…"), passage)
+
+
+def _paired(text: str) -> str:
+    """A sentence cut out of Markdown, without the marks whose other half stayed behind."""
+    for mark in ("**", "__", "`"):
+        if text.count(mark) % 2:
+            text = text.replace(mark, "")
+    return text.strip()
 
 
 def _distinct(found: Sequence[Quote]) -> list[Quote]:

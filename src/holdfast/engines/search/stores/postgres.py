@@ -13,6 +13,7 @@ from holdfast.engines.search.model import Scalar
 from holdfast.engines.search.pool import NO_SOURCE, Places, Pool, neighbour_key
 from holdfast.engines.search.scoring import RECIPE
 from holdfast.engines.search.stores.base import (
+    Embedders,
     Filter,
     Pending,
     Prepared,
@@ -20,6 +21,7 @@ from holdfast.engines.search.stores.base import (
     Store,
     Vector,
     View,
+    listed,
 )
 from holdfast.engines.search.text.agreement import wrong_words
 from holdfast.engines.search.text.analyser import code, codes
@@ -141,8 +143,8 @@ class PostgresStore(Store):
             },
         )
 
-    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
-        return PostgresView(self, tx, filter, embedder)
+    def view(self, tx: Tx, filter: Filter, embedders: Embedders, dimensions: int) -> View:
+        return PostgresView(self, tx, filter, embedders)
 
     def statistics(self, tx: Tx, filter: Filter, words: Sequence[str]) -> Statistics:
         """Word frequencies of the workspace."""
@@ -228,8 +230,8 @@ class Candidate:
 class PostgresView(View):
     """A query's look at the tables. A place is an entry's number."""
 
-    def __init__(self, store: PostgresStore, tx: Tx, filter: Filter, embedder: int) -> None:
-        self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
+    def __init__(self, store: PostgresStore, tx: Tx, filter: Filter, embedders: Embedders) -> None:
+        self._store, self._tx, self._filter, self._embedders = store, tx, filter, embedders
         self._candidates: dict[int, Candidate] = {}
 
     def statistics(self, words: Sequence[str]) -> Statistics:
@@ -263,14 +265,20 @@ class PostgresView(View):
         conditions = " AND ".join(self._store.conditions(self._filter, params))
         size = len(vector)
         self._tx.one(_VECTOR_SETTINGS)
-        # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all.
-        rows = self._tx.all(
-            f"SELECT e.number FROM search_entry e WHERE {conditions} AND e.shelf = {int(self._filter.shelf)} "
-            f"AND e.embedder = {int(self._embedder)} "
-            f"ORDER BY (e.vector::halfvec({size})) <=> :vector::halfvec({size}) LIMIT :limit",
-            params,
-        )
-        return _numbers(rows)
+        # The numbers stand in the text, so that the planner sees that the workspace's own HNSW index holds them all;
+        # each embedder has its own.
+        distance = f"(e.vector::halfvec({size})) <=> :vector::halfvec({size})"
+        rows = [
+            row
+            for embedder in self._embedders
+            for row in self._tx.all(
+                f"SELECT e.number, {distance} AS distance FROM search_entry e WHERE {conditions} "
+                f"AND e.shelf = {int(self._filter.shelf)} AND e.embedder = {int(embedder)} "
+                f"ORDER BY {distance} LIMIT :limit",
+                params,
+            )
+        ]
+        return _numbers(sorted(rows, key=lambda row: float(row["distance"]))[:limit])
 
     def around(self, places: Places, before: int = 1, after: int = 1) -> Places:
         params: dict[str, Any] = {"numbers": places.tolist(), "before": before, "after": after}
@@ -318,9 +326,9 @@ class PostgresView(View):
         cosine = "NULL::float8"
         if vector is not None:
             size = len(vector)
-            params |= {"vector": _literal(vector), "embedder": self._embedder}
+            params["vector"] = _literal(vector)
             cosine = (
-                "CASE WHEN e.embedder = :embedder "
+                f"CASE WHEN e.embedder IN ({listed(self._embedders)}) "
                 f"THEN 1 - ((e.vector::halfvec({size})) <=> :vector::halfvec({size})) END"
             )
         rows = self._tx.all(

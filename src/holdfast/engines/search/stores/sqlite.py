@@ -11,6 +11,7 @@ from holdfast.engines.search.freed_memory import give_back
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.stores.base import (
+    Embedders,
     Filter,
     Pending,
     Prepared,
@@ -18,6 +19,7 @@ from holdfast.engines.search.stores.base import (
     Store,
     Vector,
     View,
+    listed,
 )
 from holdfast.engines.search.stores.index_view import IndexView, likeness
 from holdfast.engines.search.stores.workspace_index import IndexedEntry, WorkspaceIndex, WorkspaceIndexes
@@ -124,8 +126,8 @@ class SqliteStore(Store):
             ],
         )
 
-    def view(self, tx: Tx, filter: Filter, embedder: int, dimensions: int) -> View:
-        return SqliteView(self, tx, filter, embedder, self._refreshed(tx, filter.shelf, embedder, dimensions))
+    def view(self, tx: Tx, filter: Filter, embedders: Embedders, dimensions: int) -> View:
+        return SqliteView(self, tx, filter, embedders, self._refreshed(tx, filter.shelf, embedders, dimensions))
 
     def set_vectors(self, tx: Tx, pending: Sequence[Pending], vectors: Vector, embedder: int) -> int:
         changes: dict[int, int] = {}
@@ -153,19 +155,19 @@ class SqliteStore(Store):
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
         return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
 
-    def _refreshed(self, tx: Tx, number: int, embedder: int, dimensions: int) -> WorkspaceIndex:
+    def _refreshed(self, tx: Tx, number: int, embedders: Embedders, dimensions: int) -> WorkspaceIndex:
         """The shelf in memory, brought to this transaction's state."""
         row = tx.one("SELECT sequence, removed FROM search_shelf WHERE number = :shelf", {"shelf": number})
         sequence, removed = (int(row["sequence"]), int(row["removed"])) if row else (0, 0)
-        shelf = self._shelves.get(number, embedder, dimensions)
+        shelf = self._shelves.get(number, embedders[0], dimensions)
         with shelf.lock:
             if shelf.sequence >= sequence:
                 # A newer snapshot filled it; what is not in ours is left out when its row is read.
                 return shelf
             if shelf.sequence == 0 or shelf.wasteful:
-                _fill(tx, shelf, number, embedder)
+                _fill(tx, shelf, number, embedders)
             else:
-                _follow(tx, shelf, number, embedder)
+                _follow(tx, shelf, number, embedders)
                 if shelf.removed != removed:
                     rows = tx.all("SELECT number FROM search_entry WHERE shelf = :shelf", {"shelf": number})
                     shelf.keep_only(int(row["number"]) for row in rows)
@@ -176,8 +178,8 @@ class SqliteStore(Store):
 class SqliteView(View):
     """A query's look at a shelf; rows are read only where the filter or the exact cosine needs them."""
 
-    def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedder: int, shelf: WorkspaceIndex) -> None:
-        self._store, self._tx, self._filter, self._embedder = store, tx, filter, embedder
+    def __init__(self, store: SqliteStore, tx: Tx, filter: Filter, embedders: Embedders, shelf: WorkspaceIndex) -> None:
+        self._store, self._tx, self._filter, self._embedders = store, tx, filter, embedders
         self._shelf = IndexView(
             shelf,
             types=filter.types,
@@ -215,8 +217,8 @@ class SqliteView(View):
     def cosines(self, places: Places, vector: Vector) -> list[tuple[str, float]]:
         rows = self._tx.all(
             "SELECT e.id, k.vector FROM search_entry e JOIN search_kept k ON k.number = e.number "
-            f"WHERE e.number {self._store.among} AND e.embedder = :embedder",
-            {"numbers": self._store.numbers(self._shelf.numbers(places).tolist()), "embedder": self._embedder},
+            f"WHERE e.number {self._store.among} AND e.embedder IN ({listed(self._embedders)})",
+            {"numbers": self._store.numbers(self._shelf.numbers(places).tolist())},
         )
         matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float16).astype(np.float32)
         alike = likeness(matrix.reshape(len(rows), len(vector)), vector)
@@ -226,31 +228,32 @@ class SqliteView(View):
 # In the order of the index, which holds the number after the change.
 _KEPT = """
 SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, e.collection,
-    e.traits, k.codes, CASE WHEN e.embedder = :embedder THEN k.vector END AS vector, e.change
+    e.traits, k.codes, CASE WHEN e.embedder IN ({embedders}) THEN k.vector END AS vector, e.change
 FROM search_entry e JOIN search_kept k ON k.number = e.number
 WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.change, e.number LIMIT :limit
 """
 
 
-def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
+def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedders: Embedders) -> None:
     row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
-    batches = _kept(tx, number, embedder, -1)
+    batches = _kept(tx, number, embedders, -1)
     shelf.fill(int(row["entries"]) if row else 0, batches)
     if shelf.count > ROWS_AT_ONCE:
         # Reading takes several times the memory of what is kept.
         give_back()
 
 
-def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedder: int) -> None:
-    for batch in _kept(tx, number, embedder, shelf.sequence):
+def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedders: Embedders) -> None:
+    for batch in _kept(tx, number, embedders, shelf.sequence):
         for row in batch:
             shelf.put(IndexedEntry(*row[:-1]))
 
 
-def _kept(tx: Tx, number: int, embedder: int, seen: int) -> Iterator[list[Any]]:
+def _kept(tx: Tx, number: int, embedders: Embedders, seen: int) -> Iterator[list[Any]]:
     """The values of `Kept` and the change of each entry that changed since, in batches that fit into memory."""
-    params = {"shelf": number, "embedder": embedder, "change": seen, "number": MOST_NUMBER, "limit": ROWS_AT_ONCE}
-    while rows := tx.all(_KEPT, params):
+    sql = _KEPT.format(embedders=listed(embedders))
+    params = {"shelf": number, "change": seen, "number": MOST_NUMBER, "limit": ROWS_AT_ONCE}
+    while rows := tx.all(sql, params):
         yield rows
         params |= {"change": rows[-1]["change"], "number": rows[-1]["number"]}
 

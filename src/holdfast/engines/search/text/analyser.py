@@ -4,7 +4,7 @@ import re
 import threading
 import unicodedata
 import zlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -91,6 +91,20 @@ def coded(text: str) -> bytes:
     return b"".join(map(_codes_of_run, runs)) if len(runs) < MOST_WORDS else codes(words(text))
 
 
+def written_words(text: str, most: int) -> list[str]:
+    """The first distinct words of a text as they are written, in lower case without accents: for literal search.
+
+    Nothing is stemmed and nothing left out; of an identifier its parts count, in humps as well.
+    """
+    found: dict[str, None] = {}
+    for run in _RUN.finditer(text):
+        for word in _written_in_run(run.group()):
+            found[word] = None
+            if len(found) >= most:
+                return list(found)
+    return list(found)
+
+
 def query_words(text: str) -> list[str]:
     """The distinct words to look for; stop words only where there is nothing else."""
     found = list(dict.fromkeys(words(text)))
@@ -113,20 +127,50 @@ def other_spellings(text: str) -> list[str]:
     return list(found)
 
 
-def located(text: str, wanted: Container[str]) -> list[Word]:
+def located(text: str, wanted: Collection[str]) -> list[Word]:
     """The wanted words of a text with their places in it."""
     found: list[Word] = []
+    beginnings = frozenset(chain.from_iterable(map(_beginnings, wanted)))
     for run in _RUN.finditer(text):
-        for word, start, end in _of_run(run.group()):
+        written = run.group()
+        # Most words begin unlike any that is wanted, and need not be stemmed to be told apart.
+        if written[:2] not in beginnings and written[:1] not in beginnings and written.isascii() and _is_plain(written):
+            continue
+        for word, start, end in _of_run(written):
             if word in wanted:
                 offset = run.start()
                 found.append(Word(word, offset + start, offset + end))
     return found
 
 
+@lru_cache(maxsize=1000)
+def _beginnings(stemmed: str) -> tuple[str, ...]:
+    """How plain words of this stem may begin: with its first two letters, of which an i may have been a y."""
+    begun = {""}
+    for letter in stemmed[:2]:
+        begun = {before + written for before in begun for written in ("iy" if letter in "iy" else letter)}
+    return tuple(spelling for each in begun for spelling in (each, each.title(), each.upper()))
+
+
+def _is_plain(run: str) -> bool:
+    """Whether a run is one word, without humps or joints."""
+    return run.isalpha() and (run.islower() or run.istitle() or run.isupper())
+
+
 @lru_cache(maxsize=20_000)
 def _texts_of_run(run: str) -> tuple[str, ...]:
     return tuple(word.text for word in _of_run(run))
+
+
+@lru_cache(maxsize=20_000)
+def _written_in_run(run: str) -> tuple[str, ...]:
+    if _IS_CJK.match(run):
+        return tuple(word.text for word in _bigrams(run))
+    found: dict[str, None] = {}
+    for piece in _PIECE.findall(run):
+        found[_fold(piece)[:LONGEST_WORD]] = None
+        found |= dict.fromkeys(_fold(part)[:LONGEST_WORD] for part in _HUMP.findall(piece))
+    return tuple(found)
 
 
 @lru_cache(maxsize=50_000)
@@ -142,7 +186,7 @@ def _of_run(run: str) -> tuple[Word, ...]:
     if _IS_CJK.match(run):
         return tuple(_bigrams(run))
     bare = _APOSTROPHE.sub("", run)
-    if bare.isalpha() and (bare.islower() or bare.istitle() or bare.isupper()):
+    if _is_plain(bare):
         return tuple(_plain(bare, 0, len(run)))
     pieces = list(_PIECE.finditer(run))
     found = [word for piece in pieces for word in _humps(piece.group(), piece.start())]

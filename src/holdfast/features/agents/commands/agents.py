@@ -7,7 +7,7 @@ from pydantic import Field
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.runners.installing import PUBLISHED, InstalledAgents
-from holdfast.features.agents.answers import AgentAnswer
+from holdfast.features.agents.answers import AgentAnswer, AgentVersionAnswer
 from holdfast.features.agents.definitions.attachments import AgentAttachments
 from holdfast.features.agents.definitions.model import AgentLimits, NewAgent, NewAttachment, RunnerName
 from holdfast.features.agents.definitions.service import AgentDefinitions
@@ -41,6 +41,8 @@ class AgentFields(InWorkspace):
     minutes: int | None = Field(None, description="How long one session may work.")
     tokens: int | None = Field(None, description="How many tokens one session may use.")
     memory_mb: int | None = Field(None, description="Memory of one session, in MiB.")
+    disk_mb: int | None = Field(None, description="What one session may keep in its home and worktree, in MiB.")
+    processes: int | None = Field(None, description="How many processes one session may have at once.")
 
     def over(self, before: NewAgent) -> NewAgent:
         """What was said, over what an agent is."""
@@ -58,8 +60,8 @@ class AgentFields(InWorkspace):
                 minutes=self.minutes or limits.minutes,
                 tokens=self.tokens or limits.tokens,
                 memory_mb=self.memory_mb or limits.memory_mb,
-                disk_mb=limits.disk_mb,
-                processes=limits.processes,
+                disk_mb=self.disk_mb or limits.disk_mb,
+                processes=self.processes or limits.processes,
             ),
         )
 
@@ -112,6 +114,14 @@ async def edit(session: Session, service: AgentDefinitions, given: EditAgent) ->
     changed = await service.change(session.principal, workspace_id, found.id, wanted)
     session.out.record(
         AgentAnswer.shown(changed, session.principal), [f"{changed.slug} is at version {changed.version}."]
+    )
+
+
+@agents.command("versions", help="What an agent was at each of its versions, newest first.")
+async def versions(session: Session, service: AgentDefinitions, given: OneAgent) -> None:
+    found = await service.versions(session.principal, await session.workspace(given.workspace), given.agent)
+    session.out.table(
+        [AgentVersionAnswer.model_validate(each) for each in found], ["version", "created_at", "created_by"]
     )
 
 

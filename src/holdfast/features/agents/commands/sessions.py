@@ -106,6 +106,20 @@ async def message(session: Session, service: AgentSessions, given: TellSession) 
     session.out.record(SessionStartAnswer(session_id=found.id, state=found.state), [f"{found.id} is told."])
 
 
+class ResumeSession(OneSession):
+    """What `resume` is given."""
+
+    prompt: Annotated[str | None, Option(metavar="TEXT")] = Field(
+        None, description="What to do now; to go on if left out."
+    )
+
+
+@sessions.command("resume", help="Go on with a session that has ended, where its runner can.")
+async def resume(session: Session, service: AgentSessions, given: ResumeSession) -> None:
+    found = await service.resume(session.principal, given.session_id, given.prompt)
+    session.out.record(SessionStartAnswer(session_id=found.id, state=found.state), [f"{found.id} goes on."])
+
+
 class SessionEvents(OneSession):
     """What `events` is given."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +47,8 @@ class GatedSession:
     """On our side; everything in it was written by the agent and is not to be trusted, links above all."""
     refresh: Callable[[], Awaitable[None]]
     """Brings it up to date, where the agent writes to another machine's disk."""
+    secrets: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    """The names and values of what was granted to the agent's own environment: nobody reads them in what it tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Gates:
     async def open(self, session: GatedSession, directory: Path) -> AsyncIterator[OpenGate]:
         """Serve a session's sockets in a directory of ours while somebody is in here; its servers end with it."""
         ready = await self._attached.database.read(lambda tx: self._ready(tx, session))
-        mask = SecretMask(_secrets(ready))
+        mask = SecretMask([*_secrets(ready), *session.secrets])
         # A pool of its own: no other session's calls reach these servers, and none of them is stopped for being idle.
         pool = ConnectionPool(most=max(1, len(ready)), idle_seconds=_NEVER_IDLE)
         servers = [AttachedServer(self._attached, session, each.attachment, each.start, pool, mask) for each in ready]

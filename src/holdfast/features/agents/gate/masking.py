@@ -1,6 +1,7 @@
-"""Owns that no secret of a session's servers crosses the gate: their values are masked in whatever comes back."""
+"""Owns that nobody reads a session's secrets: their values are masked in what its servers and its agent tell."""
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -13,20 +14,28 @@ _LEAST_LINE = 16
 
 
 class SecretMask:
-    """The secret values that a session's servers were started with, by the names that people know them by.
+    """The secret values that a session's servers or its agent were started with, by the names that people know.
 
-    A value is found as it is, in base64, percent-encoded and in hexadecimal digits, and line by line where it has
-    several. A server that means to smuggle its own secret out can: it is chosen by an admin, and trusted with it.
+    A value is found as it is, as JSON has it, in base64, percent-encoded and in hexadecimal digits, and line by line
+    where it has several. Who means to smuggle a secret out that they were given can, in any other form: a server is
+    chosen by an admin and trusted with it, and so is an agent that was granted one.
     """
 
-    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, secrets: Iterable[tuple[str, str]], key: str = "") -> None:
+        """`key` is what opens the session's model, which is nobody's secret by name."""
         found: dict[str, str] = {}
         for name, value in secrets:
             for form in _forms(value):
                 found.setdefault(form, f"[secret {name}]")
+        for form in _forms(key):
+            found.setdefault(form, "[the session's model key]")
         # The longest first: a line of a key must not be masked before the key as a whole.
         self._forms = sorted(found.items(), key=lambda pair: -len(pair[0]))
         self._signs = [orjson.dumps(form)[1:-1] for form, _ in self._forms]
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to mask."""
+        return bool(self._forms)
 
     def text(self, text: str) -> str:
         """The text without the values."""
@@ -34,6 +43,21 @@ class SecretMask:
             if form in text:
                 text = text.replace(form, mask)
         return text
+
+    def named(self, text: str) -> list[str]:
+        """What stands in place of the values that a text has, each once."""
+        return sorted({mask for form, mask in self._forms if form in text})
+
+    def settled(self, text: str) -> tuple[str, str]:
+        """A text that goes on, without the values: what can be told, and an end in which one may have begun."""
+        text = self.text(text)
+        held = 0
+        for form, _ in self._forms:
+            for length in range(min(len(form) - 1, len(text)), held, -1):
+                if text.endswith(form[:length]):
+                    held = length
+                    break
+        return text[: len(text) - held], text[len(text) - held :]
 
     def occurs(self, raw: bytes) -> bool:
         """Whether JSON has a value in it."""
@@ -59,6 +83,8 @@ def _forms(value: str) -> Iterable[str]:
         return
     raw = bare.encode("utf-8", "surrogatepass")
     yield bare
+    for ascii in (True, False):
+        yield json.dumps(bare, ensure_ascii=ascii)[1:-1]
     yield base64.b64encode(raw).decode().rstrip("=")
     yield base64.urlsafe_b64encode(raw).decode().rstrip("=")
     yield quote(bare, safe="")

@@ -9,11 +9,11 @@ from holdfast.features.agents.gate.base import GatedSession, SessionActions
 from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.audit.service import Audit
 from holdfast.features.execution import store as execution_store
+from holdfast.features.execution.runs.ending import logged
 from holdfast.storage.database import Database, Tx
 
 CALLED = "session.mcp.tool_called"
 EVENT = "tool_called"
-_LOGGED_CHARACTERS = 4_000
 
 CallStatus = Literal["succeeded", "failed", "denied", "cancelled"]
 
@@ -81,8 +81,8 @@ class CallRecords:
             "status": call.status,
         }
         if execution_store.setting(tx, session.workspace_id).log_arguments:
-            detail["arguments"] = str(mask.value(call.arguments))[:_LOGGED_CHARACTERS]
-            detail["result"] = str(mask.value(call.result))[:_LOGGED_CHARACTERS]
+            detail["arguments"] = logged(mask.value(call.arguments))
+            detail["result"] = logged(mask.value(call.result))
         self._audit.record(
             tx,
             session.principal,

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from holdfast.engines.runners.base import (
     TurnOver,
 )
 from holdfast.engines.runtime.base import RunEnding, Running
+from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.live import LiveSession
 from holdfast.features.agents.runs.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions import store
@@ -69,8 +70,8 @@ class Attended:
     running: Running
     live: LiveSession
     place: SessionPlace
-    hidden: Mapping[str, str] = field(repr=False)
-    """Values that are not to be read in what it tells, and what stands in their place."""
+    mask: SecretMask
+    """What is not to be read in what it tells."""
     disk_before: int = 0
     """What its home and worktree held before it began."""
 
@@ -87,8 +88,8 @@ class Attending:
         self._attended = attended
         self._session = attended.session
         self._quiet_seconds = quiet_seconds
-        self._saying: list[str] = []
-        self._said_at = 0.0
+        self._saying = _Pieces("text", attended.mask)
+        self._thinking = _Pieces("thought", attended.mask)
         self._last_text = ""
         self._turn: TurnOver | None = None
         self._turn_over = asyncio.Event()
@@ -131,9 +132,9 @@ class Attending:
     async def _keep(self, event: RunnerEvent) -> None:
         match event:
             case Said(text, whole):
-                await self._say(text, whole=whole)
+                await self._say(self._saying, text, whole=whole)
             case Thought(text):
-                await self._emit("thought", {"text": text})
+                await self._say(self._thinking, text, whole=False)
             case ToolStarted(call_id, name, arguments):
                 await self._emit("tool_started", {"call_id": call_id, "name": name, "arguments": arguments})
             case ToolEnded(call_id, ok, text):
@@ -147,38 +148,35 @@ class Attending:
                     self._last_text = text
                 await self._emit("turn_over", {"reason": reason, "text": text})
 
-    async def _say(self, text: str, *, whole: bool) -> None:
+    async def _say(self, pieces: "_Pieces", text: str, *, whole: bool) -> None:
         """Pieces of a paragraph become events now and then, not each for itself."""
-        self._saying.append(text)
-        now = time.monotonic()
-        if whole or now - self._said_at > _SAID_SECONDS:
-            self._said_at = now
-            await self._flush(whole=whole)
+        await self._flush_one(self._thinking if pieces is self._saying else self._saying, whole=True)
+        pieces.add(text)
+        if whole or pieces.are_due:
+            await self._flush_one(pieces, whole=whole)
 
     async def _flush(self, *, whole: bool) -> None:
-        text, self._saying = "".join(self._saying), []
+        for pieces in (self._thinking, self._saying):
+            await self._flush_one(pieces, whole=whole)
+
+    async def _flush_one(self, pieces: "_Pieces", *, whole: bool) -> None:
+        text = pieces.take(whole=whole)
         if text:
-            self._last_text = text if whole else self._last_text
-            await self._emit_now("text", {"text": text, "whole": whole})
+            self._last_text = text if whole and pieces is self._saying else self._last_text
+            await self._emit_now(pieces.kind, {"text": text, "whole": whole})
 
     async def _emit(self, kind: str, data: Mapping[str, Any]) -> None:
         await self._flush(whole=True)
         await self._emit_now(kind, data)
 
     async def _emit_now(self, kind: str, data: Mapping[str, Any]) -> None:
-        shown = {name: self._shown(value) for name, value in data.items()}
+        shown = self._attended.mask.value(data)
         await self._base.telling.emit(self._session.id, self._session.workspace_id, kind, shown)
-
-    def _shown(self, value: Any) -> Any:
-        if isinstance(value, str):
-            for secret, instead in self._attended.hidden.items():
-                value = value.replace(secret, instead)
-        return value
 
     def _readable(self, ending: SessionEnding) -> SessionEnding:
         """The same without what nobody is to read."""
-        error = None if ending.error is None else {name: self._shown(value) for name, value in ending.error.items()}
-        return replace(ending, error=error, text=self._shown(ending.text))
+        mask = self._attended.mask
+        return replace(ending, error=mask.value(ending.error), text=mask.value(ending.text))
 
     async def _turned(self, turn: TurnOver) -> SessionEnding | None:
         """It has nothing more to do: what was said meanwhile goes on, else it is over."""
@@ -206,7 +204,7 @@ class Attending:
         return None
 
     def _last_words(self, ending: RunEnding) -> str:
-        tail = self._shown(self._attended.running.stderr_tail())[-1_000:]
+        tail = self._attended.mask.text(self._attended.running.stderr_tail())[-1_000:]
         return f"The agent's process ended before its work was over. {ending.said} {tail}".strip()
 
     # What it is told, and its limits.
@@ -307,3 +305,27 @@ class Attending:
             async with asyncio.timeout(STOP_SECONDS):
                 await self._attended.driving.interrupt()
                 await self._turn_over.wait()
+
+
+class _Pieces:
+    """A text as it comes: what of it can be told already, which a secret that is still being told can not."""
+
+    def __init__(self, kind: str, mask: SecretMask) -> None:
+        self.kind = kind
+        self._mask = mask
+        self._text = ""
+        self._told_at = 0.0
+
+    def add(self, text: str) -> None:
+        self._text += text
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the last ones were told long enough ago."""
+        return time.monotonic() - self._told_at > _SAID_SECONDS
+
+    def take(self, *, whole: bool) -> str:
+        """What is told now; where the text is at its end, all of it."""
+        self._told_at = time.monotonic()
+        told, self._text = (self._mask.text(self._text), "") if whole else self._mask.settled(self._text)
+        return told

@@ -49,6 +49,12 @@ class Casework:
 
     async def _moved_on(self, session: AgentSession, case: Case, work: WorkDone | None, ending: SessionEnding) -> Case:
         said = (ending.text or "It said nothing of its work.")[:10_000]
+        if work is not None and work.secrets:
+            names = ", ".join(work.secrets)
+            await self._say(
+                session, f"Session {session.id}: its commits hold {names}, so they were not taken over. {said}"
+            )
+            return case
         if work is None or work.head is None or not work.packs or case.repository is None:
             await self._say(session, f"Session {session.id} ended without a change to verify. {said}")
             return case

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.engines.jobs import JobRun
+from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import SessionEnding
 from holdfast.features.agents.runs.casework import Casework
 from holdfast.features.agents.runs.places import SessionPlace, take_away
@@ -20,8 +21,10 @@ from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.storage.database import Tx
 
-RENEW_SECONDS = 300.0
+RENEW_MILLIS = 300_000
+_LOOK_SECONDS = 1.0
 _MOST_EVENTS = 5_000
+_MOST_NAMED = 500
 
 _log = logging.getLogger(__name__)
 
@@ -43,14 +46,16 @@ class Finishing:
         self._artifacts = artifacts
         self._casework = casework
 
-    async def finish(self, job: JobRun, session_id: str, place: SessionPlace, ending: SessionEnding) -> None:
-        """Keep what a session left, and end it like this."""
+    async def finish(
+        self, job: JobRun, session_id: str, place: SessionPlace, ending: SessionEnding, mask: SecretMask
+    ) -> None:
+        """Keep what a session left, without what nobody is to read in it, and end it like this."""
         session = await self._base.database.read(lambda tx: store.find(tx, session_id))
         if session is None:
             await asyncio.to_thread(place.remove)
             return
         await job.write(lambda tx: self._stop_children(tx, session))
-        work = await self._left(session, place)
+        work = await self._left(session, place, mask)
         artifact = await self._kept_patch(session, work)
         case = await self._casework.over(session, work, ending)
         await job.write(lambda tx: self._end(tx, session, ending, work, artifact, case))
@@ -61,10 +66,20 @@ class Finishing:
 
     async def renew(self, session: AgentSession) -> None:
         """Keep the session's case for as long as it works."""
+        renewed_at = self._base.clock.now()
         while session.case_id is not None:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
+            # By the clock that leases go by: a machine that slept is late at once.
+            now = self._base.clock.now()
+            if now - renewed_at < RENEW_MILLIS:
+                continue
+            renewed_at = now
             try:
                 await self._casework.renew(session)
+            except Conflict as problem:
+                data = {"message": f"Its case is no longer its own: {problem.message}", "recoverable": True}
+                await self._base.telling.emit(session.id, session.workspace_id, "error", data)
+                return
             except HoldfastError as problem:
                 _log.warning("The lease of the case of %s could not be renewed: %s", session.id, problem.message)
 
@@ -73,11 +88,11 @@ class Finishing:
             if child.parent_id == session.id and not child.is_over:
                 self._sessions.stop_within(tx, child, f"the end of {session.id}")
 
-    async def _left(self, session: AgentSession, place: SessionPlace) -> WorkDone | None:
+    async def _left(self, session: AgentSession, place: SessionPlace, mask: SecretMask) -> WorkDone | None:
         if session.started_at is None or not place.work.exists():
             return None
         try:
-            return await self._worktrees.collect(session, place)
+            return await self._worktrees.collect(session, place, mask)
         except HoldfastError as problem:
             data = {"message": f"What it left could not be read: {problem.message}", "recoverable": False}
             await self._base.telling.emit(session.id, session.workspace_id, "error", data)
@@ -123,6 +138,11 @@ class Finishing:
             else [{"path": each.path, "added": each.added, "removed": each.removed} for each in work.files[:500]],
             "patch_artifact": artifact,
             "patch_truncated": work is not None and work.is_cut,
+            "secrets_in_work": [] if work is None else list(work.secrets),
+            "tokens_in": current.tokens_in,
+            "tokens_out": current.tokens_out,
+            "cost": current.cost,
+            "seconds": None if current.started_at is None else _worked(current, self._base.clock.now()),
             **self._told(tx, current),
         }
         if case is not None:
@@ -139,7 +159,7 @@ class Finishing:
         refused = [each for each in calls if each.get("status") == "denied" or "permission_required" in each]
         return {
             "artifacts": [each.data.get("artifact_id") for each in events if each.kind in ("artifact", "shared")],
-            "memories": [each.data.get("memory_id") for each in events if each.kind == "memory"],
+            "memories": [dict(each.data) for each in events if each.kind == "memory"][:_MOST_NAMED],
             "tool_calls": [{"tool": tool, "times": times} for tool, times in counted.most_common(200)],
             "grants": sorted({str(each["granted_via"]) for each in calls if each.get("granted_via")}),
             "refused": [
@@ -147,3 +167,9 @@ class Finishing:
                 for each in refused[:200]
             ],
         }
+
+
+def _worked(session: AgentSession, now: int) -> float:
+    """Seconds of work; what it waited for people is not counted."""
+    waits = 0 if session.waiting_since is None else now - session.waiting_since
+    return max(0, now - (session.started_at or now) - session.waited_millis - waits) / 1000

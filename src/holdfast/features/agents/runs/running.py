@@ -1,7 +1,7 @@
 """Owns one run of a session: the sandbox made ready, the agent started in it, watched, and everything taken away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunne
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
+from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import WAIT_MILLIS, Attended, Attending, SessionEnding, failed
 from holdfast.features.agents.runs.finishing import Finishing
 from holdfast.features.agents.runs.live import LiveSession, LiveSessions
@@ -23,7 +24,7 @@ from holdfast.features.agents.runs.places import SessionPlace, used_bytes, write
 from holdfast.features.agents.runs.worktrees import OUT, Worktrees
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
-from holdfast.features.agents.sessions.freezing import Freezing, told
+from holdfast.features.agents.sessions.freezing import Freezing, granted_values, told
 from holdfast.features.agents.sessions.model import AgentSession, NotStartable
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.repositories import store as repository_store
@@ -87,12 +88,14 @@ class SessionRuns:
         if session is None or session.is_over:
             return None
         place = SessionPlace(self._directory / session.id)
+        # As they are now: a run that was killed had its agent started with them.
+        secrets = await self._base.database.read(partial(self._freezing.known, session=session))
         try:
             try:
-                ending = await self._ran(job, session, place)
+                ending = await self._ran(job, session, place, secrets)
             except HoldfastError as problem:
                 ending = SessionEnding("failed", told(problem))
-            await self._finishing.finish(job, session_id, place, ending)
+            await self._finishing.finish(job, session_id, place, ending, SecretMask(secrets))
         finally:
             await self._runtime.release(session.id)
         return {"session_id": session_id, "state": ending.state}
@@ -109,20 +112,25 @@ class SessionRuns:
             message = job.error or "It ended without a result."
             self._base.end(tx, session, "failed", error={"code": "failed", "message": message})
 
-    async def _ran(self, job: JobRun, session: AgentSession, place: SessionPlace) -> SessionEnding:
+    async def _ran(
+        self, job: JobRun, session: AgentSession, place: SessionPlace, secrets: list[tuple[str, str]]
+    ) -> SessionEnding:
+        """Run the agent to its end; the secrets that it is started with are added to those that are known."""
         ended = await self._gone_on(session, place)
         if ended is not None:
             return ended
         begun = await job.write(lambda tx: self._begin(tx, session))
         session = begun.session
+        secrets += granted_values(session.frozen.spec.env, begun.env)
         await self._runtime.check()
-        runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words)
+        runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words, session.frozen.runner)
         if await asyncio.to_thread(place.begin):
             await self._worktrees.begin(session, place, begun.repository)
         async with AsyncExitStack() as stack:
             live = stack.enter_context(self._live.living(session.id))
             model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
-            gate = await stack.enter_async_context(self._gates.open(gated(session, place, self._runtime), place.gate))
+            known = gated(session, place, secrets, self._runtime)
+            gate = await stack.enter_async_context(self._gates.open(known, place.gate))
             messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
             assignment = Assignment(
                 prompt=session.prompt if begun.resumed is None else _next_prompt([each.text for each in messages]),
@@ -135,7 +143,7 @@ class SessionRuns:
                 resume=begun.resumed,
             )
             attended = await stack.enter_async_context(
-                self._started(session, place, runner, assignment, gate, model, live)
+                self._started(session, place, runner, assignment, gate, model, live, SecretMask(secrets, model.token))
             )
             if begun.resumed is not None:
                 now = self._clock.now()
@@ -196,6 +204,7 @@ class SessionRuns:
         gate: OpenGate,
         model: OpenModel,
         live: LiveSession,
+        mask: SecretMask,
     ) -> AsyncIterator[Attended]:
         """The agent at work; nothing of it is left afterwards."""
         plan = runner.plan(assignment)
@@ -209,8 +218,7 @@ class SessionRuns:
         running = await self._runtime.start(_spec(session, place, plan, assignment, gate, model))
         try:
             driving = await runner.drive(running, assignment)
-            hidden = _hidden(session, assignment)
-            yield Attended(session, driving, running, live, place, hidden, disk_before=disk)
+            yield Attended(session, driving, running, live, place, mask, disk_before=disk)
         except HoldfastError:
             if live.limit is None:
                 ending = await running.stop(_GRACE_SECONDS)
@@ -221,8 +229,10 @@ class SessionRuns:
             await asyncio.shield(running.stop(_GRACE_SECONDS))
 
 
-def gated(session: AgentSession, place: SessionPlace, runtime: Runtime) -> GatedSession:
-    """A session as its gate knows it."""
+def gated(
+    session: AgentSession, place: SessionPlace, secrets: Sequence[tuple[str, str]], runtime: Runtime
+) -> GatedSession:
+    """A session as its gate knows it, with the secrets of its agent's own environment."""
     return GatedSession(
         id=session.id,
         workspace_id=session.workspace_id,
@@ -233,6 +243,7 @@ def gated(session: AgentSession, place: SessionPlace, runtime: Runtime) -> Gated
         parent_id=session.parent_id,
         attachments=tuple(each.attachment for each in session.frozen.servers),
         worktree=place.work,
+        secrets=secrets,
         refresh=lambda: runtime.refresh(session.id),
     )
 
@@ -289,25 +300,13 @@ def _spec(
             file_bytes=limits.disk_mb << 20,
             lifetime_seconds=limits.minutes * 60 + WAIT_MILLIS / 1000,
         ),
-        secrets=frozenset(_granted(session, assignment)),
+        secrets=frozenset(value for _, value in granted_values(session.frozen.spec.env, assignment.env)),
         role="agent",
         tenant=session.workspace_id,
         group=session.id,
         companions=gate.companions,
         later=(OUT,),
     )
-
-
-def _hidden(session: AgentSession, assignment: Assignment) -> dict[str, str]:
-    """Values that nobody is to read in a transcript, and what is read there instead."""
-    granted = {value: instead for value, instead in _granted(session, assignment).items() if len(value) >= 4}
-    return {**granted, assignment.model_key: "[the session's model key]"}
-
-
-def _granted(session: AgentSession, assignment: Assignment) -> dict[str, str]:
-    """The values of secrets in the agent's own environment."""
-    definition = session.frozen.spec.env
-    return {value: f"[secret {name}]" for name, value in assignment.env.items() if definition.get(name) != value}
 
 
 def _next_prompt(said: list[str]) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
@@ -17,6 +17,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.runners.base import WORKTREE
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
 from holdfast.features.agents.sessions.model import AgentSession
 from holdfast.features.repositories.model import Repository
@@ -25,6 +26,8 @@ OUT = "/out"
 """Where a look at the worktree puts what it found."""
 PATCH_BYTES = 2_000_000
 PACK_BYTES = 256 * 1024 * 1024
+HISTORY_BYTES = 64 * 1024 * 1024
+"""What is looked through for secrets of what a session committed."""
 _SECONDS = 300.0
 _ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -57,6 +60,10 @@ if ! git $safe diff --cached --quiet HEAD 2>/dev/null; then
 fi
 git rev-parse HEAD >/out/head 2>/dev/null || exit 0
 git $safe diff --no-ext-diff --no-textconv --binary "$BASE" HEAD >/out/patch
+if [ -n "$HISTORY" ]; then
+  git $safe log --no-ext-diff --no-textconv --text --patch --format=%an%n%ae%n%B "$BASE"..HEAD >/out/history \
+    2>/dev/null || git $safe log --no-ext-diff --no-textconv --text --patch --format=%an%n%ae%n%B >/out/history
+fi
 git $safe diff --no-ext-diff --no-textconv --numstat -z "$BASE" HEAD >/out/files
 git $safe log --format=%H%x09%s "$BASE"..HEAD >/out/commits 2>/dev/null || git $safe log --format=%H%x09%s >/out/commits
 if [ -n "$PACK" ] && [ "$(git rev-parse HEAD)" != "$BASE" ]; then
@@ -95,6 +102,8 @@ class WorkDone:
     packs: tuple[tuple[str, bytes], ...]
     """Its new objects, for a session that works on a case: what is verified has to be found again."""
     problem: str
+    secrets: tuple[str, ...] = ()
+    """What stands in place of secrets that its commits hold: such commits are kept nowhere."""
 
 
 class Worktrees:
@@ -117,13 +126,14 @@ class Worktrees:
         if not (place.work / ".git" / "index").exists():
             raise WorktreeFailed(f"The repository could not be checked out at {commit[:12]}: {said[-500:]}")
 
-    async def collect(self, session: AgentSession, place: SessionPlace) -> WorkDone:
-        """What changed since the base commit."""
+    async def collect(self, session: AgentSession, place: SessionPlace, mask: SecretMask) -> WorkDone:
+        """What changed since the base commit, without what nobody is to read; commits that hold it stay behind."""
         await asyncio.to_thread(fresh, place.out)
         base = session.frozen.base_commit or ""
         env = {"BASE": base, "SESSION": session.id, "PACK": "yes" if base and session.case_id else ""}
+        env["HISTORY"] = "yes" if mask else ""
         said = await self._run(f"result of {session.id}", _COLLECT, place, env, session)
-        return await asyncio.to_thread(_read, place.out, said)
+        return await asyncio.to_thread(_read, place.out, said, mask)
 
     async def adopt(self, session: AgentSession, work: WorkDone) -> None:
         """Keep what a session committed where its repository is read from."""
@@ -175,20 +185,26 @@ def _copied(source: Path, target: Path, branch: str, commit: str) -> None:
     (target / "config").write_text(f"{version}[core]\n\tbare = false\n\tfilemode = true\n")
 
 
-def _read(out: Path, said: str) -> WorkDone:
+def _read(out: Path, said: str, mask: SecretMask) -> WorkDone:
     head = (read_below(out, "head", 128) or b"").decode("ascii", "replace").strip()
     patch = read_below(out, "patch", PATCH_BYTES + 1) or b""
     files = (read_below(out, "files", 1 << 20) or b"").decode("utf-8", "replace")
     commits = (read_below(out, "commits", 1 << 18) or b"").decode("utf-8", "replace")
     problem = (read_below(out, "problem", 2_000) or b"").decode("utf-8", "replace").strip()
+    history = (read_below(out, "history", HISTORY_BYTES) or b"").decode("utf-8", "replace") if mask else ""
+    secrets = mask.named("\n".join((history, files, commits)))
+    text = mask.text(patch.decode("utf-8", "replace").replace("\0", "\ufffd"))
     return WorkDone(
         head=head or None,
-        patch=patch[:PATCH_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd"),
+        patch=text.encode()[:PATCH_BYTES].decode("utf-8", "ignore"),
         is_cut=len(patch) > PATCH_BYTES,
-        files=tuple(_changes(files)),
-        commits=tuple((line[:64].split("\t")[0], line.partition("\t")[2][:500]) for line in commits.splitlines()[:500]),
-        packs=tuple(_packs(out)),
-        problem=problem or ("" if head else said[-500:]),
+        files=tuple(replace(each, path=mask.text(each.path)) for each in _changes(files)),
+        commits=tuple(
+            (line[:64].split("\t")[0], mask.text(line.partition("\t")[2])[:500]) for line in commits.splitlines()[:500]
+        ),
+        packs=() if secrets else tuple(_packs(out)),
+        problem=mask.text(problem or ("" if head else said))[-500:],
+        secrets=tuple(secrets),
     )
 
 

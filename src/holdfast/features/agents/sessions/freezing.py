@@ -1,15 +1,15 @@
 """Owns what a session is started with: everything looked up and checked at one moment, and frozen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, HoldfastError, NotFound
 from holdfast.core.principal import Principal
-from holdfast.engines.runners.base import RunnerMissing, Runners
+from holdfast.engines.runners.base import RunnerMissing, RunnerPin, Runners
 from holdfast.features.agents.definitions.checks import ungranted
 from holdfast.features.agents.definitions.model import AgentDefinition, Attachment
 from holdfast.features.agents.gate.base import FrozenAttachment
-from holdfast.features.agents.sessions.model import FrozenServer, FrozenStart, NotStartable
+from holdfast.features.agents.sessions.model import AgentSession, FrozenServer, FrozenStart, NotStartable
 from holdfast.features.cases.model import Case
 from holdfast.features.catalog import store as catalog_store
 from holdfast.features.catalog.manifest import env_problems, places_of
@@ -18,7 +18,8 @@ from holdfast.features.endpoints.model import EMBEDDED_MODEL
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository
-from holdfast.features.secrets.references import ReferenceBroken, References
+from holdfast.features.secrets.references import ReferenceBroken, References, referred
+from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.model import Workspace
 from holdfast.storage.database import Tx
 
@@ -26,9 +27,10 @@ from holdfast.storage.database import Tx
 class Freezing:
     """Looks up what a session needs. What is missing is named by its field, before anything is started."""
 
-    def __init__(self, endpoints: Endpoints, references: References, runners: Runners) -> None:
+    def __init__(self, endpoints: Endpoints, secrets: Secrets, runners: Runners) -> None:
         self._endpoints = endpoints
-        self._references = references
+        self._secrets = secrets
+        self._references = References(secrets)
         self._runners = runners
 
     def frozen(
@@ -40,8 +42,10 @@ class Freezing:
         granted = frozenset(each.name for each in agent.secrets)
         wrong += ungranted(agent.spec.env, granted)
         self._resolved(tx, workspace.id, agent.spec.env, wrong)
+        runner: RunnerPin | None = None
         try:
-            self._runners.get(agent.spec.runner, agent.spec.words)
+            runner = self._runners.pin(agent.spec.runner)
+            self._runners.get(agent.spec.runner, agent.spec.words, runner)
         except RunnerMissing as problem:
             wrong.append(FieldError("runner", problem.message))
         named = (case.repository if case is not None else None) or agent.spec.repository
@@ -57,6 +61,7 @@ class Freezing:
             project_id=workspace.project_id,
             repository_id=None if repository is None else repository.id,
             base_commit=base,
+            runner=runner,
         )
 
     def env(self, tx: Tx, workspace_id: str, agent: AgentDefinition | None, frozen: FrozenStart) -> dict[str, str]:
@@ -68,6 +73,15 @@ class Freezing:
         if wrong:
             raise NotStartable(wrong)
         return env
+
+    def known(self, tx: Tx, session: AgentSession) -> list[tuple[str, str]]:
+        """The secrets that a session's agent was granted, by name and as they are now, where they are set at all."""
+        found = []
+        for value in session.frozen.spec.env.values():
+            name = referred(value)
+            if name is not None and self._secrets.is_set(tx, session.workspace_id, name):
+                found.append((name, self._secrets.value_to_compare(tx, session.workspace_id, name)))
+        return found
 
     def _resolved(self, tx: Tx, workspace_id: str, env: object, wrong: list[FieldError]) -> dict[str, str]:
         assert isinstance(env, dict)
@@ -141,6 +155,12 @@ class Freezing:
             return ""
         first = min(found.upstreams, key=lambda each: each.priority, default=None)
         return EMBEDDED_MODEL if first is None else first.model
+
+
+def granted_values(env: Mapping[str, str], resolved: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The secrets among an environment, by name and value."""
+    named = ((referred(value), resolved.get(name)) for name, value in env.items())
+    return [(name, value) for name, value in named if name is not None and value is not None]
 
 
 def acting(principal: Principal, workspace: Workspace, agent: AgentDefinition) -> Principal:

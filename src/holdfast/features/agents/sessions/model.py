@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from holdfast.core.errors import Conflict, FieldError, NotFound
 from holdfast.core.principal import Principal
+from holdfast.engines.runners.base import RunnerPin
 from holdfast.features.agents.definitions.model import AgentLimits, NewAgent
 from holdfast.features.agents.gate.base import FrozenAttachment
 
@@ -39,6 +40,8 @@ class FrozenStart:
     project_id: str
     repository_id: str | None = None
     base_commit: str | None = None
+    runner: RunnerPin | None = None
+    """What drives it, exactly; None where that is a command of the definition's own."""
 
     @property
     def limits(self) -> AgentLimits:

@@ -291,12 +291,14 @@ class AgentSessions:
                 raise SessionOver("Its runner left nothing to go on with; start a new session.")
             if found.parent_id is not None:
                 raise SessionOver("A session that another one started ends with it; start a new one.")
+            # What it rested costs no minutes.
+            waited = found.waited_millis + self._base.clock.now() - (found.ended_at or self._base.clock.now())
             store.move(
                 tx,
                 found.id,
                 "pending",
                 (found.state,),
-                {"ended_at": None, "error": None, "stop_by": None, "summary": None},
+                {"ended_at": None, "error": None, "stop_by": None, "summary": None, "waited_millis": waited},
             )
             self.tell(tx, found, prompt or "Go on.", principal.name or principal.actor)
             self._base.queue(tx, found, ATTEMPTS)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast.core.principal import principal_from, principal_text
+from holdfast.engines.runners.base import RunnerPin
 from holdfast.features.agents.definitions.model import AgentLimits, NewAgent
 from holdfast.features.agents.gate.base import FrozenAttachment
 from holdfast.features.agents.sessions.model import (
@@ -269,7 +270,9 @@ def _frozen(kept: dict[str, Any]) -> FrozenStart:
     servers = tuple(
         FrozenServer(FrozenAttachment(**each["attachment"]), each["shape"], each["image"]) for each in kept["servers"]
     )
-    return FrozenStart(**kept | {"spec": NewAgent(**spec), "servers": servers})
+    # Sessions that were started before runners were pinned have none.
+    runner = RunnerPin(**kept["runner"]) if kept.get("runner") else None
+    return FrozenStart(**kept | {"spec": NewAgent(**spec), "servers": servers, "runner": runner})
 
 
 def _asked(row: Row) -> SessionQuestion:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from holdfast.core.access import READ, WRITE
 from holdfast.core.tools.tool import Annotations, AnyTool, Consumer, Tool, ToolCall
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
+from holdfast.features.agents.gate.masking import SecretMask
 
 CONSUMER: Consumer = "x1agent"
 
@@ -35,6 +36,8 @@ class X1Turn:
 
     session: GatedSession
     actions: SessionActions
+    mask: SecretMask
+    """What nobody is to read; arguments are without it already, what a tool reads by itself is not."""
 
 
 @dataclass(frozen=True, slots=True)

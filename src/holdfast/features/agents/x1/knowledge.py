@@ -6,7 +6,7 @@ from pydantic import Field
 
 from holdfast.core.tools.tool import AnyTool, ToolCall
 from holdfast.features.agents.x1.base import AckOutput, X1Input, X1Output, X1Turn, x1_tool
-from holdfast.features.collections.model import NewRecord
+from holdfast.features.collections.model import DEFAULT, NewRecord
 from holdfast.features.collections.query.running import facts_of
 from holdfast.features.collections.service import GraphRecords
 from holdfast.features.collections.vectors import VectorCollections
@@ -124,6 +124,12 @@ class VectorDeleteInput(X1Input):
     collection: str | None = OneCollection
 
 
+async def _saved(turn: X1Turn, id: str, type: str, collection: str, title: str) -> None:
+    """Tell that something was kept, which is marked with the session."""
+    data = {"memory_id": id, "type": type, "collection": collection, "title": title}
+    await turn.actions.emit(turn.session, "memory", data)
+
+
 def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[AnyTool]:
     """Collections, the graph, vectors."""
 
@@ -159,13 +165,14 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
         new = NewRecord(
             type=given.record_type,
             data=given.data,
-            collection=given.collection or "default",
+            collection=given.collection or DEFAULT,
             confidence=given.confidence,
             source=given.source or "",
             derived_from=origins,
             session_id=turn.session.id,
         )
         made, is_new = await graph.write(call.principal, call.workspace(), new)
+        await _saved(turn, made.id, "record", made.collection, made.title)
         return WriteOutput(id=made.id, created=is_new, collection=made.collection)
 
     async def relate(call: ToolCall, turn: X1Turn, given: EdgeInput) -> EdgeOutput:
@@ -220,6 +227,10 @@ def knowledge_tools(graph: GraphRecords, vectors: VectorCollections) -> list[Any
             metadata=given.metadata,
             collection=given.collection,
             session_id=turn.session.id,
+        )
+        name = given.collection or DEFAULT
+        await _saved(
+            turn, given.id, "vector" if given.text is None else "passage", name, (given.text or given.id)[:200]
         )
         return AckOutput()
 

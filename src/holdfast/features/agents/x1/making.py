@@ -117,7 +117,7 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
             identifier=_identifier(turn.session.id, given.share_id or given.path),
             title=(given.title or name)[:300],
             type=_BY_SUFFIX.get(name[name.rfind(".") :].lower() if "." in name else "", "text/plain"),
-            content=text,
+            content=turn.mask.text(text),
         )
         made = await keep(call, new)
         data = {"artifact_id": made.id, "title": made.title, "path": given.path, "version": made.version}

@@ -52,6 +52,8 @@ class BuiltInServer:
         return [tool.described() for tool in self._gateway.listed(CONSUMER)]
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: TellProgress) -> Mapping[str, Any]:
+        # What it says here is kept and read by others, whichever tool it is.
+        arguments = self._mask.value(arguments)
         call = GateCall(self.name, tool, arguments)
         began = time.perf_counter()
         alive = asyncio.create_task(_tell_of_life(progress))
@@ -77,7 +79,7 @@ class BuiltInServer:
             session.workspace_id,
             CONSUMER,
             session_id=session.id,
-            turn=X1Turn(session, self._actions()),
+            turn=X1Turn(session, self._actions(), self._mask),
         )
         outcome = await self._gateway.call(call, tool, arguments)
         return {"content": [{"type": "text", "text": outcome.text}], "structuredContent": outcome.data}

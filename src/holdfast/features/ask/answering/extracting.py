@@ -79,7 +79,7 @@ class _Section:
             if len(shown) == self._most:
                 break
         if self._aspect.kind == "when":
-            shown.sort(key=lambda each: (each[0].at is None, each[0].at or 0))
+            shown.sort(key=lambda each: (not each[0].told_day, each[0].told_day, each[0].at or 0))
         parts: list[str] = [] if fitting or not shown else [ONLY_CODE]
         if shown and self._aspect.kind == "version" and not any(each.version for each, _ in shown):
             parts.append(NO_NOTES)

@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
-from holdfast.engines.search.text.analyser import words
+from holdfast.engines.search.text.analyser import query_words, words
 
 Action = Literal["add", "remove", "deprecate", "fix", "move", "revert"]
 
@@ -50,6 +51,8 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NOT_CHOSEN = re.compile(r"\b(?:instead of|rather than)\b[^,;.?!]*", re.IGNORECASE)
+NUMBERED = 4
+"""How many words behind a name its number may stand: "Python 3.8, 3.9 and 3.10"."""
 NEXT_TO = 4
 """How many words may stand between what was removed and the word that says so."""
 UNKNOWN = 12.0
@@ -81,12 +84,14 @@ class AskedWord:
     """How code spells it; empty for a plain word."""
     is_name: bool = False
     """Whether it is what something is called: an answer about something else is none."""
+    of: str = ""
+    """What a number counts, where the question says so: Python 2 is not in a version 2 that drops Python 3.7."""
 
     def is_in(self, read: TextWords) -> bool:
         """Whether a text has it."""
         if self.spelled.startswith("-"):
             return self.spelled in read.text
-        if self.whole in read.words:
+        if self.whole in read.words and not self.of:
             return True
         if self.is_number:
             return self._is_numbered(read)
@@ -95,7 +100,29 @@ class AskedWord:
     def _is_numbered(self, read: TextWords) -> bool:
         """Whether a text has its numbers and its letters, joined as it likes: HTTP/3, http3, Go 1.12, go1.12."""
         letters = (stem for each in _LETTERS.findall(self.whole) for stem in words(each))
-        return all(map(read.has_number, _NUMBER.findall(self.whole))) and read.words.issuperset(letters)
+        numbers = _NUMBER.findall(self.whole)
+        if not all(map(read.has_number, numbers)) or not read.words.issuperset(letters):
+            return False
+        return self.of not in read.words or any(
+            each == number or each.startswith(f"{number}.") for number in numbers for each in self._counted(read)
+        )
+
+    def is_exactly_in(self, read: TextWords) -> bool:
+        """Whether a text has its very number: 2.6 is one of 2, and yet another."""
+        there = self._counted(read) if self.of in read.words else read.numbers
+        return there.issuperset(_NUMBER.findall(self.whole))
+
+    def _counted(self, read: TextWords) -> frozenset[str]:
+        """The numbers that stand right behind what it counts."""
+        found: set[str] = set()
+        left = 0
+        for raw in _RAW.findall(read.text):
+            if self.of in _read(raw).words or self.of in map(str.lower, _LETTERS.findall(raw)):
+                left = NUMBERED + 1
+            if left:
+                found.update(_NUMBER.findall(raw))
+                left -= 1
+        return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +147,15 @@ class AskedTopic:
         read = _read(text)
         total = sum(term.weight for term in self.terms) or 1.0
         return sum(term.weight for term in self.terms if term.is_in(read)) / total
+
+    def is_exact(self, text: str) -> bool:
+        """Whether a text has the very numbers that are asked about, not only numbers that begin so."""
+        read = _read(text)
+        return all(term.is_exactly_in(read) for term in self.terms if term.is_number)
+
+    def is_announced(self, text: str, heading: str = "") -> bool:
+        """Whether a text says that what was removed would be: the reason is given when people are warned."""
+        return self.action == "remove" and self._is_near(text, heading, "deprecate")
 
     def is_done(self, text: str, heading: str = "") -> bool:
         """Whether a text says that what was asked about was done to it; a heading ("Removed") says it for all below."""
@@ -166,7 +202,8 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     action = _action_of(asked) or (_action_of(text) if asked != text else None)
     doing = _ACTIONS[action] if action is not None else frozenset[str]()
     called = _names_in(text)
-    terms = [term for token in tokens if (term := _term(token, weights, called)) is not None]
+    counted = _counted_in(chosen, names)
+    terms = [term for token in tokens if (term := _term(token, weights, called, counted.get(token, ""))) is not None]
     # "Drop Python 3.7 support": what was dropped is the support.
     left = _SCAFFOLD | (doing if action == "add" else doing - frozenset(words("support")))
     telling = [term for term in terms if term.spelled or term.whole not in left]
@@ -174,7 +211,19 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     return AskedTopic(tuple(own or terms), action)
 
 
-def _term(token: str, weights: Mapping[str, float], called: frozenset[str]) -> AskedWord | None:
+def _counted_in(text: str, names: frozenset[str]) -> Mapping[str, str]:
+    """What each number counts: the word before it, unless that says nothing or is the repository itself."""
+    tokens = [token.strip("`'*.") for token in _TOKEN.findall(text)]
+    doing = frozenset[str]().union(*_ACTIONS.values())
+    found = {}
+    for before, token in pairwise(tokens):
+        stems = frozenset(query_words(before))
+        if token[:1].isdigit() and len(stems) == 1 and before.isalpha() and not stems & (_SCAFFOLD | names | doing):
+            (found[token],) = stems
+    return found
+
+
+def _term(token: str, weights: Mapping[str, float], called: frozenset[str], of: str) -> AskedWord | None:
     found = list(words(token))
     if not found:
         return None
@@ -185,7 +234,7 @@ def _term(token: str, weights: Mapping[str, float], called: frozenset[str]) -> A
     # What is spelled with a joint and stands nowhere is called so somewhere else.
     is_name = token in called or ("-" in whole and weight == UNKNOWN)
     spelled = token if _FLAG.fullmatch(token) or _CODE.fullmatch(token) else ""
-    return AskedWord(whole, parts, weight, is_number, spelled, is_name and not is_number)
+    return AskedWord(whole, parts, weight, is_number, spelled, is_name and not is_number, of if is_number else "")
 
 
 def _names_in(text: str) -> frozenset[str]:

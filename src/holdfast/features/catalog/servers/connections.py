@@ -96,6 +96,10 @@ class ServerConnections:
         async with self._pool.connection(start.key, lambda: self.open(start)) as connection:
             yield connection
 
+    def running(self, start: ServerStart) -> Connection | None:
+        """The open connection to just this server in just this environment; None where it would have to be started."""
+        return self._pool.running(start.key)
+
     async def open(self, start: ServerStart) -> Connection:
         """A server of the caller's own, which nobody else uses and the caller closes."""
         try:
@@ -197,9 +201,13 @@ class ServerStarts:
             entry = store.by_id(tx, server_id)
             if entry is None:
                 raise EntryNotFound(server_id)
-            return replace(self._within(tx, entry, lambda: self._owner(tx, principal)), durable=True)
+            return self.now(tx, principal, entry)
 
         return await self._database.read(work)
+
+    def now(self, tx: Tx, principal: Principal, entry: CatalogEntry) -> ServerStart:
+        """The same, within a transaction."""
+        return replace(self._within(tx, entry, lambda: self._owner(tx, principal)), durable=True)
 
     def attached(self, tx: Tx, entry: CatalogEntry, env: Mapping[str, str], user_id: str | None) -> ServerStart:
         """What to start an entry with for an agent it is attached to: its attachment's environment, a person's login.

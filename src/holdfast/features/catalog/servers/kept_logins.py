@@ -2,16 +2,22 @@
 
 import asyncio
 import json
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 
 from holdfast.core.clock import Clock
+from holdfast.core.ids import new_id
 from holdfast.engines.master_key import KeyRing, MasterKey, MasterKeyWrong
 from holdfast.engines.mcp_client.oauth import AuthServer, Login, OAuthClient
 from holdfast.features.catalog.model import LoginStanding
 from holdfast.features.catalog.servers import login_store
 from holdfast.features.secrets import store as secret_store
 from holdfast.storage.database import Database, Tx
+
+# Longer than an authorization server may take to answer, and both sides of it to be written down.
+_RENEWAL_MILLIS = 30_000
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,23 @@ class KeptLogins:
             login_store.put(tx, standing, sealed)
 
         await self._database.write(work)
+
+    @asynccontextmanager
+    async def renewal(self, server_id: str, user_id: str) -> AsyncIterator[None]:
+        """Renew a login while nobody else does, in whatever process; whoever dies in here holds it up for a while."""
+        holder = new_id("run")
+        while True:
+            if await self._database.write(lambda tx: self._begin_renewal(tx, server_id, user_id, holder)):
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            await self._database.write(lambda tx: login_store.end_renewal(tx, server_id, user_id, holder))
+
+    def _begin_renewal(self, tx: Tx, server_id: str, user_id: str, holder: str) -> bool:
+        now = self._clock.now()
+        return login_store.begin_renewal(tx, server_id, user_id, holder, now, now + _RENEWAL_MILLIS)
 
     async def end(self, server_id: str, user_id: str) -> None:
         """The server does not take it any more."""

@@ -53,6 +53,25 @@ def delete(tx: Tx, server_id: str, user_id: str) -> bool:
     return tx.execute(sql, {"server_id": server_id, "user_id": user_id}) == 1
 
 
+def begin_renewal(tx: Tx, server_id: str, user_id: str, holder: str, now: int, until: int) -> bool:
+    """Let one process renew a login until a moment; False while another one does."""
+    sql = (
+        "INSERT INTO mcp_login_renewal (server_id, user_id, holder, until) VALUES (:server_id, :user_id, :holder, "
+        ":until) ON CONFLICT (server_id, user_id) DO UPDATE SET holder = excluded.holder, until = excluded.until "
+        "WHERE mcp_login_renewal.until <= :now"
+    )
+    params = {"server_id": server_id, "user_id": user_id, "holder": holder, "now": now, "until": until}
+    return tx.execute(sql, params) == 1
+
+
+def end_renewal(tx: Tx, server_id: str, user_id: str, holder: str) -> None:
+    """Whoever renewed a login is done, unless another took over meanwhile."""
+    tx.execute(
+        "DELETE FROM mcp_login_renewal WHERE server_id = :server_id AND user_id = :user_id AND holder = :holder",
+        {"server_id": server_id, "user_id": user_id, "holder": holder},
+    )
+
+
 def standings(tx: Tx, server_id: str) -> list[LoginStanding]:
     """Who has a login at a server, or had one that ended; the earliest first."""
     rows = tx.all(

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ class RemoteLogins:
             return None
         if await self._kept.load(server_id, user_id) is None:
             return None
-        kept = _PersonsLogin(self._kept, server_id, user_id)
+        kept = PersonsLogin(self._kept, server_id, user_id)
         made = RemoteAuth(start.entry.name, self._oauth, kept, self.link(server_id))
         # One for all connections of a person: of twenty calls with a stale token one renews it.
         return self._auths.setdefault((server_id, user_id), made)
@@ -182,7 +183,7 @@ class RemoteLogins:
         return entry
 
 
-class _PersonsLogin:
+class PersonsLogin:
     """One person's login at one server, as the client of remote servers wants it."""
 
     def __init__(self, kept: KeptLogins, server_id: str, user_id: str) -> None:
@@ -195,6 +196,9 @@ class _PersonsLogin:
 
     async def save(self, login: Login) -> None:
         await self._kept.save(self._server_id, self._user_id, login)
+
+    def renewal(self) -> AbstractAsyncContextManager[None]:
+        return self._kept.renewal(self._server_id, self._user_id)
 
     async def forget(self) -> None:
         await self._kept.end(self._server_id, self._user_id)

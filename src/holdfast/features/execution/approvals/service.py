@@ -210,7 +210,8 @@ class Approvals:
     ) -> Page[PendingCall]:
         found = store.page(tx, workspace_ids, state=state, before=before, limit=limit + 1)
         page = page_of(found, limit, lambda each: (each.id,))
-        return page.map(lambda each: self._shown(tx, principal, each))
+        known: dict[tuple[str, str, str], Invocation | None] = {}
+        return page.map(lambda each: self._listed(tx, principal, each, known))
 
     async def get(self, principal: Principal, id_or_token: str) -> PendingCall:
         """One question, for whoever sees its workspace. Looking at it decides nothing."""
@@ -325,10 +326,25 @@ class Approvals:
             raise ApprovalNotFound(id_or_token) from None
         return found
 
+    def _listed(
+        self,
+        tx: Tx,
+        principal: Principal,
+        approval: Approval,
+        known: dict[tuple[str, str, str], Invocation | None],
+    ) -> PendingCall:
+        """One of a list, which is read from the newest on; what it did before is for who looks at it alone.
+
+        `known` holds the last approved call for each tool and asker, which stands for their older calls too.
+        """
+        invocation = self._asked_for(tx, approval)
+        key = (invocation.workspace_id, invocation.tool_name, invocation.requested_by)
+        if key not in known or ((last := known[key]) is not None and last.id >= invocation.id):
+            known[key] = invocation_store.last_approved(tx, invocation)
+        return self._pending(tx, principal, approval, invocation, (), known[key])
+
     def _shown(self, tx: Tx, principal: Principal, approval: Approval) -> PendingCall:
-        invocation = invocation_store.find(tx, approval.invocation_id)
-        if invocation is None:
-            raise ApprovalNotFound(approval.id)
+        invocation = self._asked_for(tx, approval)
         before = invocation_store.page(
             tx,
             approval.workspace_id,
@@ -338,12 +354,30 @@ class Approvals:
             before=invocation.id,
             limit=MAX_HISTORY,
         )
+        last = invocation_store.last_approved(tx, invocation)
+        return self._pending(tx, principal, approval, invocation, before, last)
+
+    def _asked_for(self, tx: Tx, approval: Approval) -> Invocation:
+        found = invocation_store.find(tx, approval.invocation_id)
+        if found is None:
+            raise ApprovalNotFound(approval.id)
+        return found
+
+    def _pending(
+        self,
+        tx: Tx,
+        principal: Principal,
+        approval: Approval,
+        invocation: Invocation,
+        before: Sequence[Invocation],
+        last: Invocation | None,
+    ) -> PendingCall:
         return PendingCall(
             approval,
             invocation,
             before,
             self._administers(tx, principal, approval.workspace_id),
-            invocation_store.last_approved(tx, invocation),
+            last,
             invocation.place is not None and not self._destroys(tx, invocation),
         )
 

@@ -12,6 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.features.execution.answers import ExecutionSettingAnswer, InvocationAnswer
 from holdfast.features.execution.calling import Calls
 from holdfast.features.execution.model import ExecutionSetting, InvocationRequest, Status
+from holdfast.features.execution.runs.immediate import ImmediateCalls
 from holdfast.features.execution.service import MAX_WAIT_SECONDS, Execution
 from holdfast.features.execution.settings import ExecutionSettings
 
@@ -63,7 +64,7 @@ async def page(
 
 @api.post(_BASE, RUN_EXEC, "Start a tool of the catalog", status=201)
 async def invoke(
-    execution: Execution, calls: Calls, principal: Principal, workspace_id: str, body: InvocationBody
+    immediate: ImmediateCalls, calls: Calls, principal: Principal, workspace_id: str, body: InvocationBody
 ) -> InvocationAnswer:
     request = InvocationRequest(
         principal=principal,
@@ -72,7 +73,7 @@ async def invoke(
         arguments=body.arguments,
         source="rest",
     )
-    made = (await execution.invoke(request)).invocation
+    made = (await immediate.ask(request)).invocation
     return InvocationAnswer.shown(made, calls.url_of(made))
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from holdfast.core.clock import Clock
 from holdfast.core.errors import FieldError, Forbidden, Invalid
 from holdfast.core.ids import new_id
+from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.audit.service import Audit
@@ -83,6 +84,19 @@ class Grants:
         def work(tx: Tx) -> Sequence[PermissionGrant]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
             return store.all_in(tx, workspace.id, self._clock.now())
+
+        return await self._database.read(work)
+
+    async def page(
+        self, principal: Principal, workspace_id: str, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[PermissionGrant]:
+        """The same, some at a time."""
+        before = str(decode_cursor(cursor, str)[0]) if cursor else None
+
+        def work(tx: Tx) -> Page[PermissionGrant]:
+            workspace = self._workspaces.check(tx, principal, workspace_id)
+            rows = store.page_in(tx, workspace.id, self._clock.now(), before, limit + 1)
+            return page_of(rows, limit, lambda row: [row.id])
 
         return await self._database.read(work)
 

@@ -29,6 +29,16 @@ def all_in(tx: Tx, workspace_id: str, now: int) -> list[PermissionGrant]:
     return [_grant(row) for row in rows]
 
 
+def page_in(tx: Tx, workspace_id: str, now: int, before: str | None, limit: int) -> list[PermissionGrant]:
+    """The same before an id, some at a time."""
+    rows = tx.all(
+        f"SELECT {_COLUMNS} FROM permission_grant WHERE workspace_id = :id AND {_HOLDS} "
+        "AND (CAST(:before AS TEXT) IS NULL OR id < :before) ORDER BY id DESC LIMIT :limit",
+        {"id": workspace_id, "now": now, "before": before, "limit": limit},
+    )
+    return [_grant(row) for row in rows]
+
+
 def of_subjects(tx: Tx, workspace_id: str, subjects: Collection[str], now: int) -> list[PermissionGrant]:
     """Grants of a workspace that one of these holds."""
     names = {f"subject_{number}": subject for number, subject in enumerate(subjects)}

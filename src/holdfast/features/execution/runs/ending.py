@@ -1,5 +1,6 @@
 """Owns the end of an invocation: its state, its audit event and its live event, in one transaction."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,6 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.features.audit.service import Audit
-from holdfast.features.catalog.model import PinnedTool
 from holdfast.features.execution import store
 from holdfast.features.execution.approvals import store as approval_store
 from holdfast.features.execution.model import Invocation, Status
@@ -17,6 +17,11 @@ from holdfast.storage.database import Tx
 
 TOPIC = "invocation"
 _LOGGED_CHARACTERS = 4_000
+
+
+def logged(value: object) -> str:
+    """Arguments or a result as the audit log has them."""
+    return json.dumps(value, ensure_ascii=False, default=str)[:_LOGGED_CHARACTERS]
 
 
 class Endings:
@@ -37,17 +42,16 @@ class Endings:
         result: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
         only: Status | None = None,
-    ) -> bool:
-        """End it like this; False where it has ended otherwise, or has left the one state that was meant."""
-        now = self._clock.now()
-        if not store.end(tx, invocation.id, status, now, result=result, error=error, only=only):
-            return False
-        current = store.find(tx, invocation.id) or invocation
+    ) -> Invocation | None:
+        """End it like this; None where it has ended otherwise, or has left the one state that was meant."""
+        current = store.end(tx, invocation.id, status, self._clock.now(), result=result, error=error, only=only)
+        if current is None:
+            return None
         if current.sent_at is None and status in ("failed", "expired", "cancelled"):
             # Nothing reached the tool: whoever asks again means it.
             store.release_once(tx, current.once_key, current.id)
-        self.record(tx, current, None)
-        return True
+        self.record(tx, current)
+        return current
 
     def cancel(self, tx: Tx, invocation: Invocation, by: Principal) -> None:
         """End what has not begun; tell the job of what has, which tells the server."""
@@ -55,12 +59,12 @@ class Endings:
         ended = self.end(tx, invocation, "cancelled", error=cancelled, only="awaiting_approval") or self.end(
             tx, invocation, "cancelled", error=cancelled, only="queued"
         )
-        if ended and invocation.approval is not None:
+        if ended is not None and invocation.approval is not None:
             approval_store.decide(tx, invocation.approval.id, "cancelled", self._clock.now(), by=by.actor, via=None)
         if invocation.job_id is not None:
             self._jobs.cancel(tx, invocation.job_id)
 
-    def record(self, tx: Tx, invocation: Invocation, tool: PinnedTool | None) -> None:
+    def record(self, tx: Tx, invocation: Invocation) -> None:
         """Tell the audit log and whoever follows."""
         server, _, name = invocation.tool_name.partition(".")
         began, ended = invocation.started_at, invocation.ended_at
@@ -76,8 +80,8 @@ class Endings:
         if approval is not None and approval.via is not None:
             detail["via"] = approval.via
         if store.setting(tx, invocation.workspace_id).log_arguments:
-            detail["arguments"] = str(dict(invocation.arguments))[:_LOGGED_CHARACTERS]
-            detail["result"] = str(invocation.result or invocation.error)[:_LOGGED_CHARACTERS]
+            detail["arguments"] = logged(dict(invocation.arguments))
+            detail["result"] = logged(invocation.result or invocation.error)
         self._audit.record(
             tx,
             replace(invocation.principal, name=invocation.requested_name),
@@ -89,4 +93,6 @@ class Endings:
             detail=detail,
         )
         payload = {"id": invocation.id, "tool_name": invocation.tool_name[:200]}
+        if approval is not None:
+            payload["approval_id"] = approval.id
         self._events.publish(tx, f"{TOPIC}.{invocation.status}", payload, workspace_id=invocation.workspace_id)

@@ -25,12 +25,19 @@ class LiveTools:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Connection, float, LiveDescription]] = {}
 
+    def known(self, connection: Connection) -> LiveDescription | None:
+        """What the server at the other end said, if that is not too long ago."""
+        known = self._known.get(id(connection))
+        if known is not None and known[0] is connection and time.monotonic() - known[1] <= RECHECK_SECONDS:
+            return known[2]
+        return None
+
     async def of(self, connection: Connection) -> LiveDescription:
         """What the server at the other end says."""
-        known = self._known.get(id(connection))
+        known = self.known(connection)
+        if known is not None:
+            return known
         now = time.monotonic()
-        if known is not None and known[0] is connection and now - known[1] <= RECHECK_SECONDS:
-            return known[2]
         described = await connection.describe()
         digests: dict[str, str] = {}
         for tool in described.tools:

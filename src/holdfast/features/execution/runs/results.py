@@ -12,6 +12,10 @@ from holdfast.engines.mcp_client.base import CallResult
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
 
+# Together less than the least that is ever allowed, however they are written.
+_FEW_VALUES = 500
+_FEW_CHARACTERS = 20_000
+
 
 async def bounded(
     artifacts: ArtifactService,
@@ -27,6 +31,8 @@ async def bounded(
     result: dict[str, Any] = {"content": [dict(block) for block in given.content]}
     if given.structured is not None:
         result["structuredContent"] = dict(given.structured)
+    if _is_small(result):
+        return result
     text = await asyncio.to_thread(json.dumps, result, indent=2, ensure_ascii=False)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size <= most:
@@ -45,3 +51,23 @@ async def bounded(
         {"type": "resource_link", "uri": uri, "name": made.id},
     ]
     return cut
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it is so small that its bytes need not be counted; looks at no more than that takes."""
+    left, characters, todo = _FEW_VALUES, _FEW_CHARACTERS, [value]
+    while todo:
+        each = todo.pop()
+        left -= 1
+        if isinstance(each, str):
+            characters -= len(each)
+        elif isinstance(each, Mapping):
+            todo += each
+            todo += each.values()
+        elif isinstance(each, (list, tuple)):
+            todo += each
+        elif isinstance(each, int) and not isinstance(each, bool):
+            characters -= each.bit_length() // 3
+        if characters < 0 or left < len(todo):
+            return False
+    return True

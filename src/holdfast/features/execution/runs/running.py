@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
@@ -15,7 +15,7 @@ from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart, ServerStarts
 from holdfast.features.execution import store
-from holdfast.features.execution.model import UNKNOWN_OUTCOME, CallProgress, Invocation, ToolHeldBack
+from holdfast.features.execution.model import UNKNOWN_OUTCOME, CallProgress, Invocation, Status, ToolHeldBack
 from holdfast.features.execution.policies.deciding import Deciding
 from holdfast.features.execution.runs.ending import TOPIC, Endings
 from holdfast.features.execution.runs.live import LiveTools
@@ -25,6 +25,18 @@ from holdfast.storage.database import Database, Tx
 
 MAX_RESULT_BYTES = 200_000
 PROGRESS_SECONDS = 0.2
+
+
+class CallListener(Protocol):
+    """Somebody in this process who waits for a call's end."""
+
+    def told(self, progress: CallProgress) -> None:
+        """How far it is, which is kept by now."""
+        ...
+
+    def ended(self, invocation: Invocation) -> None:
+        """How it ended, within the transaction that says so."""
+        ...
 
 
 class Runs:
@@ -64,8 +76,7 @@ class Runs:
         try:
             ready = await self._ready(invocation)
         except HoldfastError as problem:
-            error = _error(problem)
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+            self._end(job, invocation, "failed", error=_error(problem))
             return
         if ready is None:
             unknown = {
@@ -73,9 +84,33 @@ class Runs:
                 "message": "The server that ran it stopped while the tool worked. Whether the tool did its work is not "
                 "known, and it was not run again.",
             }
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=unknown))
+            self._end(job, invocation, "failed", error=unknown)
             return
         await self._connected(job, invocation, *ready)
+
+    def is_ready(self, tool: PinnedTool, start: ServerStart) -> bool:
+        """Whether the server runs, and said of the tool not long ago what was pinned."""
+        connection = self._connections.running(start)
+        live = None if connection is None else self._live.known(connection)
+        return live is not None and live.digests.get(tool.name) == tool.digest
+
+    async def run_begun(
+        self,
+        job: JobRun,
+        invocation: Invocation,
+        entry: CatalogEntry,
+        tool: PinnedTool,
+        start: ServerStart,
+        listener: CallListener,
+    ) -> None:
+        """The handler of a job whose invocation was marked as sent when it was asked for."""
+        try:
+            async with self._connections.connection(start) as connection:
+                await self._check_live(invocation, entry, tool, connection)
+                await self._call(job, invocation, tool, connection, listener)
+        except HoldfastError as problem:
+            # The server stopped in the moment between; nothing reached it.
+            self._end(job, invocation, "failed", listener, error=_error(problem))
 
     def ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends a job: an invocation that it leaves unfinished ends with it."""
@@ -102,8 +137,7 @@ class Runs:
         except HoldfastError as problem:
             if sent:
                 raise
-            error = _error(problem)
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+            self._end(job, invocation, "failed", error=_error(problem))
 
     async def _ready(self, invocation: Invocation) -> tuple[CatalogEntry, PinnedTool, ServerStart] | None:
         """Everything checked again; None where an earlier run may have reached the tool."""
@@ -146,21 +180,47 @@ class Runs:
         self._events.publish(tx, f"{TOPIC}.running", payload, workspace_id=invocation.workspace_id)
         return True
 
-    async def _call(self, job: JobRun, invocation: Invocation, tool: PinnedTool, connection: Connection) -> None:
+    def _end(
+        self,
+        job: JobRun,
+        invocation: Invocation,
+        status: Status,
+        listener: CallListener | None = None,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Have it end like this in the transaction that ends its job."""
+
+        def work(tx: Tx) -> None:
+            ended = self._endings.end(tx, invocation, status, result=result, error=error)
+            if ended is not None and listener is not None:
+                listener.ended(ended)
+
+        job.at_end(work)
+
+    async def _call(
+        self,
+        job: JobRun,
+        invocation: Invocation,
+        tool: PinnedTool,
+        connection: Connection,
+        listener: CallListener | None = None,
+    ) -> None:
         try:
             async with asyncio.timeout(self._call_seconds):
                 given = await connection.call(
-                    tool.name, invocation.arguments, progress=_Telling(self._database, self._events, invocation)
+                    tool.name,
+                    invocation.arguments,
+                    progress=_Telling(self._database, self._events, invocation, listener),
                 )
         except TimeoutError:
             message = f"The tool did not finish within {self._call_seconds:g} seconds and was cancelled."
-            error: dict[str, Any] = {"code": "timeout", "message": message}
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=error))
+            self._end(job, invocation, "failed", listener, error={"code": "timeout", "message": message})
             return
         except HoldfastError as problem:
             # Once bytes went out, an error in between says nothing of what the tool did.
-            told = {**_error(problem), UNKNOWN_OUTCOME: True}
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", error=told))
+            self._end(job, invocation, "failed", listener, error={**_error(problem), UNKNOWN_OUTCOME: True})
             return
         result = await bounded(
             self._artifacts,
@@ -173,18 +233,21 @@ class Runs:
         )
         if given.is_error:
             said = {"code": "tool_error", "message": _said(result)[:2_000] or "The tool reported an error."}
-            await job.write(lambda tx: self._endings.end(tx, invocation, "failed", result=result, error=said))
+            self._end(job, invocation, "failed", listener, result=result, error=said)
         else:
-            await job.write(lambda tx: self._endings.end(tx, invocation, "succeeded", result=result))
+            self._end(job, invocation, "succeeded", listener, result=result)
 
 
 class _Telling:
     """Keeps what a server says of its progress, not more often than people can read."""
 
-    def __init__(self, database: Database, events: EventBus, invocation: Invocation) -> None:
+    def __init__(
+        self, database: Database, events: EventBus, invocation: Invocation, listener: CallListener | None
+    ) -> None:
         self._database = database
         self._events = events
         self._invocation = invocation
+        self._listener = listener
         self._told_at = 0.0
 
     async def __call__(self, done: float, total: float | None, message: str) -> None:
@@ -194,6 +257,8 @@ class _Telling:
         self._told_at = now
         progress = CallProgress(done, total, message[:500])
         await self._database.write(lambda tx: self._keep(tx, progress))
+        if self._listener is not None:
+            self._listener.told(progress)
 
     def _keep(self, tx: Tx, progress: CallProgress) -> None:
         if store.tell_progress(tx, self._invocation.id, progress):

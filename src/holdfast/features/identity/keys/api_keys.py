@@ -24,13 +24,13 @@ from holdfast.features.identity.model import ApiKey, MintedKey, NewKey
 from holdfast.features.identity.service import require_management
 from holdfast.features.identity.standing import as_it_stands, principal_of
 from holdfast.storage.database import Database, Tx
+from holdfast.storage.remembered import Remembered
 
 MAX_KEY_LENGTH = 200
 MAX_NAME = 120
 _SHAPE = re.compile(r"xero_[0-9a-f]{32}_[A-Za-z0-9_-]{43}|ks_live_[0-9a-f]{64}")
 _TOUCH_MILLIS = 60_000
 FLUSH_SECONDS = 5
-MAX_REMEMBERED = 10_000
 
 
 def digest(secret: str) -> bytes:
@@ -63,8 +63,7 @@ class Keys:
         self._workspace_ids = workspace_ids
         self._events = events
         self._used: dict[str, int] = {}
-        self._remembered: dict[bytes, tuple[ApiKey, Principal]] = {}
-        self._remembered_at: int | None = None
+        self._remembered: Remembered[bytes, tuple[ApiKey, Principal]] = Remembered(database)
         self._stopping = False
         self._waking = asyncio.Event()
 
@@ -72,7 +71,8 @@ class Keys:
         """Who holds this key; Unauthenticated with one text for every way a key can be wrong."""
         if len(secret) > MAX_KEY_LENGTH or _SHAPE.fullmatch(secret) is None:
             raise Unauthenticated
-        found, principal = await self._look_up(digest(secret))
+        hashed = digest(secret)
+        found, principal = await self._remembered.get(hashed, lambda tx: _known(tx, hashed))
         now = self._clock.now()
         if found.revoked_at is not None or (found.expires_at is not None and found.expires_at <= now):
             raise Unauthenticated
@@ -82,20 +82,6 @@ class Keys:
                 self._waking.set()
             self._used[found.id] = now
         return principal
-
-    async def _look_up(self, hashed: bytes) -> tuple[ApiKey, Principal]:
-        """The key of a digest, remembered for as long as nobody commits anything."""
-        version = self._database.changes()
-        if version is None or version != self._remembered_at or len(self._remembered) > MAX_REMEMBERED:
-            self._remembered = {}
-            self._remembered_at = version
-        known = self._remembered.get(hashed)
-        if known is None:
-            found = await self._database.glance(lambda tx: key_store.by_hash(tx, hashed))
-            if found is None:
-                raise Unauthenticated
-            known = self._remembered[hashed] = (found, principal_of(found))
-        return known
 
     async def run(self) -> None:
         """Write down now and then when keys were last used, until `stop`."""
@@ -338,6 +324,13 @@ class Keys:
     def _record(self, tx: Tx, principal: Principal, action: str, key: ApiKey) -> None:
         detail = {"name": key.name, "prefix": key.prefix, "tier": key.tier, "scopes": sorted(key.scopes)}
         self._audit.record(tx, principal, action, resource="key", resource_id=key.id, detail=detail)
+
+
+def _known(tx: Tx, hashed: bytes) -> tuple[ApiKey, Principal]:
+    found = key_store.by_hash(tx, hashed)
+    if found is None:
+        raise Unauthenticated
+    return found, principal_of(found)
 
 
 def _authority(key: ApiKey) -> Authority:

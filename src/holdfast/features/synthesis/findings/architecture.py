@@ -40,6 +40,10 @@ _STARTS = re.compile(
 """What a language itself runs by its name; a file that is only called so (`app.py`, `index.js`) may be anything."""
 _BESIDE = re.compile(r"(?:^|/)(?:tests?|examples?|docs?|fixtures?|benchmarks?|samples?|vendor|node_modules)/", re.I)
 _WORKFLOW = re.compile(r"^\.github/workflows/[^/]+\.ya?ml$|^\.gitlab-ci\.yml$|^\.circleci/config\.yml$|^Jenkinsfile$")
+_PACKAGE_FILES = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
+"""Files whose words are said of the directory that they are in."""
+_OF_GO_PACKAGE = re.compile(r"\w+: ")
+_PICTURE = re.compile(r"\[?!\[[^\]]*\](?:\([^)]*\))?(?:\]\([^)]*\))?")
 _MOST_DIRECTORIES = 20
 _MOST_DEPENDENCIES = 15
 
@@ -84,7 +88,9 @@ def _opening(facts: Facts) -> Iterator[tuple[str, Cited]]:
     for block in blocks(facts.texts[path]):
         if block.level > 1 and count:
             return
-        if block.level or block.code or len(block.text.split()) < 5 or block.text.startswith(("|", "http")):
+        # Badges and links to translations are no sentence, however many.
+        told = _PICTURE.sub(" ", block.text)
+        if block.level or block.code or len(told.split()) < 5 or told.startswith(("|", "http")):
             continue
         yield shortened(block.text, 500), _cite(path, block)
         count += 1
@@ -138,13 +144,25 @@ def purpose(facts: Facts, directory: str) -> tuple[str, list[Cited]]:
     told = _told_above(facts, directory)
     if told is not None:
         return told
-    names = ("__init__.py", "mod.rs", "lib.rs", "doc.go", "index.ts", "index.js", "package-info.java")
-    below = [path for path in facts.outlines if path.startswith(f"{directory}/") and facts.outlines[path].doc]
-    below.sort(key=lambda path: (path.count("/"), path.rsplit("/", 1)[-1] not in names, path))
-    if below and below[0].count("/") <= directory.count("/") + 2:
-        known = facts.outlines[below[0]]
-        return known.doc, [(in_file(below[0], *known.doc_lines), known.doc)]
+    speaking = _speaking_for(facts, directory)
+    if speaking is not None:
+        known = facts.outlines[speaking]
+        return known.doc, [(in_file(speaking, *known.doc_lines), known.doc)]
     return "", [(in_file(path), directory) for path in _first_below(facts, directory)]
+
+
+def _speaking_for(facts: Facts, directory: str) -> str | None:
+    """The module whose words are said of the directory: any other file's are of that file alone."""
+    inside = [file.path for file in facts.files if file.path.startswith(f"{directory}/")]
+    for path in sorted(path for path in inside if path in facts.outlines and facts.outlines[path].doc):
+        parent, _, name = path.rpartition("/")
+        of_go = name.endswith(".go") and _OF_GO_PACKAGE.match(facts.outlines[path].doc)
+        if len(inside) > 1 and name not in _PACKAGE_FILES and not of_go:
+            continue
+        # `src/` that holds nothing but one package is that package.
+        if parent == directory or all(each.startswith(f"{parent}/") for each in inside):
+            return path
+    return None
 
 
 def _told_above(facts: Facts, directory: str) -> tuple[str, list[Cited]] | None:

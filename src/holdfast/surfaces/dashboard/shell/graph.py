@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from holdfast.features.intelligence.model import Graph, GraphNode
 
 _STEP = 74.0
+_WIDE_STEP = 112.0
+_FEW = 40
+"""Up to so many nodes the rings lie further apart, for their names to have room."""
 _APART = 46.0
-_LEAST = 240.0
+_LEAST = 190.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,13 @@ def drawn(graph: Graph) -> Picture:
     nodes: list[DrawnNode] = []
     ring, left, radius = 0, 1, 0.0
     room = 1
-    for node in order:
+    step = _WIDE_STEP if len(order) <= _FEW else _STEP
+    for number, node in enumerate(order):
         if left == 0:
             ring += 1
-            radius = ring * _STEP
-            room = left = max(1, int(2 * math.pi * radius / _APART))
+            radius = ring * step
+            # Who is left shares the last ring evenly.
+            room = left = max(1, min(int(2 * math.pi * radius / _APART), len(order) - number))
         angle = 2 * math.pi * (room - left) / room + ring * 0.4
         place = round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1)
         nodes.append(DrawnNode(node, *place, degrees[node.id]))

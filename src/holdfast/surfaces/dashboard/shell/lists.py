@@ -1,17 +1,13 @@
-"""Owns paging through a list that a service hands over whole: a page of it at a time, so that none is ever too long."""
+"""Owns paging through lists: how many rows a page has, and where the next ones are."""
 
-from collections.abc import Sequence
 from typing import TypeVar
 
-from holdfast.surfaces.dashboard.shell.view import PageView
+from holdfast.core.paging import Page
 
 ROWS = 100
 _Row = TypeVar("_Row")
 
 
-def sliced(view: PageView, rows: Sequence[_Row], url: str, *, name: str = "after") -> tuple[Sequence[_Row], str]:
-    """The rows that the query's place begins at, and where the next ones are; empty where these are the last."""
-    given = view.query.get(name, "")
-    start = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
-    end = start + ROWS
-    return rows[start:end], f"{url}?{name}={end}" if end < len(rows) else ""
+def next_of(page: Page[_Row], url: str) -> str:
+    """Where the next rows are of a list without other choices; empty where these are the last."""
+    return f"{url}?cursor={page.next_cursor}" if page.next_cursor else ""

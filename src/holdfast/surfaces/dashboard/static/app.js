@@ -101,6 +101,14 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
 
+// A link to something that is folded up unfolds it.
+function unfold() {
+  const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (wanted instanceof HTMLDetailsElement) wanted.open = true;
+}
+window.addEventListener("hashchange", unfold);
+unfold();
+
 follow(meta("workspace")?.content, meta("since").content);
 keys();
 // Tests and other scripts can tell that keys and live parts work from here on.

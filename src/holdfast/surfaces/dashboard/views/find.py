@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from holdfast.core.access import READ, READ_EXEC
 from holdfast.features.catalog.service import ServerCatalog
-from holdfast.features.chat.finding import ChatFinding
+from holdfast.features.chat.finding.service import ChatFinding
 from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.service import Execution
 from holdfast.features.memory.service import MemoryService

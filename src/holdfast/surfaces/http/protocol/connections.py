@@ -14,14 +14,37 @@ class OpenConnection(Protocol):
         ...
 
 
-class Connections:
-    """The open connections of one server."""
+class OpenElsewhere(Protocol):
+    """The open connections of all processes of one server, this one's among them."""
 
-    def __init__(self, *, most: int, most_per_address: int, proxies: Proxies) -> None:
+    def opened(self, address: str) -> None:
+        """One more is open here."""
+        ...
+
+    def closed(self, address: str) -> None:
+        """One fewer is open here."""
+        ...
+
+    def of_all(self) -> int:
+        """How many are open in all."""
+        ...
+
+    def from_address(self, address: str) -> int:
+        """How many are open from an address."""
+        ...
+
+
+class Connections:
+    """The open connections of one process, held against what its server may have in all."""
+
+    def __init__(
+        self, *, most: int, most_per_address: int, proxies: Proxies, elsewhere: OpenElsewhere | None = None
+    ) -> None:
         self._most = most
         # However the two are set, one address leaves room for others.
         self._most_per_address = min(most_per_address, max(1, most * 3 // 4))
         self._proxies = proxies
+        self._elsewhere = elsewhere
         self._open: dict[OpenConnection, str] = {}
         self._by_address: dict[str, int] = {}
         self._idle: dict[OpenConnection, None] = {}
@@ -32,13 +55,17 @@ class Connections:
     def enter(self, connection: OpenConnection, address: str) -> bool:
         """Count a new connection; False when there is no room for it."""
         shared = _shared(address)
-        if self._by_address.get(shared, 0) >= self._most_per_address and not self._proxies.trusts(address):
+        from_address = self._elsewhere.from_address(shared) if self._elsewhere else self._by_address.get(shared, 0)
+        if from_address >= self._most_per_address and not self._proxies.trusts(address):
             return False
-        if len(self._open) >= self._most and not self._make_room():
+        of_all = self._elsewhere.of_all() if self._elsewhere else len(self._open)
+        if of_all >= self._most and not self._make_room():
             return False
         self._open[connection] = shared
         self._by_address[shared] = self._by_address.get(shared, 0) + 1
         self._idle[connection] = None
+        if self._elsewhere is not None:
+            self._elsewhere.opened(shared)
         return True
 
     def leave(self, connection: OpenConnection) -> None:
@@ -47,6 +74,8 @@ class Connections:
         if address is None:
             return
         self._idle.pop(connection, None)
+        if self._elsewhere is not None:
+            self._elsewhere.closed(address)
         left = self._by_address[address] - 1
         if left:
             self._by_address[address] = left

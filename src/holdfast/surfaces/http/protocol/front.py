@@ -7,6 +7,7 @@ from email.utils import formatdate
 from enum import Enum, auto
 from random import getrandbits
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
 import orjson
@@ -17,6 +18,7 @@ from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.surfaces.http.asgi import problem
 from holdfast.surfaces.http.protocol.chunks import Chunks
 from holdfast.surfaces.http.protocol.connections import Connections
+from holdfast.surfaces.http.protocol.cycle import Cycle
 from holdfast.surfaces.http.protocol.heads import (
     HeadReader,
     MalformedRequest,
@@ -221,7 +223,32 @@ class FrontProtocol(HttpToolsProtocol):
             return
         self._left = length or 0
         self._chunks = Chunks() if length is None else None
-        super().on_headers_complete()
+        self._answer()
+
+    def _answer(self) -> None:
+        """Begin to answer, as uvicorn does where nothing is upgraded and one request comes at a time."""
+        parsed = httptools.parse_url(self.url)
+        path = parsed.path.decode("ascii")
+        scope = self.scope
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = version = self.parser.get_http_version()
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = parsed.path
+        scope["query_string"] = parsed.query or b""
+        self.cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
 
     def on_message_complete(self) -> None:
         if self._problem is None and not self.parser.should_upgrade():

@@ -37,8 +37,10 @@ def moments(events: Iterable[SessionEvent]) -> list[SessionMoment]:
         data = event.data
         if event.kind in _SAID_BY_OTHERS:
             continue
-        if event.kind == "text" and found and found[-1].goes_on:
+        if event.kind == "text" and found and found[-1].goes_on and found[-1].kind == "text":
             found[-1] = replace(found[-1], text=found[-1].text + _text(data, "text"), goes_on=_goes_on(data))
+        elif event.kind == "thought" and found and found[-1].goes_on and found[-1].kind == "thought":
+            found[-1] = replace(found[-1], detail=found[-1].detail + _text(data, "text"), goes_on=_goes_on(data))
         elif event.kind == "tool_ended" and str(data.get("call_id")) in calls:
             at = calls[str(data.get("call_id"))]
             text = _text(data, "text")
@@ -64,7 +66,7 @@ def _moment(event: SessionEvent) -> SessionMoment:
         case "text":
             return replace(made, text=_text(data, "text"), goes_on=_goes_on(data))
         case "thought":
-            return replace(made, detail=_text(data, "text"))
+            return replace(made, detail=_text(data, "text"), goes_on=_goes_on(data))
         case "tool_started":
             return replace(made, title=_text(data, "name"), detail=_text(data, "arguments"))
         case "tool_ended":

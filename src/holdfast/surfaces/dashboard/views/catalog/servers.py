@@ -8,7 +8,7 @@ from holdfast.core.errors import Conflict, FieldError, Forbidden, HoldfastError,
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.importing import Imported, SnippetImport
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
-from holdfast.surfaces.dashboard.shell.lists import sliced
+from holdfast.surfaces.dashboard.shell.lists import ROWS, next_of
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 from holdfast.surfaces.dashboard.views.catalog.server_form import SHAPES, filled, read_entry, typed
 
@@ -63,13 +63,13 @@ async def _shown(
     form: Mapping[str, str] | None = None,
     imported: Imported | None = None,
 ) -> Reply:
-    servers, next_url = sliced(view, await catalog.list(view.principal, view.ws.id), url_of(view))
+    found = await catalog.page(view.principal, view.ws.id, limit=ROWS, cursor=view.query.get("cursor"))
     return view.page(
         "catalog/index.html",
         "MCP servers",
         status=error.status if error else 200,
-        servers=servers,
-        next_url=next_url,
+        servers=found.items,
+        next_url=next_of(found, url_of(view)),
         imported=imported,
         may_change=view.administers and view.may(MANAGE),
         shapes=SHAPES,

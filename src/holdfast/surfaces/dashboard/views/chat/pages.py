@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from holdfast.core.access import READ, RUN, WRITE
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import new_id
-from holdfast.features.chat.finding import ChatFinding
+from holdfast.features.chat.finding.service import ChatFinding
 from holdfast.features.chat.model import Chat, ThreadMessage
 from holdfast.features.chat.service import ChatService
 from holdfast.features.chat.turn.selection import DEEP_THINK, RESEARCH

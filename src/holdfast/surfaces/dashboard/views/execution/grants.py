@@ -9,7 +9,7 @@ from holdfast.features.execution.model import NewGrant, SubjectType
 from holdfast.features.execution.policies.grants import Grants
 from holdfast.features.execution.service import Execution
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
-from holdfast.surfaces.dashboard.shell.lists import sliced
+from holdfast.surfaces.dashboard.shell.lists import ROWS, next_of
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _PATH = "/w/{ws}/settings/grants"
@@ -47,13 +47,13 @@ async def end(view: PageView, grants: Grants) -> Reply:
 
 async def _shown(view: PageView, grants: Grants, execution: Execution, error: HoldfastError | None = None) -> Reply:
     may_change = view.administers and view.may(_GIVE)
-    shown, next_url = sliced(view, await grants.list(view.principal, view.ws.id), _url(view))
+    found = await grants.page(view.principal, view.ws.id, limit=ROWS, cursor=view.query.get("cursor"))
     return view.page(
         "execution/grants.html",
         "Grants",
         status=error.status if error else 200,
-        grants=shown,
-        next_url=next_url,
+        grants=found.items,
+        next_url=next_of(found, _url(view)),
         callers=await _callers(view, execution) if may_change else {},
         may_change=may_change,
         subjects=SUBJECTS,

@@ -16,7 +16,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 _PATH = "/w/{ws}/invocations"
 _ROWS = 50
 STATUSES: tuple[Status, ...] = get_args(Status)
-pages = Pages(NavRow("Calls of tools", _PATH, "timeline", "workspace", 65, READ_EXEC))
+pages = Pages(NavRow("Calls of tools", _PATH, "send", "workspace", 65, READ_EXEC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply
 
 _PATH = "/settings/clients"
 _READ = Access("project", SCOPES)
-_PAGE = 200
+_PAGE = 100
 _DOCUMENTED = ("tools", "prompts", "resources")
 _DECLARED = ("sampling", "elicitation", "roots")
 pages = Pages(NavRow("Clients", _PATH, "client", "settings", 40, _READ))

@@ -17,7 +17,7 @@ from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 _PATH = "/settings/people"
 _ONE = _PATH + "/{user_id}"
 _MANAGE = Access("organization", "management", role="admin", people_only=True)
-_PAGE = 100
+_PAGE = 50
 pages = Pages(NavRow("People", _PATH, "people", "settings", 20, _MANAGE))
 
 

@@ -6,7 +6,7 @@ from holdfast.core.access import ADMINISTER
 from holdfast.core.errors import Conflict, Invalid
 from holdfast.features.secrets.service import Secrets
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
-from holdfast.surfaces.dashboard.shell.lists import sliced
+from holdfast.surfaces.dashboard.shell.lists import ROWS, next_of
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _PATH = "/w/{ws}/settings/secrets"
@@ -44,13 +44,13 @@ async def _shown(
     errors: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> Reply:
-    shown, next_url = sliced(view, await secrets.list(view.principal, view.ws.id), _url(view))
+    found = await secrets.page(view.principal, view.ws.id, limit=ROWS, cursor=view.query.get("cursor"))
     return view.page(
         "settings/secrets.html",
         "Secrets",
         status=status,
-        secrets=shown,
-        next_url=next_url,
+        secrets=found.items,
+        next_url=next_of(found, _url(view)),
         may_change=view.administers,
         replacing=view.query.get("replace", "") if view.administers else "",
         name=view.given("name"),

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
-from holdfast.features.chat import finding_store
+from holdfast.features.chat.finding import store
+from holdfast.features.chat.finding.words import place_of, wanted
 from holdfast.features.chat.model import Chat, FoundMessage
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
-MOST_WORDS = 8
-MAX_WORD = 80
+MAX_QUERY = 1_000
 SNIPPET_CHARACTERS = 220
 
 
@@ -29,7 +29,7 @@ class ChatFinding:
         position = decode_cursor(cursor, int, str, str) if cursor else None
 
         def work(tx: Tx) -> Page[Chat]:
-            rows = finding_store.recent(tx, workspaces, position, limit + 1)
+            rows = store.recent(tx, workspaces, position, limit + 1)
             return page_of(rows, limit, lambda row: [row.updated_at, row.workspace_id, row.id])
 
         return await self._database.read(work)
@@ -43,19 +43,23 @@ class ChatFinding:
         limit: int = 30,
         cursor: str | None = None,
     ) -> Page[FoundMessage]:
-        """Messages that have every one of these words, or whose chat's title has them, newest first."""
+        """Messages and titles that have every one of these words or a longer one that begins with it, newest first.
+
+        Words of a chat's title count for its messages that have at least one of the words themselves.
+        """
         principal.require_any("read", "inference")
-        words = list(dict.fromkeys(word[:MAX_WORD] for word in text.replace("\x00", " ").lower().split()))[:MOST_WORDS]
-        if not words:
+        if not text.strip():
             problem = "write at least one word"
             raise Invalid("There is nothing to look for.", fields=[FieldError("q", problem)])
         workspaces = await self._seen(principal, workspace_id)
-        position = decode_cursor(cursor, int, str) if cursor else None
+        before = int(decode_cursor(cursor, int)[0]) if cursor else None
+        words = wanted(text[:MAX_QUERY])
+        if not words:
+            return Page([])
 
         def work(tx: Tx) -> Page[FoundMessage]:
-            rows = finding_store.search(tx, workspaces, words, position, limit + 1)
-            found = [FoundMessage(row.chat, row.id, row.role, _snippet(row.text, words), row.at) for row in rows]
-            return page_of(found, limit, lambda row: [row.created_at, row.message_id])
+            rows = page_of(store.search(tx, workspaces, words, before, limit + 1), limit, lambda row: [row.place])
+            return rows.map(lambda row: FoundMessage(row.chat, row.id, row.role, _snippet(row.text, words), row.at))
 
         return await self._database.read(work)
 
@@ -68,8 +72,7 @@ class ChatFinding:
 def _snippet(text: str, words: Sequence[str]) -> str:
     """The text around the first word that is looked for, on one line."""
     line = " ".join(text.split())
-    lowered = line.lower()
-    at = min((place for word in words if (place := lowered.find(word)) >= 0), default=0)
+    at = place_of(line, words)
     start = max(0, at - SNIPPET_CHARACTERS // 3)
     if start:
         start = line.find(" ", start, at) + 1 or start

@@ -1,9 +1,10 @@
 """Owns the SQL that looks for chats over several workspaces."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.features.chat.finding import index
 from holdfast.features.chat.model import Chat
 from holdfast.features.chat.turn.trail import text_of
 from holdfast.storage.database import Row, Tx
@@ -13,8 +14,9 @@ _CHAT = "c.workspace_id, c.id, c.title, c.endpoint, c.created_by, c.created_by_n
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """A message that matches, or a chat whose title does before anything was said in it."""
+    """A message that matches, or with an empty id a chat whose title does."""
 
+    place: int
     chat: Chat
     id: str
     role: str
@@ -40,29 +42,31 @@ def recent(tx: Tx, workspace_ids: Sequence[str], before: Sequence[str | int] | N
 
 
 def search(
-    tx: Tx, workspace_ids: Sequence[str], words: Sequence[str], before: Sequence[str | int] | None, limit: int
+    tx: Tx, workspace_ids: Sequence[str], words: Sequence[str], before: int | None, limit: int
 ) -> list[FoundRow]:
-    """Messages that have every word, or stand below a title that has it, newest first."""
-    names = _names(workspace_ids)
-    if not names:
+    """Messages with every word, some perhaps in their chat's title, and chats whose title has all; newest first."""
+    places = index.find(tx, workspace_ids, words, index.MOST_PLACE if before is None else before, limit)
+    if not places:
         return []
-    wanted = {f"word_{number}": f"%{_plain(word)}%" for number, word in enumerate(words)}
-    has = " AND ".join(
-        f"(COALESCE(m.words, '') LIKE :{name} ESCAPE '\\' OR lower(c.title) LIKE :{name} ESCAPE '\\')"
-        for name in wanted
-    )
-    at, last = before or (2**62, "")
+    # What is found is of these workspaces by its words already; a row of another would be left out here once more.
+    names, numbers = _names(workspace_ids), {f"place_{number}": place for number, place in enumerate(places)}
     rows = tx.all(
-        f"SELECT {_CHAT}, COALESCE(m.id, '') AS message_id, COALESCE(m.role, '') AS role, "
-        "COALESCE(m.message, '{}') AS message, COALESCE(m.created_at, c.updated_at) AS said_at "
-        "FROM chat c LEFT JOIN chat_message m ON m.workspace_id = c.workspace_id AND m.chat_id = c.id "
-        f"AND m.role IN ('user', 'assistant') WHERE c.workspace_id IN ({_listed(names)}) AND {has} "
-        "AND (COALESCE(m.created_at, c.updated_at) < :at OR (COALESCE(m.created_at, c.updated_at) = :at "
-        "AND COALESCE(m.id, '') < :last)) ORDER BY said_at DESC, message_id DESC LIMIT :limit",
-        {**names, **wanted, "at": at, "last": last, "limit": limit},
+        f"SELECT {_CHAT}, w.place, w.message_id, COALESCE(m.role, '') AS role, COALESCE(m.message, '') AS message, "
+        "COALESCE(m.created_at, c.created_at) AS said_at FROM chat_words w "
+        "JOIN chat c ON c.workspace_id = w.workspace_id AND c.id = w.chat_id "
+        "LEFT JOIN chat_message m ON m.id = w.message_id "
+        f"WHERE w.place IN ({_listed(numbers)}) AND w.workspace_id IN ({_listed(names)}) ORDER BY w.place DESC",
+        {**names, **numbers},
     )
     return [
-        FoundRow(_chat(row), row["message_id"], row["role"], text_of(json.loads(row["message"])), row["said_at"])
+        FoundRow(
+            place=row["place"],
+            chat=_chat(row),
+            id=row["message_id"],
+            role=row["role"],
+            text=text_of(json.loads(row["message"])) if row["message"] else row["title"],
+            at=row["said_at"],
+        )
         for row in rows
     ]
 
@@ -71,13 +75,8 @@ def _names(workspace_ids: Sequence[str]) -> dict[str, str]:
     return {f"in_{number}": id for number, id in enumerate(workspace_ids)}
 
 
-def _listed(names: dict[str, str]) -> str:
+def _listed(names: Mapping[str, object]) -> str:
     return ", ".join(f":{name}" for name in names)
-
-
-def _plain(word: str) -> str:
-    """A word for LIKE that stands for itself."""
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _chat(row: Row, messages: int = 0) -> Chat:

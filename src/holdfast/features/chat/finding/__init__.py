@@ -1,0 +1,1 @@
+"""Finding chats again: by their last use, and by what was said in them."""
