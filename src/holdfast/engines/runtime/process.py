@@ -18,6 +18,7 @@ from holdfast.engines.runtime.base import Ended, LoopbackService, RunEnding, Run
 from holdfast.engines.runtime.bwrap import PROXY_PORT, arguments, check_spec, find_bwrap, reachable
 from holdfast.engines.runtime.cgroups import ControlGroup, ControlGroups
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
+from holdfast.engines.runtime.probe import PROBE
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
@@ -87,7 +88,7 @@ class ProcessRuntime:
             raise SandboxMissing(
                 f"Programs can't be confined on {problem} processors; use x86_64 or aarch64."
             ) from None
-        spec = RunSpec(name="the sandbox's own check", command=("/bin/sh", "-c", _PROBE), limits=RunLimits(seconds=20))
+        spec = RunSpec(name="the sandbox's own check", command=("/bin/sh", "-c", PROBE), limits=RunLimits(seconds=20))
         running = await self._start(spec)
         running.stdin.close()
         said = (await running.stdout.read(4_096)).decode("utf-8", "replace").strip()
@@ -169,21 +170,6 @@ class ProcessRuntime:
             return None
         self._next_uid = (self._next_uid + 1) % _UIDS
         return first + self._next_uid
-
-
-# What bwrap's own success does not say: that the filter is on, and that there is no network and no way to a new one.
-_PROBE = """
-if [ "$(id -u)" = 0 ]; then echo "it runs as root"; exit; fi
-if ! grep -q '^Seccomp:[[:space:]]*2' /proc/self/status; then echo "no filter of system calls is on"; exit; fi
-if ! grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then echo "it keeps capabilities"; exit; fi
-if unshare -U true 2>/dev/null; then echo "it can make user namespaces"; exit; fi
-if [ "$(grep -c : /proc/net/dev)" -gt 1 ]; then echo "it sees the machine's network"; exit; fi
-for place in / /usr /etc /dev; do
-  if touch "$place/probe" 2>/dev/null; then echo "$place is writable"; exit; fi
-done
-if ! touch /work/probe; then echo "its own directory is not writable"; exit; fi
-echo confined
-"""
 
 
 class SandboxedProcess:

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from holdfast.engines.runtime.kubernetes.inside.link import Channel, PodLink
+from holdfast.engines.runtime.kubernetes.inside.link import PodLink, PodStream
 
 
-async def _accept(channel: Channel) -> None:
+async def _accept(channel: PodStream) -> None:
     channel.close()
 
 

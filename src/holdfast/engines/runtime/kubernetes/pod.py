@@ -17,7 +17,7 @@ from holdfast.engines.runtime.base import LoopbackService, Mounted, RunSpec, San
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
 from holdfast.engines.runtime.kubernetes.failures import PodFailure, failure_of, gone
-from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken, pump
+from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodStream, pump
 from holdfast.engines.runtime.kubernetes.names import GATE
 from holdfast.engines.runtime.kubernetes.pods import Box, is_brought
 from holdfast.engines.runtime.kubernetes.running import PodRun, came_back, fetch_directory, send_directory, writable
@@ -242,7 +242,7 @@ class Pod:
                 await service.open(listener)
                 await self.tunnel.ask({"to": "port", "port": port})
 
-    async def _accept(self, channel: Channel) -> None:
+    async def _accept(self, channel: PodStream) -> None:
         """Somebody in the pod connects to what we serve there."""
         order = channel.order
         way = self._ways.get(

@@ -19,7 +19,7 @@ from holdfast.engines.runtime.egress import EgressProxy
 from holdfast.engines.runtime.kubernetes.cluster.api import Object
 from holdfast.engines.runtime.kubernetes.failures import PodFailure
 from holdfast.engines.runtime.kubernetes.files import pack, unpack
-from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken
+from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodStream
 from holdfast.engines.runtime.kubernetes.pods import Box, is_brought, secret_names
 from holdfast.engines.runtime.kubernetes.tunnel import PodLost, PodTunnel
 from holdfast.engines.runtime.seccomp import syscall_filter
@@ -247,7 +247,7 @@ class PodRun:
 class _Ordered:
     """A connection to a container's bridge that begins with an order."""
 
-    def __init__(self, channel: Channel, order: Object) -> None:
+    def __init__(self, channel: PodStream, order: Object) -> None:
         self.channel = channel
         self._order = order
 

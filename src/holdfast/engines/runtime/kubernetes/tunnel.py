@@ -11,7 +11,7 @@ from contextlib import suppress
 from holdfast.core.errors import HoldfastError, UpstreamFailed
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
 from holdfast.engines.runtime.kubernetes.cluster.websocket import ExecStream
-from holdfast.engines.runtime.kubernetes.inside.link import Channel, LinkBroken, PodLink, TakenOver
+from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodLink, PodStream, TakenOver
 from holdfast.engines.runtime.kubernetes.names import CONTROL, IMAGE_PLACE, PYTHON
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
@@ -30,7 +30,9 @@ class PodLost(UpstreamFailed):
 class PodTunnel:
     """One holder of one pod."""
 
-    def __init__(self, api: ClusterApi, namespace: str, pod: str, accept: Callable[[Channel], Awaitable[None]]) -> None:
+    def __init__(
+        self, api: ClusterApi, namespace: str, pod: str, accept: Callable[[PodStream], Awaitable[None]]
+    ) -> None:
         self._api = api
         self._namespace = namespace
         self._pod = pod
@@ -63,7 +65,7 @@ class PodTunnel:
             with suppress(asyncio.CancelledError, HoldfastError):
                 await self._keeping
 
-    def channel(self, order: Object) -> Channel:
+    def channel(self, order: Object) -> PodStream:
         """A stream to something in the pod."""
         try:
             return self._link.open(order)

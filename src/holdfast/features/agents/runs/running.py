@@ -129,7 +129,7 @@ class SessionRuns:
         async with AsyncExitStack() as stack:
             live = stack.enter_context(self._live.living(session.id))
             model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
-            known = gated(session, place, self._runtime, secrets)
+            known = gated(session, place, secrets, self._runtime)
             gate = await stack.enter_async_context(self._gates.open(known, place.gate))
             messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
             assignment = Assignment(
@@ -230,7 +230,7 @@ class SessionRuns:
 
 
 def gated(
-    session: AgentSession, place: SessionPlace, runtime: Runtime, secrets: Sequence[tuple[str, str]]
+    session: AgentSession, place: SessionPlace, secrets: Sequence[tuple[str, str]], runtime: Runtime
 ) -> GatedSession:
     """A session as its gate knows it, with the secrets of its agent's own environment."""
     return GatedSession(

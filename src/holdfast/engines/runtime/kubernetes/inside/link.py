@@ -37,7 +37,7 @@ class TakenOver(Exception):
     """Somebody else holds the other end now."""
 
 
-class Channel:
+class PodStream:
     """One stream of a link."""
 
     def __init__(self, link: "PodLink", id: int, order: dict[str, Any]) -> None:
@@ -124,12 +124,12 @@ class Channel:
 class PodLink:
     """One end of a link; whoever opens streams first has odd numbers."""
 
-    def __init__(self, *, first: bool, holder: str, accept: Callable[[Channel], Awaitable[None]]) -> None:
+    def __init__(self, *, first: bool, holder: str, accept: Callable[[PodStream], Awaitable[None]]) -> None:
         self.holder = holder
         self._accept = accept
         self._first = first
         self._next_id = 1 if first else 2
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, PodStream] = {}
         self._unacked: deque[bytes] = deque()
         self._acked = 0
         self._sent = 0
@@ -141,12 +141,12 @@ class PodLink:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
 
-    def open(self, order: dict[str, Any]) -> Channel:
+    def open(self, order: dict[str, Any]) -> PodStream:
         """A new stream."""
         if self._is_over:
             raise LinkBroken("the link is over")
         id, self._next_id = self._next_id, self._next_id + 2
-        channel = self._channels[id] = Channel(self, id, order)
+        channel = self._channels[id] = PodStream(self, id, order)
         self.post(_OPEN, id, json.dumps(order).encode())
         return channel
 
@@ -257,7 +257,7 @@ class PodLink:
         if kind == _OPEN:
             if id % 2 == (1 if self._first else 0) or id in self._channels:
                 raise LinkBroken("a stream has a number that is not the other end's to give")
-            channel = self._channels[id] = Channel(self, id, json.loads(data))
+            channel = self._channels[id] = PodStream(self, id, json.loads(data))
             task = asyncio.ensure_future(self._accept(channel))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -308,7 +308,7 @@ def over() -> bytes:
     return _record(_OVER, b"")
 
 
-async def pump(channel: Channel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pump(channel: PodStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Join a stream of a link and a connection until both ways are over."""
 
     async def out() -> None:

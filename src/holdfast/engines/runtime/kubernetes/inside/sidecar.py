@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 # Beside it in the pod, where there is no package.
-from link import Channel, LinkBroken, PodLink, Records, TakenOver, over, pump  # type: ignore[import-not-found]
+from link import LinkBroken, PodLink, PodStream, Records, TakenOver, over, pump  # type: ignore[import-not-found]
 
 _BOX_SECONDS = 60.0
 
@@ -88,7 +88,7 @@ class Sidecar:
         self._listening = []
         self._link = PodLink(first=False, holder=holder, accept=self._opened)
 
-    async def _opened(self, channel: Channel) -> None:
+    async def _opened(self, channel: PodStream) -> None:
         to = channel.order.get("to")
         try:
             if to == "box":
@@ -142,7 +142,7 @@ class Sidecar:
         path.chmod(0o666)
 
 
-async def _answer(channel: Channel, answer: "dict[str, Any]") -> None:
+async def _answer(channel: PodStream, answer: "dict[str, Any]") -> None:
     with suppress(LinkBroken):
         await channel.write(json.dumps(answer).encode())
         channel.eof()
