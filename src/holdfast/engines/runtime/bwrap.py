@@ -27,7 +27,7 @@ _FILES = {
     # Repositories that it was given belong to somebody else, whom git would not trust; the sandbox does not have to.
     "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
 }
-# bwrap stays as the first process, of the same user: whoever could read its memory would see the machine's mounts there.
+# bwrap stays as the first process, of the same user: its memory names the mounts of the machine.
 _FIRST_PROCESS_HIDDEN = ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 
 Argument = str | dict[str, Any]
