@@ -29,6 +29,7 @@ POSSIBLE_OUTSIDE = (
     "see_other_processes",
     "read_environments",
     "find_secrets_in_the_memory_of_others",
+    "read_the_first_process",
     "signal_others",
     "read_files",
     "connect_to_this_machine",

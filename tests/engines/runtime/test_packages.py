@@ -80,6 +80,8 @@ def test_what_does_not_name_one_package_of_the_registry_is_refused(command: str)
     ("command", "tool"),
     [
         ("npx -y @modelcontextprotocol/server-sequential-thinking@2026.8.31", "sequentialthinking"),
+        # Names no upper bound for `mcp`, and does not start with its second version.
+        ("uvx mcp-server-sqlite==2025.4.25 --db-path /work/tables.db", "read_query"),
         ("uvx mcp-server-time==2026.10.19 --local-timezone=UTC", "get_current_time"),
     ],
 )

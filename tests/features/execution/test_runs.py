@@ -3,13 +3,17 @@
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound
+from holdfast.core.tools.gateway import Gateway, ToolUnknown
+from holdfast.core.tools.tool import ToolCall
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.catalog.pinning import ToolPins
+from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.execution.approvals.service import ApprovalDecision
 from holdfast.features.execution.model import ExecutionSetting
 from holdfast.features.execution.settings import ExecutionSettings
 from holdfast.features.identity.keys.api_keys import Keys
 from tests.features.execution.conftest import Plant
+from tests.support.execution.counting import counting
 
 
 @pytest.mark.contract("XM-9")
@@ -70,6 +74,20 @@ async def test_a_destructive_tool_is_refused_to_a_key_that_does_not_allow_it(pla
         await plant.invoke("demo.wipe")
     allowed = await plant.new_key(allow_destructive=True)
     assert (await plant.invoke("demo.wipe", principal=allowed)).invocation.status == "awaiting_approval"
+
+
+async def test_a_tool_of_a_server_that_was_never_probed_is_unknown_with_what_to_do(plant: Plant) -> None:
+    await plant.services[ServerCatalog].register(plant.owner, plant.workspace, counting("fresh"))
+    with pytest.raises(ToolUnknown, match=r"fresh was not probed yet.*holdfast catalog probe fresh"):
+        await plant.invoke("fresh.add", arguments={})
+    call = ToolCall(principal=plant.key, workspace_id=plant.workspace, consumer="mcp")
+    with pytest.raises(ToolUnknown, match="holdfast catalog probe fresh"):
+        await plant.services[Gateway].call(call, "fresh.add", {})
+    with pytest.raises(ToolUnknown) as unknown:
+        await plant.invoke("demo.nothing", arguments={})
+    assert "probe" not in unknown.value.message
+    await plant.services[ToolPins].probe(plant.owner, plant.workspace, "fresh")
+    assert (await plant.invoke("fresh.add", arguments={"left": 1, "right": 2})).invocation.status == "queued"
 
 
 async def test_a_policy_that_denies_ends_the_call_at_once(plant: Plant) -> None:

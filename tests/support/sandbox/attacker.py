@@ -71,7 +71,6 @@ def read_environments() -> str | None:
 
 @attack
 def find_secrets_in_the_memory_of_others() -> str | None:
-    """The first process is the sandbox's own and may be readable; it must hold nothing but what we were given."""
     for pid in (1, os.getppid(), PLACES["outside_pid"], *others()):
         if pid == os.getpid():
             continue
@@ -85,6 +84,18 @@ def find_secrets_in_the_memory_of_others() -> str | None:
                         if SECRET in memory.read(end - start):
                             return f"{pid} {line.strip()}"
     return None
+
+
+@attack
+def read_the_first_process() -> str | None:
+    """Inside it is the sandbox's own, which knows the machine's mounts; outside, whoever started us."""
+    read: list[str] = []
+    for pid in (1, os.getppid()):
+        for name in ("maps", "environ", "auxv", "cmdline", "mountinfo", "task/1/maps", "root/etc/passwd"):
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{pid}/{name}").read_bytes()
+                read.append(f"/proc/{pid}/{name}")
+    return ",".join(read) or None
 
 
 @attack

@@ -83,7 +83,9 @@ def test_a_tool_is_pinned_run_and_decided_about_from_the_command_line(holdfast: 
         given=PASSWORD,
     )
     decide = ("approvals", "approve", waiting["id"], "--email", "ada@example.com")
-    holdfast(*decide, given="not the password\n", code=1)
+    assert "Traceback" not in holdfast(*decide, given="not the password\n", code=1)
+    (refused,) = holdfast("audit", "list", "--outcome", "denied", "--action", "session.start")
+    assert "wrong password" in json.dumps(refused)
     assert "session" in holdfast(*decide, "--session", given=f"{PASSWORD}\n", code=1)
     assert holdfast("approvals", "list") and holdfast("approvals", "list", "--state", "approved") == []
     assert holdfast(*decide, "--always", given=f"{PASSWORD}\n")["state"] == "approved"

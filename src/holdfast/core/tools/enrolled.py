@@ -69,7 +69,10 @@ class EnrolledTools(Protocol):
         ...
 
     async def named(self, principal: Principal, workspace_id: str, name: str) -> AnyTool | None:
-        """The one of this name in a workspace, whoever may call it; None where there is none."""
+        """The one of this name in a workspace, whoever may call it; None where there is none.
+
+        ToolUnknown where there is none, and something can be done about that.
+        """
         ...
 
 

@@ -28,13 +28,13 @@ PREVIEW_CHARACTERS = 4_000
 
 
 class ToolUnknown(NotFound):
-    """No tool of that name, for anybody."""
+    """No tool of that name, for anybody; `why` says what to do where something is known of it."""
 
     code = "unknown_tool"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, why: str | None = None) -> None:
         super().__init__("tool", name)
-        self.message = f"Unknown tool: {name[:100]}"
+        self.message = f"Unknown tool: {name[:100]}" + (f". {why}" if why is not None else "")
         self.args = (self.message,)
 
 

@@ -27,6 +27,8 @@ _FILES = {
     # Repositories that it was given belong to somebody else, whom git would not trust; the sandbox does not have to.
     "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
 }
+# bwrap stays as the first process, of the same user: its memory names the mounts of the machine.
+_FIRST_PROCESS_HIDDEN = ("--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 
 Argument = str | dict[str, Any]
 """Text, `{"data": …}` for a descriptor that holds it, `{"staged": n}` for the path of a mounted source (`below` it)."""
@@ -103,7 +105,8 @@ def _machine(spec: RunSpec, sources: list[str]) -> list[Argument]:
                 given += _same(Path(place), place, sources if place.startswith("/etc") else None)
         for place, text in _FILES.items():
             given += ["--perms", "0444", "--file", _data(text.encode()), place]
-    given += ["--proc", "/proc", "--dev", "/dev", *_private("/dev/shm", _SHARED_MEMORY)]
+    given += ["--proc", "/proc", *_FIRST_PROCESS_HIDDEN]
+    given += ["--dev", "/dev", *_private("/dev/shm", _SHARED_MEMORY)]
     return given
 
 

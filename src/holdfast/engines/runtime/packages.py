@@ -28,6 +28,8 @@ _SECONDS = 600.0
 _NPM_NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*", re.IGNORECASE)
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9^~<>=*][A-Za-z0-9._+^~<>=*!, -]{0,63}")
+# A lower bound within version 1, and no upper one.
+_FOR_MCP_1 = re.compile(r"mcp(\[[^\]]*\])?\s*\(?>=?\s*[01](\.[0-9.]*)?\)?", re.IGNORECASE)
 _EXTRAS = re.compile(r"\[[A-Za-z0-9._, -]+\]")
 # What an installer needs of our environment: where packages come from is the machine's affair.
 _PASSED = re.compile(
@@ -274,24 +276,17 @@ def _npm_program(wanted: PackageCommand, manifest: dict[str, Any]) -> str:
 
 
 async def _install_pypi(wanted: PackageCommand, making: Path, tell: TellInstall) -> InstalledPackage:
-    uv = shutil.which("uv") or _beside("uv")
-    report = making / "report.json"
     target = making / "site"
-    with _scratch() as home:
-        if uv is not None:
-            lock = making / "requirements.txt"
-            (making / "wanted.in").write_text(wanted.requirement + "\n")
-            common = ("--quiet", "--no-config", "--python", sys.executable, "--only-binary", ":all:")
-            resolve = (uv, "pip", "compile", *common, "--generate-hashes", "--no-header", "-o", str(lock))
-            await _run((*resolve, str(making / "wanted.in")), making, home, wanted.requirement, tell)
-            install = (uv, "pip", "install", *common, "--require-hashes", "--compile-bytecode", "--target", str(target))
-            await _run((*install, "-r", str(lock)), making, home, wanted.requirement, tell)
-            pins = _locked(lock.read_text())
-        else:
-            pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-            where = ("--only-binary=:all:", "--target", str(target), "--report", str(report))
-            await _run((*pip, *where, wanted.requirement), making, home, wanted.requirement, tell)
-            pins = _reported(json.loads(report.read_text()))
+    pins = await _fetch_pypi(wanted, making, target, "", tell)
+    if await asyncio.to_thread(_outgrew_its_library, target, wanted):
+        await tell(f"{wanted.name} was written for version 1 of mcp; installing it with that")
+        older = making / "older"
+        with suppress(InstallFailed):
+            # Where something else that it needs wants version 2, what was installed first stays.
+            pins = await _fetch_pypi(wanted, making, older, "mcp<2", tell)
+            await asyncio.to_thread(shutil.rmtree, target)
+            older.rename(target)
+        await asyncio.to_thread(shutil.rmtree, older, True)
     name, version, module = await asyncio.to_thread(_entry_point, target, wanted)
     launcher = making / "run.py"
     launcher.write_text(_RUN.format(site=f"{PLACE}/site", module=module[0], function=module[1], program=module[2]))
@@ -299,6 +294,41 @@ async def _install_pypi(wanted: PackageCommand, making: Path, tell: TellInstall)
     launcher.chmod(0o644)
     command = (python_program(), "-I", "-B", f"{PLACE}/run.py", *wanted.args)
     return InstalledPackage("pypi", name, version, _digest(pins), pins, making, command)
+
+
+async def _fetch_pypi(
+    wanted: PackageCommand, making: Path, target: Path, limit: str, tell: TellInstall
+) -> dict[str, str]:
+    """Put a package and what it needs into a directory, within a limit on versions; the pins of all of them."""
+    uv = shutil.which("uv") or _beside("uv")
+    limits = making / "limits.txt"
+    limits.write_text(f"{limit}\n")
+    with _scratch() as home:
+        if uv is None:
+            report = making / "report.json"
+            pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+            where = ("--only-binary=:all:", "--target", str(target), "--report", str(report), "-c", str(limits))
+            await _run((*pip, *where, wanted.requirement), making, home, wanted.requirement, tell)
+            return _reported(json.loads(report.read_text()))
+        lock = making / "requirements.txt"
+        (making / "wanted.in").write_text(wanted.requirement + "\n")
+        common = ("--quiet", "--no-config", "--python", sys.executable, "--only-binary", ":all:")
+        hashes = ("--generate-hashes", "--no-header", "-c", str(limits), "-o", str(lock))
+        await _run(
+            (uv, "pip", "compile", *common, *hashes, str(making / "wanted.in")), making, home, wanted.requirement, tell
+        )
+        install = (uv, "pip", "install", *common, "--require-hashes", "--compile-bytecode", "--target", str(target))
+        await _run((*install, "-r", str(lock)), making, home, wanted.requirement, tell)
+        return _locked(lock.read_text())
+
+
+def _outgrew_its_library(target: Path, wanted: PackageCommand) -> bool:
+    """Whether it asks for version 1 of mcp or a later one, and got 2, which no longer has what version 1 offered."""
+    found = {_normal(each.name): each for each in distributions(path=[str(target)])}
+    library, server = found.get("mcp"), found.get(_normal(wanted.name))
+    if library is None or server is None or library.version.split(".")[0] == "1":
+        return False
+    return any(_FOR_MCP_1.fullmatch(each.partition(";")[0].strip()) for each in server.requires or ())
 
 
 _RUN = """import site, sys

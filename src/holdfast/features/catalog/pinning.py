@@ -180,6 +180,20 @@ class ToolPins:
         found = store.tool_of(tx, entry.id, tool) if entry is not None else None
         return None if entry is None or found is None else (entry, found)
 
+    def why_unknown(self, tx: Tx, workspace_id: str, xem_name: str) -> str | None:
+        """What to do about a tool that is not pinned, where its server's tools were never looked at."""
+        entry = store.find(tx, workspace_id, xem_name.partition(".")[0])
+        if entry is None or entry.probed_at is not None or store.tools_of(tx, entry.id):
+            return None
+        if entry.install == "installing":
+            return f"The package of {entry.name} is still being installed; then an admin has to probe it."
+        if entry.install == "failed":
+            return f"The package of {entry.name} could not be installed; its page says why."
+        return (
+            f"{entry.name} was not probed yet, so its tools are not known: an admin runs "
+            f"`holdfast catalog probe {entry.name}`, or probes it on its page."
+        )
+
     def _pin(
         self, tx: Tx, principal: Principal, entry: CatalogEntry, described: ServerDescription, seconds: float
     ) -> Probed:

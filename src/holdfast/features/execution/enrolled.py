@@ -6,6 +6,7 @@ from holdfast.core.access import RUN_EXEC
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.core.tools.enrolled import EnrolledInput, EnrolledTool, ServedResult, WaitingResult
+from holdfast.core.tools.gateway import ToolUnknown
 from holdfast.core.tools.tool import Annotations, AnyTool, ToolCall
 from holdfast.features.catalog.model import PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
@@ -43,9 +44,18 @@ class EnrolledCatalog:
         ]
 
     async def named(self, principal: Principal, workspace_id: str, name: str) -> AnyTool | None:
-        """The one of this name, whoever may call it: what decides about calls says why one may not."""
+        """The one of this name, whoever may call it: what decides about calls says why one may not.
+
+        ToolUnknown with what to do where its server is there, and its tools are not known yet.
+        """
         found = await self._database.glance(lambda tx: self._pins.named(tx, workspace_id, name))
-        return None if found is None else self._tool(found[1])
+        if found is not None:
+            return self._tool(found[1])
+        if RUN_EXEC.missing(principal) is None:
+            why = await self._database.glance(lambda tx: self._pins.why_unknown(tx, workspace_id, name))
+            if why is not None:
+                raise ToolUnknown(name, why)
+        return None
 
     def _tool(self, pin: PinnedTool) -> AnyTool:
         notes = pin.pinned.annotations

@@ -97,7 +97,7 @@ class Execution:
         workspace = self._workspaces.check(tx, principal, request.workspace_id)
         found = self._pins.named(tx, workspace.id, request.tool_name)
         if found is None:
-            raise ToolUnknown(request.tool_name)
+            raise ToolUnknown(request.tool_name, self._pins.why_unknown(tx, workspace.id, request.tool_name))
         entry, tool = found
         self._deciding.check(principal, entry, tool)
         text = check_arguments(tool.pinned.input_schema, request.arguments)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
+from holdfast.core.errors import Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.features.execution.answers import ApprovalAnswer, DecidedAnswer, ExecutionSettingAnswer
 from holdfast.features.execution.approvals.service import ApprovalDecision, Approvals
@@ -95,7 +96,11 @@ async def settings(session: Session, service: ExecutionSettings, given: Switches
 async def _signed_in(session: Session, sign_in: SignIn, email: str) -> Principal:
     """The person, by their password: whoever can run commands here is not by that a person who may approve."""
     password = session.out.ask_unseen(f"Password of {email}").removesuffix("\n").removesuffix("\r")
-    signed_in = await sign_in.by_password(email, password)
+    try:
+        signed_in = await sign_in.by_password(email, password)
+    except Unauthenticated:
+        await sign_in.recorded()
+        raise
     principal = principal_of(signed_in.session)
     await sign_in.sign_out(signed_in.cookie)
     return principal

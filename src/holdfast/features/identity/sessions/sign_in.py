@@ -133,6 +133,10 @@ class SignIn:
             raise Unauthenticated
         return await self._open("password", lambda tx: (account.user_id, None))
 
+    async def recorded(self) -> None:
+        """Wait until every refusal so far is in the audit log: for who ends right after one, as a command does."""
+        await asyncio.gather(*self._recording)
+
     async def by_subject(self, subject: str, email: str | None) -> SignedIn:
         """Sign in whoever an OIDC issuer vouches for: known by subject, or at first by a verified address."""
 
