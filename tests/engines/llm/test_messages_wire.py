@@ -200,6 +200,8 @@ def test_events_in_any_order_become_chunks_or_an_error(events: list[Json], odd: 
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools.0.type"),
         ({"tools": [{"name": "a", "input_schema": {}}], "tool_choice": {"type": "odd"}}, "tool_choice.type"),
         ({"mcp_servers": [{"url": "https://example.com"}]}, "mcp_servers"),
+        ({"container": {"id": "c"}}, "container"),
+        ({"compaction": {"type": "summarize"}}, "compaction"),
     ],
 )
 def test_what_cannot_be_said_is_refused_by_its_name(change: Json, field: str) -> None:
@@ -226,6 +228,38 @@ def test_results_keep_images_errors_and_references_beside_their_calls() -> None:
     assert made[3]["content"][1] == {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     assert made[4] == {"role": "system", "content": "Be brief."}
     assert check_chat({"model": "m", "messages": made}) == ""
+
+
+@pytest.mark.parametrize("beside", [[], [{"type": "text", "text": "Done."}]])
+def test_a_conversation_goes_on_from_the_last_summary_that_stands_in_it(beside: list[Json]) -> None:
+    def summary(text: str | None) -> Json:
+        return {"type": "compaction", "content": text, "encrypted_content": "b3BhcXVl"}
+
+    messages = [
+        {"role": "user", "content": "What was long ago"},
+        {"role": "assistant", "content": [summary("An older one."), {"type": "text", "text": "Long ago."}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "Before."}, summary("We count sheep."), *beside]},
+        {"role": "user", "content": "Go on"},
+        {"role": "assistant", "content": [summary(None)]},
+        {"role": "user", "content": "And on"},
+    ]
+    made = chat_body({"system": "Be brief.", "messages": messages})["messages"]
+
+    assert made[0] == {"role": "system", "content": "Be brief."}
+    assert made[1]["role"] == "user" and made[1]["content"].endswith("We count sheep.")
+    told = [(message["role"], message["content"]) for message in made[2:]]
+    assert told == [*[("assistant", "Done.") for _ in beside], ("user", "Go on"), ("user", "And on")]
+    assert check_chat({"model": "m", "messages": made}) == ""
+
+
+def test_marks_of_a_history_that_tell_a_model_nothing_are_left_out() -> None:
+    marks = [
+        {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}},
+        {"type": "mcp_tool_listing", "mcp_server_name": "s", "tools": []},
+    ]
+    answered = {"role": "assistant", "content": [*marks, {"type": "text", "text": "Hello"}]}
+
+    assert chat_body({"messages": [answered]})["messages"] == [{"role": "assistant", "content": "Hello"}]
 
 
 STREAMED = b"".join(Answer([{"type": "text", "text": "Hello, world"}]).stream())

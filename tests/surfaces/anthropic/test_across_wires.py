@@ -150,11 +150,15 @@ async def test_thoughts_of_another_model_are_shown_where_they_were_asked_for(
     deltas = [{"reasoning_content": "Let me "}, {"reasoning_content": "see."}, {"content": "Yes."}]
     chunks = [{"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
-    openai_upstream.script = [Turn(chunks=chunks), Turn(chunks=chunks)]
+    openai_upstream.script = [Turn(chunks=chunks), Turn(chunks=chunks), Turn(chunks=chunks)]
     async with translated.messages.stream(
         model="m", max_tokens=9, messages=HELLO, thinking={"type": "adaptive"}, output_config={"effort": "max"}
     ) as events:
         asked = await events.get_final_message()
+    async with translated.messages.stream(
+        model="m", max_tokens=9, messages=HELLO, thinking={"type": "adaptive", "display": "omitted"}
+    ) as events:
+        omitted = await events.get_final_message()
     async with translated.messages.stream(model="m", max_tokens=9, messages=HELLO) as events:
         plain = await events.get_final_message()
 
@@ -162,7 +166,7 @@ async def test_thoughts_of_another_model_are_shown_where_they_were_asked_for(
     assert asked.content[0].type == "thinking" and asked.content[0].thinking == "Let me see."
     assert asked.stop_reason == "max_tokens"
     assert asked.usage.input_tokens > 0 and asked.usage.output_tokens > 0
-    assert [block.type for block in plain.content] == ["text"]
+    assert [block.type for block in plain.content] == [block.type for block in omitted.content] == ["text"]
     assert openai_upstream.requests[0]["reasoning_effort"] == "high"
 
 

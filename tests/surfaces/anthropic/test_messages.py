@@ -134,6 +134,24 @@ async def test_an_answer_of_anthropics_own_wire_is_relayed_byte_for_byte(
     assert (found["tokens_in", "claude-fake"], found["tokens_out", "claude-fake"]) == (24, 10)
 
 
+@pytest.mark.one_process("a report lacks the other's last second")
+async def test_what_a_compaction_took_is_counted_too(
+    sqlite_server: TestServer, relayed: AsyncAnthropic, anthropic_upstream: FakeMessages
+) -> None:
+    took = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    iterations = [
+        {"type": "compaction", "input_tokens": 1_000, "output_tokens": 200, **took},
+        {"type": "message", "input_tokens": 30, "output_tokens": 4, **took},
+    ]
+    usage = {"input_tokens": 30, "output_tokens": 4, **took, "iterations": iterations}
+    anthropic_upstream.script = [claude.says("Hi.", usage=usage)]
+    await relayed.messages.create(model="any", max_tokens=9, messages=HELLO)
+
+    rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["model"])
+    found = {(row.kind, row.model): row.amount for row in rows}
+    assert (found["tokens_in", "claude-fake"], found["tokens_out", "claude-fake"]) == (1_030, 204)
+
+
 @pytest.mark.contract("XA-12")
 async def test_the_embedded_model_answers_too(embedded: AsyncAnthropic) -> None:
     async with embedded.messages.stream(model="any", max_tokens=99, messages=HELLO) as events:

@@ -27,6 +27,11 @@ _TYPES = {
     OVERLOADED: "overloaded_error",
 }
 
+_LIMITS = (
+    ("X-RateLimit-Limit", "anthropic-ratelimit-requests-limit"),
+    ("X-RateLimit-Remaining", "anthropic-ratelimit-requests-remaining"),
+)
+
 
 def status_of(error: HoldfastError) -> int:
     """Anthropic answers 400 for what a body says wrongly, and has a status of its own for an overloaded model."""
@@ -57,9 +62,9 @@ async def send_error(scope: Scope, send: Send, error: HoldfastError) -> None:
 def limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Where a client stands with its limit, in Anthropic's names too."""
     made = dict(headers)
-    for ours, theirs in (("X-RateLimit-Limit", "limit"), ("X-RateLimit-Remaining", "remaining")):
+    for ours, theirs in _LIMITS:
         if ours in headers:
-            made[f"anthropic-ratelimit-requests-{theirs}"] = headers[ours]
+            made[theirs] = headers[ours]
     reset = headers.get("X-RateLimit-Reset", "")
     if reset.isdigit():
         made["anthropic-ratelimit-requests-reset"] = _moment(int(reset))

@@ -12,7 +12,7 @@ from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.messages.message_events import MessageEvents, TextDeltas, whole_message
 from holdfast.engines.llm.messages.plain import plain_message
-from holdfast.engines.llm.messages.words import count
+from holdfast.engines.llm.messages.words import count, dicts
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
@@ -34,6 +34,7 @@ COUNT_PATH = "/messages/count_tokens"
 _TEXT_DELTA = (
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":'
 )
+_GIVEN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 PING = framed(b'{"type": "ping"}', event="ping")
 
 
@@ -170,8 +171,7 @@ class _Telling:
         self._streams = bool(wanted.body.get("stream"))
         self._writer = EventWriter(request.send, request.headers)
         self._kept: list[Json | TextDeltas] = []
-        thinking = wanted.body.get("thinking")
-        shows = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+        shows = _shows_thinking(wanted.body.get("thinking"))
         self.events = MessageEvents(_model_name(wanted, model), estimate(wanted.body), shows_thinking=shows)
         self._is_begun = False
 
@@ -207,6 +207,13 @@ class _Telling:
         if not self._writer.is_started:
             raise problem
         await self._writer.end(_error_event(problem))
+
+
+def _shows_thinking(thinking: object) -> bool:
+    """Whether the client wants to see thoughts, and not only that the model thinks."""
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+        return False
+    return thinking.get("display") != "omitted"
 
 
 def _model_name(wanted: Asked, model: str) -> str:
@@ -269,8 +276,12 @@ def _told_usage(part: bytes) -> Json:
 def _tokens(usage: object) -> TokensUsed | None:
     if not isinstance(usage, dict) or not usage:
         return None
-    given = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return TokensUsed(sum(count(usage.get(key)) for key in given), count(usage.get("output_tokens")))
+    # What a compaction took is told apart, and is in none of the other counts.
+    told = [usage, *(each for each in dicts(usage.get("iterations")) if each.get("type") == "compaction")]
+    return TokensUsed(
+        sum(count(each.get(key)) for each in told for key in _GIVEN),
+        sum(count(each.get("output_tokens")) for each in told),
+    )
 
 
 def _object(data: bytes) -> Json:

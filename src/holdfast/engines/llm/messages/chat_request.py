@@ -5,6 +5,7 @@ from typing import Any
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.core.text.jsontext import dumps
+from holdfast.engines.llm.messages.compacted import since_summary
 from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
 from holdfast.engines.llm.model import Json
 
@@ -16,7 +17,10 @@ _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "
 _LONGEST_USER = 64
 # Results of tools that ran on a server: the answer beside them has said what they gave.
 _RAN_ELSEWHERE = ("server_tool_use", "mcp_tool_use", "mcp_tool_result")
-_REFUSED = ("mcp_servers", "container")
+# Marks that Anthropic's servers read, and that no model is told of.
+_MARKS = ("compaction", "fallback", "mcp_tool_listing")
+# Whoever asks for a compaction waits for a summary alone, and no other model knows to give just that.
+_REFUSED = ("mcp_servers", "container", "compaction")
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -78,7 +82,10 @@ def _system(system: Any) -> list[Json]:
 def _messages(messages: Any) -> Iterator[Json]:
     if not isinstance(messages, list) or not messages:
         raise wrong("messages", "write at least one message")
-    for number, message in enumerate(messages):
+    summary, since = since_summary(messages)
+    if summary is not None:
+        yield {"role": "user", "content": f"What was said before, in short:\n\n{summary}"}
+    for number, message in since:
         place = f"messages.{number}"
         if not isinstance(message, dict):
             raise wrong(place, "write an object with role and content")
@@ -86,7 +93,8 @@ def _messages(messages: Any) -> Iterator[Json]:
         if not isinstance(content, str) and not _is_blocks(content):
             raise wrong(f"{place}.content", "write text or a list of blocks")
         if role == "assistant":
-            yield _assistant(content, f"{place}.content")
+            if not _is_marks(content):
+                yield _assistant(content, f"{place}.content")
         elif role == "user":
             yield from _user(content, f"{place}.content")
         elif role == "system":
@@ -97,6 +105,11 @@ def _messages(messages: Any) -> Iterator[Json]:
 
 def _is_blocks(content: Any) -> bool:
     return isinstance(content, list) and all(isinstance(block, dict) for block in content)
+
+
+def _is_marks(content: Any) -> bool:
+    """Whether nothing of a message is left without its marks."""
+    return content != [] and isinstance(content, list) and all(block.get("type") in _MARKS for block in content)
 
 
 def _assistant(content: Any, place: str) -> Json:
@@ -125,8 +138,8 @@ def _assistant(content: Any, place: str) -> Json:
 
 
 def _is_over(kind: Any) -> bool:
-    """Whether a block tells of a call that a server ran and answered from."""
-    return kind in _RAN_ELSEWHERE or (isinstance(kind, str) and kind.endswith("_tool_result"))
+    """Whether a block tells of a call that a server ran and answered from, or is only a mark."""
+    return kind in _RAN_ELSEWHERE or kind in _MARKS or (isinstance(kind, str) and kind.endswith("_tool_result"))
 
 
 def _user(content: Any, place: str) -> Iterator[Json]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -35,7 +36,7 @@ class EndpointRequest:
 
     def raw_headers(self) -> list[tuple[bytes, bytes]]:
         """The same as they go over the wire."""
-        return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        return [(_raw_name(name), value.encode("latin-1")) for name, value in self.headers.items()]
 
     async def read(self) -> bytes:
         """The whole body."""
@@ -52,6 +53,12 @@ class EndpointRequest:
     def unhurried(self) -> None:
         """From here on the endpoint's own time limits bound the answer, not the gate's."""
         self.scope.setdefault("state", {})["unhurried"] = True
+
+
+# Every answer tells the same few.
+@lru_cache(64)
+def _raw_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
 
 
 def json_object(raw: bytes) -> Json:
