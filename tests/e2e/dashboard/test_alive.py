@@ -293,7 +293,7 @@ async def test_the_slider_goes_back_to_what_was_known_on_a_day_by_keyboard(
     server: TestServer, browser: Browser
 ) -> None:
     def age(tx: Tx) -> None:
-        tx.execute("UPDATE workspace SET created_at = created_at - ?", [10 * 24 * 60 * 60 * 1000])
+        tx.execute("UPDATE workspace SET created_at = created_at - :by", {"by": 10 * 24 * 60 * 60 * 1000})
 
     await server.services.database.write(age)
     async with signed_in(browser, server, server.start.owner_id) as person:
