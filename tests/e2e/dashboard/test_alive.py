@@ -18,6 +18,7 @@ from holdfast.features.memory.model import NewMemory
 from holdfast.features.memory.service import MemoryService
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.usage.service import Usage
+from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.pages.browsing import signed_in
 from tests.support.pages.dashboard import seed, work_done
@@ -258,3 +259,56 @@ async def test_a_form_that_somebody_fills_in_is_left_alone_by_what_happens(
         await dialog.get_by_role("button", name="Cancel").click()
         await person.page.get_by_text("Edsger Dijkstra", exact=True).wait_for()
         assert person.problems == []
+
+
+async def test_a_list_that_is_searched_stays_searched_when_somebody_else_saves(
+    server: TestServer, browser: Browser
+) -> None:
+    memories, workspace = server.services[MemoryService], server.start.workspace_id
+    async with signed_in(browser, server, server.start.owner_id) as person, server.client() as other:
+        page, listed = person.page, person.page.locator("#memories")
+        async with page.expect_request(lambda request: _is_stream(request.url)):
+            await person.open("/w/default/memory")
+        await page.get_by_role("searchbox", name="Search").fill("deploy fridays")
+        await expect(listed).not_to_contain_text("rate limit")
+        async with page.expect_response(lambda answer: "/w/default/memory?" in answer.url):
+            await memories.save(server.owner, workspace, NewMemory(content="The cache lives on the second disk."))
+        await expect(listed).to_contain_text("Fridays")
+        await expect(listed).not_to_contain_text("rate limit")
+        await page.get_by_role("link", name="#ops").first.click()
+        await expect(page.get_by_role("searchbox", name="Search")).to_have_value("deploy fridays")
+        async with page.expect_request(lambda request: _is_stream(request.url)):
+            await person.open("/w/default/documents")
+        found = page.locator("#found")
+        await page.get_by_role("searchbox").fill("giraffe")
+        await expect(found).to_contain_text("is fed at noon")
+        async with page.expect_response(lambda answer: "/w/default/documents" in answer.url):
+            file = {"file": ("more.md", b"# More\n\nNothing else.\n", "text/markdown")}
+            (await other.post(f"/api/workspaces/{workspace}/documents", files=file)).raise_for_status()
+        await expect(found).to_contain_text("is fed at noon")
+        await person.check()
+
+
+async def test_the_slider_goes_back_to_what_was_known_on_a_day_by_keyboard(
+    server: TestServer, browser: Browser
+) -> None:
+    def age(tx: Tx) -> None:
+        tx.execute("UPDATE workspace SET created_at = created_at - :by", {"by": 10 * 24 * 60 * 60 * 1000})
+
+    await server.services.database.write(age)
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        page, listed = person.page, person.page.locator("#memories")
+        await person.open("/w/default/memory")
+        slider = page.get_by_role("slider", name="As of")
+        await slider.focus()
+        await page.keyboard.press("ArrowLeft")
+        await expect(listed).to_contain_text("No memory fits")
+        await expect(page.locator("[name=as_of]")).not_to_have_value("")
+        await person.check()
+        await page.reload()
+        await person.ready()
+        await expect(slider).to_have_value("9")
+        await slider.focus()
+        await page.keyboard.press("End")
+        await expect(listed).to_contain_text("Fridays")
+        await person.check()

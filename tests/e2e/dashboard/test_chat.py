@@ -168,6 +168,25 @@ async def test_an_answer_is_stopped_and_what_was_said_is_kept(
         await person.check()
 
 
+async def test_the_answer_to_an_answered_question_is_stopped_by_keyboard_too(
+    server: TestServer, upstream: FakeModel, browser: Browser
+) -> None:
+    upstream.script[:] = [
+        calls(("ask_user", {"question": "Which?", "options": ["staging", "production"]})),
+        Turn(content="One two three four", pieces=4, stall_after=3),
+    ]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        await room.ask("Look at the logs")
+        await person.page.get_by_label("staging").check()
+        await person.page.get_by_role("button", name="Answer").press("Enter")
+        await expect(person.page.locator(".draft .prose")).to_contain_text("One two")
+        # The form that had the focus is switched off by now.
+        await person.page.keyboard.press("Escape")
+        await expect(room.answers.last.locator(".state", has_text="Stopped")).to_be_visible()
+        await person.check()
+
+
 @BOTH
 async def test_edit_retry_and_branches(
     server: TestServer, upstream: FakeModel, browser: Browser, size: str, theme: str

@@ -11,6 +11,7 @@ from playwright.async_api import expect
 from holdfast.features.artifacts.model import ArtifactReference
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.cases.service import CaseService
+from holdfast.features.execution.approvals.service import Approvals
 from holdfast.features.execution.model import InvocationRequest
 from holdfast.features.execution.service import Execution
 from tests.fakes.llm.model import FakeModel, calls, says
@@ -222,6 +223,29 @@ async def approve_inside_a_chat(scene: Scene) -> None:
     await expect(card).to_contain_text("approved")
 
 
+async def approve_nothing_inside_a_chat(scene: Scene) -> None:
+    page = scene.person.page
+    scene.upstream.script[:] = [calls(("demo.count", {"name": "not in a chat"}))]
+    room = await _enter(scene)
+    await scene.person.press(page.locator(".composer summary"))
+    await scene.person.tick(page.get_by_label("demo.count"))
+    await room.write("Count one, please.")
+    card = page.locator(".question", has_text="Approve demo.count?").last
+    await expect(card).to_contain_text("An admin of the workspace has to decide.")
+    await expect(card.get_by_role("button")).to_have_count(0)
+    approvals = scene.server.services[Approvals]
+    waiting = [
+        each
+        for each in (await approvals.pending(scene.server.owner)).items
+        if each.invocation.arguments == {"name": "not in a chat"}
+    ]
+    assert len(waiting) == 1
+    forced = await scene.forced.post(f"/api/approvals/{waiting[0].approval.id}", json={"decision": "approve"})
+    assert forced.status_code == 403, forced.text
+    still = await approvals.get(scene.server.owner, waiting[0].approval.id)
+    assert still.approval.state == "pending"
+
+
 async def see_why_a_session_failed(scene: Scene) -> None:
     page, person = scene.person.page, scene.person
     await person.open("/")
@@ -251,7 +275,7 @@ FLOWS = (
     Flow("chat with tools and a question", chat_with_tools_and_a_question, 2),
     Flow("find an old chat by its words", find_an_old_chat, 1),
     Flow("approve a call", approve_a_call, 2, OF_THE_WORKSPACE, approve_nothing),
-    Flow("approve inside a chat", approve_inside_a_chat, 1, OF_THE_WORKSPACE),
+    Flow("approve inside a chat", approve_inside_a_chat, 1, OF_THE_WORKSPACE, approve_nothing_inside_a_chat),
     Flow("why a session failed", see_why_a_session_failed, 1),
     Flow("from a case to its proof", see_a_proof_of_a_case, 1),
 )

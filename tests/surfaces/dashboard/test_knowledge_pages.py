@@ -36,7 +36,7 @@ async def test_two_versions_are_compared_line_by_line(server: TestServer, owner:
     chosen = await owner.get(f"/w/default/artifacts/{id}/compare?from=1&to=2")
     page = (await owner.get(chosen.headers["location"])).text
     assert '<div class="cut">-two</div>' in page and '<div class="add">+&lt;i&gt;three&lt;/i&gt;</div>' in page
-    assert "1 lines added" in page
+    assert "1 line added" in page
     for compare, status in (("1..9", 404), ("x", 422), ("1..", 422)):
         assert (await owner.get(f"/w/default/artifacts/{id}?compare={compare}")).status_code == status
 

@@ -73,7 +73,7 @@ async def _chats(view: PageView, chats: ChatFinding, query: str) -> list[Palette
             continue
         url = f"/chat/{quote(slug, safe='')}/{quote(each.chat.id, safe='')}"
         at = f"?at={quote(each.message_id, safe='')}#{quote(each.message_id, safe='')}" if each.message_id else ""
-        rows.setdefault(url, PaletteRow(each.chat.title, "chat", each.snippet[:160], url + at))
+        rows.setdefault(url, PaletteRow(each.chat.title, "chat", each.snippet, url + at))
     return list(rows.values())[:_OF_A_KIND]
 
 

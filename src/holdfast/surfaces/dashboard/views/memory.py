@@ -55,14 +55,16 @@ async def memories_page(
         "tag": tag,
         "as_of": day,
     }
-    if view.is_part:
+    if view.is_part and "cursor" in view.query:
         return view.part("memory/rows.html", **shown)
+    shown["facets"] = await overview.facets(view.principal, view.ws.id, narrowed)
+    if view.is_part:
+        return view.part("memory/found.html", **shown)
     waiting = (await contradictions.list(view.principal, view.ws.id, limit=1)).items
     return view.page(
         "memory/list.html",
         "Memory",
         **shown,
-        facets=await overview.facets(view.principal, view.ws.id, narrowed),
         today=iso(clock.now())[:10],
         first=iso(view.ws.created_at)[:10],
         waiting=bool(waiting),

@@ -19,6 +19,10 @@ class ChatRoom extends HTMLElement {
     this.addEventListener("click", (event) => this.clicked(event));
     this.addEventListener("submit", (event) => this.submitted(event));
     this.addEventListener("keydown", (event) => this.keyed(event));
+    // Esc acts wherever the focus is: it leaves the page's parts when a form is closed or a button goes away.
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !document.querySelector("dialog[open]")) this.escaped(event);
+    });
     document.addEventListener("click", (event) => {
       if (event.target.closest("[data-aside]")) this.showAside();
       this.closeMenus(event.target);
@@ -103,18 +107,17 @@ class ChatRoom extends HTMLElement {
   }
 
   keyed(event) {
-    if (event.key === "Escape") {
-      this.showAside(false);
-      this.closeMenus(null);
-    }
-    if (event.key === "Escape" && this.running) {
-      this.stop();
-    } else if (event.key === "Escape" && event.target.closest("form.edit")) {
-      this.refresh();
-    } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea")) {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea")) {
       event.preventDefault();
       event.target.form.requestSubmit();
     }
+  }
+
+  escaped(event) {
+    this.showAside(false);
+    this.closeMenus(null);
+    if (this.running) this.stop();
+    else if (event.target.closest?.("form.edit")) this.refresh();
   }
 
   say(text) {
