@@ -13,6 +13,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
 from holdfast.engines.search import Entry, SearchEngine
+from holdfast.engines.search.model import Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.collections import store
 from holdfast.features.collections.model import (
@@ -150,6 +151,18 @@ class GraphRecords:
             return store.page(tx, workspace.id, type, collection, after, limit + 1)
 
         return page_of(await self._database.read(work), limit, lambda each: (each.id,))
+
+    async def find(
+        self, principal: Principal, workspace_id: str, words: str, *, collection: str | None = None, limit: int = 30
+    ) -> Sequence[GraphRecord]:
+        """The records that words fit best, the best first; of one collection where one is named."""
+        principal.require_any("read", "inference")
+        within = {} if collection is None else {"collection": checked_collection(collection)}
+        workspace = await self._database.glance(lambda tx: self._workspaces.check(tx, principal, workspace_id).id)
+        query = Query(workspace, words, frozenset({RECORD}), limit=limit, meta=within, snippets=False)
+        ids = [hit.id for hit in await self._search.search(query)]
+        kept = await self._database.read(lambda tx: store.records(tx, workspace, ids))
+        return [kept[id] for id in ids if id in kept]
 
     async def relate(
         self,
