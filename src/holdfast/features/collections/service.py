@@ -112,7 +112,7 @@ class GraphRecords:
             if before is not None:
                 made = _merged(before, made)
             store.put_record(tx, made)
-            self._search.put(tx, [_entry(made, principal.name)])
+            self._search.put(tx, [entry_of(made, principal.name)])
             for index, source_id in enumerate(new.derived_from):
                 self._derive(tx, principal, made, source_id, f"derived_from[{index}]")
             self._note(tx, principal, "record.update" if before else "record.create", made)
@@ -310,11 +310,9 @@ class GraphRecords:
 
 def ensure_collection(tx: Tx, workspace_id: str, name: str, now: int, author: str) -> None:
     """Make a collection unless it is there; TooManyCollections where there are enough."""
-    if (
-        store.ensure(tx, workspace_id, name, now, author)
-        and store.count_collections(tx, workspace_id) > MAX_COLLECTIONS
-    ):
+    if store.count_collections(tx, workspace_id) >= MAX_COLLECTIONS and name not in dict(store.names(tx, workspace_id)):
         raise TooManyCollections
+    store.ensure(tx, workspace_id, name, now, author)
 
 
 def passages_of(name: str) -> str:
@@ -336,7 +334,8 @@ def _merged(before: GraphRecord, now: GraphRecord) -> GraphRecord:
     )
 
 
-def _entry(record: GraphRecord, author: str) -> Entry:
+def entry_of(record: GraphRecord, author: str) -> Entry:
+    """A record as search keeps it."""
     return Entry(
         workspace_id=record.workspace_id,
         type=RECORD,
