@@ -27,6 +27,7 @@ MODULES = (
     "environments",
     "agents.definitions",
     "agents.sessions",
+    "collections",
     "connect",
     "repositories",
     "exchange",

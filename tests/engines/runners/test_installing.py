@@ -1,12 +1,13 @@
 """Agents of others are fetched when an operator asks, pinned, found again; without, the remedy is said."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import Invalid
-from holdfast.engines.runners.base import Assignment, RunnerMissing
+from holdfast.engines.runners.base import Assignment, RunnerMissing, RunnerPin
 from holdfast.engines.runners.installing import PLACE, PUBLISHED, InstalledAgents
 from holdfast.engines.runners.known import NAMES, KnownRunners
 from holdfast.engines.runtime.base import RunLimits, RunSpec
@@ -88,6 +89,43 @@ async def test_one_without_a_program_for_this_machine_is_refused(tmp_path: Path)
     (tmp_path / "goose.json").write_text(json.dumps(record))
     with pytest.raises(InstallFailed, match="has no program for this machine"):
         InstalledAgents(tmp_path).find("goose")
+
+
+def _put(programs: Path, version: str) -> RunnerPin:
+    """An installed goose whose program says its version."""
+    marked = f"sha256-{version.replace('.', '')}"
+    place = programs / f"npm-{marked.removeprefix('sha256-')}"
+    for pattern in PUBLISHED["goose"].programs:
+        for cpu in ("x64", "arm64"):
+            machine = {"x64": "x86_64", "arm64": "aarch64"}[cpu]
+            program = place / "node_modules" / pattern.format(cpu=cpu, machine=machine, libc="", fast="")
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(f"#!/bin/sh\necho {version}\n")
+            program.chmod(0o755)
+    package = {"ecosystem": "npm", "name": PUBLISHED["goose"].package, "version": version, "integrity": marked}
+    (place / "holdfast-package.json").write_text(json.dumps({**package, "pins": {}, "command": []}))
+    (programs / "goose.json").write_text(json.dumps({"version": version, "integrity": marked}))
+    return RunnerPin(PUBLISHED["goose"].package, version, marked)
+
+
+def test_a_session_is_driven_as_it_was_pinned_also_after_a_newer_one_was_installed(tmp_path: Path) -> None:
+    runners = KnownRunners(InstalledAgents(tmp_path))
+    first = _put(tmp_path, "1.50.0")
+    pin = runners.pin("goose")
+    assert pin == first
+    newer = _put(tmp_path, "1.51.0")
+    assert runners.pin("goose") == newer
+
+    def runs(pin: RunnerPin | None) -> str:
+        plan = runners.get("goose", pin=pin).plan(ASSIGNMENT)
+        (shown,) = (each for each in plan.mounts if each.target == PLACE)
+        program = shown.source / Path(plan.command[0]).relative_to(PLACE)
+        return program.read_text().split()[-1]
+
+    assert (runs(pin), runs(None)) == ("1.50.0", "1.51.0")
+    shutil.rmtree(next(tmp_path.glob("npm-*1500")))
+    with pytest.raises(RunnerMissing, match="holdfast agents install goose"):
+        runners.get("goose", pin=pin)
 
 
 def test_the_runners_of_the_machine_are_always_there_and_others_are_unknown(tmp_path: Path) -> None:

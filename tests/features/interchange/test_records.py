@@ -41,7 +41,13 @@ def _value(inner: Any, number: int, default: Any) -> Any:
         return (_value(typing.get_args(inner)[0], number, default),)
     if typing.get_origin(inner) is Mapping:
         return {"word": f"text-{number}"}
-    plain = {str: f"text-{number}", int: 1_700_000_000_000 + number, bool: True, Ref: Ref("memory", "mem_1")}
+    plain = {
+        str: f"text-{number}",
+        int: 1_700_000_000_000 + number,
+        bool: True,
+        float: 0.5,
+        Ref: Ref("memory", "mem_1"),
+    }
     return plain[inner] if inner in plain else _telling(inner)
 
 

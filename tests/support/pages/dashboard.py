@@ -36,6 +36,9 @@ from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.chat.service import ChatService
 from holdfast.features.clients.model import NewClient
 from holdfast.features.clients.service import Clients
+from holdfast.features.collections.model import NewRecord
+from holdfast.features.collections.service import GraphRecords
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
@@ -81,6 +84,11 @@ async def seed(server: TestServer) -> None:
     decision = await intelligence.decisions.track(server.owner, workspace, NewDecision("Use PostgreSQL", "Row locks."))
     await intelligence.milestones.track(
         server.owner, workspace, NewMilestone("First release", decisions=(decision.id,))
+    )
+    person = NewRecord(type="person", data={"name": "Ada", "skills": ["maths"]}, collection="people", source="a letter")
+    await server.services[GraphRecords].write(server.owner, workspace, person)
+    await server.services[VectorCollections].upsert(
+        server.owner, workspace, "note", text="She wrote the first program.", collection="people"
     )
     await _seed_case(server)
     await seed_sessions(server)
@@ -255,6 +263,12 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     memory = memories[0].slug if memories else ""
     artifact = artifacts[0].id if artifacts else ""
     decision = decisions[0].id if decisions else ""
+    records = (
+        await server.services[GraphRecords].records(
+            server.owner, workspace, type=None, collection="people", limit=1, cursor=None
+        )
+    ).items
+    record = records[0].id if records else ""
     call = await _waiting_call(server)
     agents = await server.services[AgentDefinitions].list(server.owner, workspace)
     agent = agents[0].id if agents else ""
@@ -299,6 +313,9 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
         "/w/{ws}/sessions": f"/w/{ws}/sessions",
         "/w/{ws}/sessions/{id}": f"/w/{ws}/sessions/{session}",
         "/sessions/{id}": f"/sessions/{session}",
+        "/w/{ws}/collections": f"/w/{ws}/collections",
+        "/w/{ws}/collections/{name}": f"/w/{ws}/collections/people",
+        "/w/{ws}/collections/{name}/{id}": f"/w/{ws}/collections/people/{record}",
         "/w/{ws}/timeline": f"/w/{ws}/timeline",
         "/w/{ws}/graph": f"/w/{ws}/graph",
         "/w/{ws}/settings/secrets": f"/w/{ws}/settings/secrets",

@@ -1,10 +1,12 @@
 """Owns the proof that an agent is defined, run in its sandbox, followed and over, on each store, over HTTP."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from holdfast import __version__
 from tests.surfaces.agents.conftest import Agency, speaking
 
 pytestmark = pytest.mark.slow
@@ -31,6 +33,10 @@ async def test_the_built_in_agent_asks_its_model_through_our_router(house: Agenc
     assert (found["tokens_in"], found["tokens_out"]) == (10, 5)
     assert "Who are you?" in house.model.script.texts[0]
     assert house.model.script.problems == []
+    # What drove it is kept to the byte: package, version and digest.
+    pin = found["runner_pin"]
+    assert (pin["package"], pin["version"]) == ("holdfast", __version__)
+    assert re.fullmatch(r"sha256-[0-9a-f]{64}", pin["integrity"])
 
 
 async def test_events_are_followed_and_resumed_by_their_number(house: Agency) -> None:

@@ -79,6 +79,15 @@ class GraphEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeFacts:
+    """What is said of a relation beyond what every relation has."""
+
+    relation_id: str
+    collection: str
+    properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
 class Resolved:
     """A record that may be meant, how sure that is from 0 to 1, and by what it was recognised."""
 

@@ -13,6 +13,7 @@ from holdfast.core.paging import Page, id_in_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
 from holdfast.engines.search import Entry, SearchEngine
+from holdfast.engines.search.model import Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.collections import store
 from holdfast.features.collections.model import (
@@ -111,7 +112,7 @@ class GraphRecords:
             if before is not None:
                 made = _merged(before, made)
             store.put_record(tx, made)
-            self._search.put(tx, [_entry(made, principal.name)])
+            self._search.put(tx, [entry_of(made, principal.name)])
             for index, source_id in enumerate(new.derived_from):
                 self._derive(tx, principal, made, source_id, f"derived_from[{index}]")
             self._note(tx, principal, "record.update" if before else "record.create", made)
@@ -150,6 +151,18 @@ class GraphRecords:
             return store.page(tx, workspace.id, type, collection, after, limit + 1)
 
         return page_of(await self._database.read(work), limit, lambda each: (each.id,))
+
+    async def find(
+        self, principal: Principal, workspace_id: str, words: str, *, collection: str | None = None, limit: int = 30
+    ) -> Sequence[GraphRecord]:
+        """The records that words fit best, the best first; of one collection where one is named."""
+        principal.require_any("read", "inference")
+        within = {} if collection is None else {"collection": checked_collection(collection)}
+        workspace = await self._database.glance(lambda tx: self._workspaces.check(tx, principal, workspace_id).id)
+        query = Query(workspace, words, frozenset({RECORD}), limit=limit, meta=within, snippets=False)
+        ids = [hit.id for hit in await self._search.search(query)]
+        kept = await self._database.read(lambda tx: store.records(tx, workspace, ids))
+        return [kept[id] for id in ids if id in kept]
 
     async def relate(
         self,
@@ -297,11 +310,9 @@ class GraphRecords:
 
 def ensure_collection(tx: Tx, workspace_id: str, name: str, now: int, author: str) -> None:
     """Make a collection unless it is there; TooManyCollections where there are enough."""
-    if (
-        store.ensure(tx, workspace_id, name, now, author)
-        and store.count_collections(tx, workspace_id) > MAX_COLLECTIONS
-    ):
+    if store.count_collections(tx, workspace_id) >= MAX_COLLECTIONS and name not in dict(store.names(tx, workspace_id)):
         raise TooManyCollections
+    store.ensure(tx, workspace_id, name, now, author)
 
 
 def passages_of(name: str) -> str:
@@ -323,7 +334,8 @@ def _merged(before: GraphRecord, now: GraphRecord) -> GraphRecord:
     )
 
 
-def _entry(record: GraphRecord, author: str) -> Entry:
+def entry_of(record: GraphRecord, author: str) -> Entry:
+    """A record as search keeps it."""
     return Entry(
         workspace_id=record.workspace_id,
         type=RECORD,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.features.collections.model import GraphRecord, folded
+from holdfast.features.collections.model import EdgeFacts, GraphRecord, folded
 from holdfast.features.intelligence.store import in_list
 from holdfast.storage.database import Params, Row, Tx
 
@@ -17,13 +17,13 @@ _CHUNK = 400
 # Collections.
 
 
-def ensure(tx: Tx, workspace_id: str, name: str, now: int, author: str) -> bool:
-    """Make a collection unless it is there; whether it is new."""
+def ensure(tx: Tx, workspace_id: str, name: str, now: int, author: str) -> None:
+    """Make a collection unless it is there."""
     sql = (
         "INSERT INTO knowledge_collection (workspace_id, name, dimensions, created_at, created_by) "
         "VALUES (:workspace_id, :name, NULL, :now, :author) ON CONFLICT DO NOTHING"
     )
-    return tx.execute(sql, {"workspace_id": workspace_id, "name": name, "now": now, "author": author}) == 1
+    tx.execute(sql, {"workspace_id": workspace_id, "name": name, "now": now, "author": author})
 
 
 def settle_dimensions(tx: Tx, workspace_id: str, name: str, dimensions: int) -> int:
@@ -174,6 +174,21 @@ def properties_of(tx: Tx, relation_ids: Sequence[str]) -> dict[str, Mapping[str,
         listed, values = in_list(relation_ids[begin : begin + _CHUNK])
         sql = f"SELECT relation_id, properties FROM graph_edge WHERE relation_id IN ({listed})"
         found |= {row["relation_id"]: json.loads(row["properties"]) for row in tx.all(sql, values)}
+    return found
+
+
+def facts_of_edges(tx: Tx, workspace_id: str, relation_ids: Sequence[str]) -> dict[str, EdgeFacts]:
+    """What is said of those of these relations that were told as edges, by their ids."""
+    found: dict[str, EdgeFacts] = {}
+    for begin in range(0, len(relation_ids), _CHUNK):
+        listed, values = in_list(relation_ids[begin : begin + _CHUNK])
+        sql = (
+            "SELECT relation_id, collection, properties FROM graph_edge "
+            f"WHERE workspace_id = :workspace_id AND relation_id IN ({listed})"
+        )
+        for row in tx.all(sql, {"workspace_id": workspace_id, **values}):
+            said = json.loads(row["properties"])
+            found[row["relation_id"]] = EdgeFacts(row["relation_id"], row["collection"], said)
     return found
 
 

@@ -6,6 +6,7 @@ from holdfast.features.artifacts import store as artifacts
 from holdfast.features.cases import store as cases
 from holdfast.features.cases.model import CaseFilter, NewLink
 from holdfast.features.cases.proofs import store as proofs
+from holdfast.features.collections import store as collections
 from holdfast.features.documents import store as documents
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence import store as intelligence
@@ -44,6 +45,7 @@ def write_workspace(tx: Tx, workspace_id: str, sink: Sink, *, derived: bool) -> 
         ("artifact", _artifacts(tx, workspace_id, names, passed_over)),
         ("document", _documents(tx, workspace_id, names)),
         ("case", _cases(tx, workspace_id, names)),
+        ("record", _records(tx, workspace_id, names)),
         ("relation", _relations(tx, workspace_id, names, passed_over)),
     ):
         for number, path, data in files:
@@ -123,6 +125,14 @@ def _cases(tx: Tx, workspace_id: str, names: Names) -> _Files:
         after = rows[-1].created_at, rows[-1].id
 
 
+def _records(tx: Tx, workspace_id: str, names: Names) -> _Files:
+    last = ""
+    while rows := collections.page(tx, workspace_id, None, None, last, PAGE):
+        for row in rows:
+            yield (1, *own.record_file(row, names))
+        last = rows[-1].id
+
+
 def _contents(tx: Tx, document: Document) -> Iterator[bytes]:
     """A document's bytes, as many at a time as a file has."""
     held = bytearray()
@@ -153,4 +163,5 @@ def _relations(tx: Tx, workspace_id: str, names: Names, derived: _Derived) -> _F
     found.sort(key=lambda row: (row.created_at, names(row.id)))
     for start in range(0, len(found), PAGE):
         some = found[start : start + PAGE]
-        yield (len(some), *own.relations_file(some, names, start // PAGE + 1))
+        edges = collections.facts_of_edges(tx, workspace_id, [row.id for row in some])
+        yield (len(some), *own.relations_file(some, edges, names, start // PAGE + 1))

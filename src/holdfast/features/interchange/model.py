@@ -8,6 +8,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.cases.model import Case, Comment, HistoryEntry, NewLink
 from holdfast.features.cases.proofs.model import Proof
+from holdfast.features.collections.model import EdgeFacts, GraphRecord
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import Decision, Milestone, Relation
 from holdfast.features.memory.model import Memory, Revision
@@ -124,6 +125,16 @@ class KeptBytes:
 class KeptRelation:
     file: str
     relation: Relation
+    edge: EdgeFacts | None = None
+    """What agents said of it, where they told it as an edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecord:
+    """A record of a collection. What it is tied to are relations."""
+
+    file: str
+    record: GraphRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +169,7 @@ Item = (
     | KeptDocument
     | KeptBytes
     | KeptRelation
+    | KeptRecord
     | KeptCase
     | KeptCaseTies
     | ImportProblem

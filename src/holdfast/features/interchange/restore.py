@@ -51,6 +51,7 @@ PREFIXES = {
     "case": "case",
     "proof": "prf",
     "comment": "cmt",
+    "record": "rec",
 }
 
 _WHEN = 16
@@ -262,8 +263,8 @@ class Restore:
         self.known("document", kept.id, id)
         self.report.create("document")
 
-    def relation(self, item: KeptRelation) -> None:
-        """A tie, when both its ends are here."""
+    def relation(self, item: KeptRelation) -> Relation:
+        """A tie, when both its ends are here; as it stands here."""
         kept = item.relation
         refuse_secrets(kept.note)
         name = checked_relation(kept.relation)
@@ -282,6 +283,7 @@ class Restore:
         self.tie(wanted, here)
         if not here:
             self.known("relation", kept.id, id)
+        return wanted
 
     def tie(self, wanted: Relation, here: bool = False) -> None:
         """Keep a tie between two things that are here, once."""

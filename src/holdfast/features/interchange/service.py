@@ -19,6 +19,7 @@ from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange import store
 from holdfast.features.interchange.cases import bring_case, tie_case
+from holdfast.features.interchange.collections import bring_record, bring_relation
 from holdfast.features.interchange.export import Sink, write_workspace
 from holdfast.features.interchange.formats.readers import is_readable, read
 from holdfast.features.interchange.model import (
@@ -32,6 +33,7 @@ from holdfast.features.interchange.model import (
     KeptDocument,
     KeptMemory,
     KeptMilestone,
+    KeptRecord,
     KeptRelation,
     KeptVersion,
     Note,
@@ -140,10 +142,10 @@ class InterchangeService:
                 self._record(tx, principal, workspace_id, "workspace.import", counts)
                 payload = {"action": "import", **counts}
                 self._events.publish(tx, "memory.changed", payload, workspace_id=workspace_id)
-                if "case" in report.created:
-                    self._events.publish(
-                        tx, "case.import", {"cases": report.created["case"]}, workspace_id=workspace_id
-                    )
+                for type in ("case", "record"):
+                    if type in report.created:
+                        told = {f"{type}s": report.created[type]}
+                        self._events.publish(tx, f"{type}.import", told, workspace_id=workspace_id)
             return report, [entry.id for entry in restore.entries if entry.type == ENTITY]
 
         done, arrived = await self._database.write(work)
@@ -255,6 +257,8 @@ def _work(item: Item) -> Work:
             return lambda restore: restore.milestone(item)
         case KeptCase():
             return lambda restore: bring_case(restore, item)
+        case KeptRecord():
+            return lambda restore: bring_record(restore, item)
         case Note():
             return lambda restore: _note(restore, item)
     raise TypeError(type(item).__name__)
@@ -262,7 +266,7 @@ def _work(item: Item) -> Work:
 
 def _tie_work(item: Item) -> Work:
     if isinstance(item, KeptRelation):
-        return lambda restore: restore.relation(item)
+        return lambda restore: bring_relation(restore, item)
     if isinstance(item, KeptCaseTies):
         return lambda restore: tie_case(restore, item)
     assert isinstance(item, NoteLink)

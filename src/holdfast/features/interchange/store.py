@@ -12,6 +12,7 @@ _TABLES = {
     "relation": "relation",
     "case": "work_case",
     "proof": "case_proof",
+    "record": "graph_record",
 }
 _COMMENTED = "SELECT c.workspace_id FROM case_comment x JOIN work_case c ON c.id = x.case_id WHERE x.id = :id"
 

@@ -1,6 +1,7 @@
 """Owns the typed reading of front matter that we wrote: a field that somebody broke is named."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,6 +44,12 @@ class Fields:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
             raise MalformedExport(f"the field {name} is not a number")
         return value
+
+    def fraction(self, name: str) -> float:
+        value = self._values.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise MalformedExport(f"the field {name} is not a number")
+        return float(value)
 
     def flag(self, name: str) -> bool:
         value = self._values.get(name, False)

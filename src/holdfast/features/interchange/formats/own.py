@@ -7,9 +7,10 @@ from typing import Any
 
 from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
+from holdfast.features.collections.model import EdgeFacts, GraphRecord
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, Decision, Milestone, Relation
-from holdfast.features.interchange.formats import case_files
+from holdfast.features.interchange.formats import case_files, collection_files
 from holdfast.features.interchange.formats.fields import Fields, MalformedExport, bounded
 from holdfast.features.interchange.formats.front import render
 from holdfast.features.interchange.formats.records import Names, RecordForm
@@ -73,6 +74,7 @@ DOCUMENT = RecordForm(
 FORMS: tuple[RecordForm[Any], ...] = (
     *(MEMORY, REVISION, DECISION, MILESTONE, ARTIFACT, VERSION, RELATION, DOCUMENT),
     *case_files.FORMS,
+    *collection_files.FORMS,
 )
 
 ABOUT = "about.md"
@@ -133,9 +135,18 @@ def case_file(kept: KeptCase, names: Names) -> tuple[str, bytes]:
     return path, render(*case_files.case_front(kept, names))
 
 
-def relations_file(relations: Sequence[Relation], names: Names, page: int) -> tuple[str, bytes]:
-    """`relations/<page>.md`: some hundred ties a file, each on a line."""
-    records = [RELATION.dump(each, names) for each in relations]
+def record_file(record: GraphRecord, names: Names) -> tuple[str, bytes]:
+    """`records/<title>-<id>.md`: a record of a collection."""
+    front = {"holdfast": "record", **collection_files.RECORD.dump(record, names)}
+    return f"records/{_name(record.title, names(record.id))}.md", render(front, "")
+
+
+def relations_file(
+    relations: Sequence[Relation], edges: Mapping[str, EdgeFacts], names: Names, page: int
+) -> tuple[str, bytes]:
+    """`relations/<page>.md`: some hundred ties a file, each on a line with what was said of it as an edge."""
+    told = {id: collection_files.EDGE.dump(edge, names) for id, edge in edges.items()}
+    records = [RELATION.dump(each, names) | told.get(each.id, {}) for each in relations]
     body = "\n".join(
         f"- {each.start.type} {names(each.start.id)} {each.relation} {each.end.type} {names(each.end.id)}"
         for each in relations
@@ -152,6 +163,7 @@ def read_own(file: str, front: Mapping[str, Any], body: str) -> list[Item]:
         "artifact": _version,
         "document": _document,
         "case": case_files.read_case,
+        "record": collection_files.read_record,
         "relations": _relations,
     }
     kind = str(front.get("holdfast"))
@@ -202,7 +214,8 @@ def _document(file: str, fields: Fields, body: str) -> list[Item]:
 
 
 def _relations(file: str, fields: Fields, body: str) -> list[Item]:
-    return [KeptRelation(file, RELATION.load(each, workspace_id="")) for each in fields.records("relations")]
+    found = [(RELATION.load(each, workspace_id=""), each) for each in fields.records("relations")]
+    return [KeptRelation(file, relation, collection_files.read_edge(each, relation.id)) for relation, each in found]
 
 
 def _document_folder(document: Document, names: Names) -> str:

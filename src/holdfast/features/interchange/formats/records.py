@@ -94,6 +94,8 @@ class RecordForm(Generic[Stored]):
             return front.flag(called)
         if inner is int:
             return front.number(called, default or 0)
+        if inner is float:
+            return front.fraction(called)
         if inner is Ref:
             record = front.record(called)
             return Ref(record.text("type"), record.id())

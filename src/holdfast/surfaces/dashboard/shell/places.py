@@ -17,6 +17,7 @@ _PAGES: Mapping[str, Callable[[Hit], str]] = {
     "document": lambda hit: f"documents/{quote(hit.id, safe='')}",
     "decision": lambda hit: f"decisions/{quote(hit.id, safe='')}",
     "milestone": lambda hit: "timeline",
+    "record": lambda hit: f"collections/{quote(str(hit.meta['collection']), safe='')}/{quote(hit.id, safe='')}",
     "case": lambda hit: f"cases/{quote(hit.id, safe='')}",
 }
 
