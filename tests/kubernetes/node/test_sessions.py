@@ -95,11 +95,19 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     server = house.server
     await server.services[Secrets].set(server.owner, house.workspace, "CANARY", CANARY)
     await enrolled(server.services, server.owner, house.workspace, policies={"env": "auto"})
-    agent = await house.define(command=speaking(CALL, THIEF, "heard()"))
+    agent = await house.define(command=speaking(CALL, THIEF))
     attached = {"name": "demo", "env": {"TOKEN": "${CANARY}"}}
     answer = await house.client.put(f"/api/agents/{agent['id']}/mcp-attachments", json=attached)
     assert answer.status_code == 200, answer.text
     session = await house.start(agent)
+    await house.until_told(session, "text")
+    # While the pod lives, with the server that has the value in it.
+    (pod,) = session_pods()
+    assert len(objects("secrets")) == 1 and CANARY not in str(pod)
+    for kind in ("pods", "events", "configmaps", "namespaces"):
+        assert CANARY not in etcd("get", f"/registry/{kind}/", "--prefix")
+    assert CANARY in etcd("get", "/registry/secrets/", "--prefix")
+    await house.client.post(f"/api/sessions/{session}/messages", json={"text": "Go on."})
     found = await house.until(session)
     assert found["state"] == "completed", found["error"]
     (told,) = await house.told(session, "text")
