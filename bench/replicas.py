@@ -44,7 +44,7 @@ class Served:
 
     def memory_mb(self) -> float:
         """The share of each page that is theirs."""
-        return sum(each.memory_full_info().pss for each in self.processes()) / 1e6
+        return float(sum(each.memory_full_info().pss for each in self.processes())) / 1e6
 
     def processes(self) -> list[psutil.Process]:
         tops = [psutil.Process(each.pid) for each in self.servers]
