@@ -43,6 +43,13 @@ def background(parts: Parts) -> Iterator[tuple[str, Step, Step, bool]]:
     yield "events", events.run, events.stop, False
     yield "search", search.run, search.stop, True
     yield "jobs", jobs.run, jobs.stop, True
+    if parts[Settings].runtime == "kubernetes":
+        from holdfast.engines.runtime.base import Runtime
+        from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
+
+        runtime = parts[Runtime]
+        if isinstance(runtime, KubernetesRuntime):
+            yield "runtime", runtime.run, runtime.stop, True
 
 
 def beside_requests(settings: Settings, shared: Path | None = None) -> dict[type[Any], object]:

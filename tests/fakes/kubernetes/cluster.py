@@ -122,6 +122,9 @@ class FakeCluster:
             about = {**found["metadata"], **change.get("metadata", {})}
             return web.json_response(await self._put(kind, {**found, **change, "metadata": about}, "MODIFIED"))
         if request.method == "DELETE":
+            only = (await request.json()).get("preconditions", {}).get("uid") if request.can_read_body else None
+            if only not in (None, found["metadata"]["uid"]):
+                return _failure(409, "Conflict", "the UID in the precondition does not match the UID in record")
             await self._delete(kind, namespace, str(name))
             return web.json_response({"kind": "Status", "status": "Success"})
         return _failure(405, "MethodNotAllowed", request.method)

@@ -1,5 +1,6 @@
 """Owns what tests on a real node share: `make test-kubernetes` runs them beside a cluster of their own."""
 
+import base64
 import json
 import os
 import shutil
@@ -7,10 +8,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
@@ -74,21 +76,36 @@ def session_pods() -> list[dict[str, Any]]:
     return [each for each in objects("pods") if each["metadata"]["labels"].get("holdfast.dev/kind") == "session"]
 
 
-def until_no_session_pod(seconds: float = 60) -> None:
-    """Until every session's pod is gone."""
+def until_no_session_pod(seconds: float = 180) -> None:
+    """Until every session's pod is gone; on a busy machine a kubelet takes more than a minute."""
+    _until_none(session_pods, seconds)
+
+
+def until_no_secret(seconds: float = 180) -> None:
+    """Until the cluster has collected the secrets of pods that are gone."""
+    _until_none(lambda: objects("secrets"), seconds)
+
+
+def _until_none(look: Callable[[], list[dict[str, Any]]], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while left := session_pods():
+    while left := look():
         assert time.monotonic() < deadline, [each["metadata"]["name"] for each in left]
         time.sleep(0.2)
 
 
-def etcd(*words: str) -> str:
-    """What the cluster keeps."""
-    command = ["etcdctl", "--endpoints", "http://127.0.0.1:12379", *words]
-    environ = {**os.environ, "ETCDCTL_API": "3"}
-    done = subprocess.run(command, capture_output=True, timeout=60, env=environ)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode("utf-8", "replace")
+def stored(prefix: str) -> dict[str, str]:
+    """What the cluster keeps under names that begin so, read from etcd itself."""
+    first = prefix.encode()
+    last = first[:-1] + bytes([first[-1] + 1])
+    asked = {"key": base64.b64encode(first).decode(), "range_end": base64.b64encode(last).decode()}
+    answer = httpx.post("http://127.0.0.1:12379/v3/kv/range", json=asked, timeout=60, trust_env=False)
+    assert answer.status_code == 200, answer.text
+    kept = answer.json().get("kvs", [])
+    return {_text(each["key"]): _text(each.get("value", "")) for each in kept}
+
+
+def _text(encoded: str) -> str:
+    return base64.b64decode(encoded).decode("utf-8", "replace")
 
 
 def kill(part: str) -> None:

@@ -37,7 +37,7 @@ async def test_a_session_outlives_a_part_of_the_cluster(house: Agency, part: str
     assert found["state"] == "completed", found["error"]
     assert found["result"]["summary"] == "It went on."
     assert [each["path"] for each in found["result"]["files"]] == ["made"]
-    until_no_session_pod(120)
+    until_no_session_pod()
 
 
 @pytest.mark.contract("XA-6")

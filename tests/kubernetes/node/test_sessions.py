@@ -11,7 +11,15 @@ from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.llm.script import Script, Step
-from tests.kubernetes.node.conftest import SETTINGS, STATE, etcd, objects, session_pods, until_no_session_pod
+from tests.kubernetes.node.conftest import (
+    SETTINGS,
+    STATE,
+    objects,
+    session_pods,
+    stored,
+    until_no_secret,
+    until_no_session_pod,
+)
 from tests.support.agents.installed import installed_runner
 from tests.support.execution.counting import enrolled
 from tests.surfaces.agents.conftest import Agency, agency, speaking
@@ -74,7 +82,7 @@ async def test_eight_at_once_and_twenty_in_a_row_all_complete_and_leave_nothing(
         found = [await house.until(each) for each in started]
         assert [each["state"] for each in found] == ["completed"] * 8, [each["error"] for each in found]
     until_no_session_pod()
-    assert objects("secrets") == []
+    until_no_secret()
 
 
 async def test_a_real_agent_works_in_a_pod(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) -> None:
@@ -95,11 +103,20 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     server = house.server
     await server.services[Secrets].set(server.owner, house.workspace, "CANARY", CANARY)
     await enrolled(server.services, server.owner, house.workspace, policies={"env": "auto"})
-    agent = await house.define(command=speaking(CALL, THIEF, "heard()"))
+    agent = await house.define(command=speaking(CALL, THIEF))
     attached = {"name": "demo", "env": {"TOKEN": "${CANARY}"}}
     answer = await house.client.put(f"/api/agents/{agent['id']}/mcp-attachments", json=attached)
     assert answer.status_code == 200, answer.text
     session = await house.start(agent)
+    await house.until_told(session, "text")
+    # While the pod lives, with the server that has the value in it.
+    (pod,) = session_pods()
+    assert len(objects("secrets")) == 1 and CANARY not in str(pod)
+    kept = stored("/registry/")
+    assert any(key.startswith("/registry/pods/") for key in kept)
+    holding = [key for key, value in kept.items() if CANARY in value]
+    assert holding and all(key.startswith("/registry/secrets/") for key in holding), holding
+    await house.client.post(f"/api/sessions/{session}/messages", json={"text": "Go on."})
     found = await house.until(session)
     assert found["state"] == "completed", found["error"]
     (told,) = await house.told(session, "text")
@@ -112,7 +129,7 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     assert STATE is not None
     logs = subprocess.run(["grep", "-rlaF", CANARY, f"{STATE}/log", f"{STATE}/kubelet"], capture_output=True, text=True)
     assert logs.stdout == ""
-    keys = etcd("get", "/registry", "--prefix", "--keys-only").split()
-    assert len(keys) > 50
-    assert [key for key in keys if "/secrets/" not in key and CANARY in etcd("get", key)] == []
-    assert objects("secrets") == []
+    until_no_secret()
+    kept = stored("/registry/")
+    assert len(kept) > 50
+    assert [key for key, value in kept.items() if CANARY in value] == []

@@ -1,20 +1,27 @@
 """Owns the proof that the API server's word is followed, refusals are told plainly, and nothing is left behind."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.core.clock import SystemClock
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
+from holdfast.engines.runtime.base import Runtime
+from holdfast.engines.runtime.kubernetes import runtime as runtime_module
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
 from holdfast.engines.runtime.kubernetes.cluster.config import ClusterMissing
 from holdfast.engines.runtime.kubernetes.failures import failure_of
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
+from holdfast.server.parts import close
+from holdfast.storage.lock import Ownership
+from holdfast.storage.sqlite import SqliteDatabase
 from tests.engines.runtime.kubernetes.conftest import runtime_of, spec
+from tests.fakes.embedder import WordEmbedder
 from tests.fakes.kubernetes.cluster import FakeCluster
+from tests.support.services import background, build_services, first_start
 
 pytestmark = pytest.mark.contract("XA-6")
 
@@ -108,20 +115,63 @@ async def test_a_namespace_is_made_closed_before_its_first_pod(fake: FakeCluster
     )
 
 
-@pytest.fixture
-async def left(fake: FakeCluster) -> AsyncIterator[FakeCluster]:
-    """A cluster in which a killed Holdfast left a pod that has ended."""
+async def leave(fake: FakeCluster) -> None:
+    """What a killed Holdfast left: a pod that has ended."""
     about: dict[str, Any] = {"name": "left", "namespace": "n", "creationTimestamp": "2020-01-01T00:00:00Z"}
     about["labels"] = {"app.kubernetes.io/managed-by": "holdfast", "holdfast.dev/run": "left"}
+    about["uid"] = "the-first"
     await fake._put("pods", {"kind": "Pod", "metadata": about, "spec": {}, "status": {"phase": "Failed"}}, "ADDED")
-    yield fake
 
 
-async def test_pods_that_are_nobodys_are_collected_at_the_start(left: FakeCluster) -> None:
-    runtime = runtime_of(left)
+async def test_a_server_collects_what_is_nobodys_from_its_start_on_and_of_several_workers_one(
+    fake: FakeCluster, sqlite_database: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime_module, "_SWEEP_SECONDS", 0.1)
+    await leave(fake)
+    settings = Settings(runtime="kubernetes", kubernetes_config=fake.kubeconfig, data_dir=tmp_path)
+    services = build_services(settings, sqlite_database, SystemClock(), WordEmbedder())
+    await first_start(services)
+    other = Ownership(tmp_path)
+    assert await other.won()
+    async with background(services, Ownership(tmp_path)):
+        await asyncio.sleep(0.3)
+        assert len(fake.pods) == 1 and not fake.asked["GET /api/v1/pods"]
+        other.withdraw()
+        other.release()
+        async with asyncio.timeout(20):
+            for _ in range(2):
+                while fake.pods:
+                    await asyncio.sleep(0.02)
+                await leave(fake)
+    assert type(services[Runtime]) is KubernetesRuntime
+    await close(services.parts)
+
+
+async def test_a_cluster_that_is_away_at_the_start_is_taken_up_when_it_comes(
+    fake: FakeCluster, runtime: KubernetesRuntime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runtime_module, "_RETRY_SECONDS", 0.02)
+    await leave(fake)
+    refusals = iter([(503, "ServiceUnavailable", "not now")] * 5)
+    fake.refuse = lambda method, path: next(refusals, None)
+    running = asyncio.create_task(runtime.run())
+    async with asyncio.timeout(20):
+        while fake.pods:
+            await asyncio.sleep(0.02)
+    await runtime.stop()
+    await running
+    assert [each.levelname for each in caplog.records if "can't be run in the cluster" in each.message] == ["WARNING"]
+
+
+async def test_a_pod_that_began_again_is_not_collected_for_the_one_before(
+    fake: FakeCluster, runtime: KubernetesRuntime
+) -> None:
+    await leave(fake)
     await runtime.check()
-    assert left.pods == []
-    await runtime.close()
+    # Of this one the watch has not told yet.
+    fake.objects[("pods", "n", "left")]["metadata"]["uid"] = "the-second"
+    await runtime._found().watch.sweep()
+    assert len(fake.pods) == 1
 
 
 async def test_a_watch_whose_version_is_no_longer_kept_lists_again(

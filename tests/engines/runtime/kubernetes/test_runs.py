@@ -170,3 +170,12 @@ async def test_a_foreign_image_needs_a_name_that_a_cluster_can_fetch(
 ) -> None:
     with pytest.raises(HoldfastError, match="a cluster fetches images by name"):
         await runtime.start(spec("true", root=tmp_path))
+
+
+async def test_a_directory_that_hides_our_own_programs_in_the_image_is_refused(
+    fake: FakeCluster, runtime: KubernetesRuntime, tmp_path: Path
+) -> None:
+    for target in ("/opt", "/opt/holdfast/", "/opt/holdfast/inside"):
+        with pytest.raises(HoldfastError, match=r"/opt.* is the image's own"):
+            await runtime.start(spec("true", mounts=(Mounted(tmp_path, target),)))
+    assert fake.pods == []

@@ -39,6 +39,8 @@ _MIB = 1 << 20
 _SIDECAR_MEMORY = 128
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _SYSTEM = ("", "/usr", "/usr/bin", "/usr/local/bin", "/bin", "/lib", "/etc", "/proc", "/dev", "/sys", "/run")
+_OURS = tuple(str(each) for each in (*Path(IMAGE_PLACE).parents, IMAGE_PLACE))
+"""What would hide our own programs in images of ours."""
 _FIRST_USER, _USERS, _USERS_OF_POD = 100_000, 100_000, 64
 
 
@@ -330,7 +332,8 @@ def check_spec(spec: RunSpec) -> None:
     for mount in spec.mounts:
         if is_brought(mount) and not mount.source.exists():
             wrong.append(FieldError("mounts", f"{mount.source} does not exist"))
-        if mount.target.rstrip("/") in _SYSTEM:
+        place = mount.target.rstrip("/")
+        if place in _SYSTEM or (place in _OURS and not spec.image):
             wrong.append(FieldError("mounts", f"{mount.target} is the image's own"))
     if len({mount.target for mount in spec.mounts}) < len(spec.mounts):
         wrong.append(FieldError("mounts", "two files of one directory can't be shown in a pod; name the directory"))

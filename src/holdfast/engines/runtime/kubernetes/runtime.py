@@ -30,6 +30,8 @@ from holdfast.engines.runtime.kubernetes.watching import PodWatch
 
 _NATIVE_SIDECARS = (1, 29)
 _GROUP_SECONDS = 240.0
+_SWEEP_SECONDS = 60.0
+_RETRY_SECONDS = 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class KubernetesRuntime:
         self._alone: dict[Pod, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._checking = asyncio.Lock()
+        self._stopping = asyncio.Event()
 
     async def check(self) -> None:
         async with self._checking:
@@ -64,14 +67,26 @@ class KubernetesRuntime:
             await cluster.watch.start()
 
     async def run(self) -> None:
-        """Follow our pods beside the requests: what others of us left is collected, from the start on."""
-        while True:
+        """Collect, from now on and each minute, what others of us left in the cluster."""
+        said = ""
+        self._stopping.clear()
+        while not self._stopping.is_set():
+            pause = _SWEEP_SECONDS
             try:
                 await self.check()
-                return
+                await self._found().watch.sweep()
+                said = ""
             except HoldfastError as problem:
-                _log.warning("Programs can't be run in the cluster: %s", problem.message)
-                await asyncio.sleep(15)
+                pause = _RETRY_SECONDS
+                if problem.message != said:
+                    _log.warning("Programs can't be run in the cluster: %s", problem.message)
+                said = problem.message
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+
+    async def stop(self) -> None:
+        """Collect no more; what runs goes on until `close`."""
+        self._stopping.set()
 
     async def start(self, spec: RunSpec) -> "StartedRun":
         await self.check()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ Heard = Callable[[str, Object], None]
 _PAGE = 500
 _PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE = 15.0
-_SWEEP_SECONDS = 60.0
 _OVER_SECONDS = 30.0
 _PENDING_SECONDS = 600.0
 _DELETED_AT_ONCE = 16
@@ -35,7 +33,6 @@ class PodWatch:
         self._pods: dict[tuple[str, str], Object] = {}
         self._listeners: dict[tuple[str, str], Heard] = {}
         self._task: asyncio.Task[None] | None = None
-        self._swept_at = 0.0
 
     async def start(self) -> None:
         """Begin to follow, once; HoldfastError where the first list is refused."""
@@ -61,6 +58,12 @@ class PodWatch:
         """Be told no more."""
         self._listeners.pop((namespace, name), None)
 
+    async def sweep(self) -> None:
+        """Delete what is over, or never began, and is nobody's of this process: whoever made it is gone."""
+        left = [each for key, each in self._pods.items() if key not in self._listeners and _is_left(each)]
+        at_once = asyncio.Semaphore(_DELETED_AT_ONCE)
+        await asyncio.gather(*(self._collect(each, at_once) for each in left))
+
     async def _list(self) -> str:
         """Everything as it is; the version from which changes follow."""
         found: dict[tuple[str, str], Object] = {}
@@ -85,7 +88,6 @@ class PodWatch:
             self._tell("DELETED", each)
         for each in found.values():
             self._tell("MODIFIED", each)
-        await self._sweep()
         return str(page["metadata"]["resourceVersion"])
 
     async def _follow(self, version: str) -> None:
@@ -98,8 +100,6 @@ class PodWatch:
                     pause = _PAUSE_SECONDS
                     if kind != "BOOKMARK":
                         self._note(kind, pod)
-                    if time.monotonic() - self._swept_at > _SWEEP_SECONDS:
-                        await self._sweep()
             except WatchExpired:
                 pass
             except HoldfastError as problem:
@@ -125,21 +125,16 @@ class PodWatch:
         if heard is not None:
             heard(kind, pod)
 
-    async def _sweep(self) -> None:
-        """Delete what is over, or never began, and is nobody's of this process: whoever made it is gone."""
-        self._swept_at = time.monotonic()
-        left = [each for key, each in self._pods.items() if key not in self._listeners and _is_left(each)]
-        at_once = asyncio.Semaphore(_DELETED_AT_ONCE)
-        await asyncio.gather(*(self._collect(each, at_once) for each in left))
-
     async def _collect(self, pod: Object, at_once: asyncio.Semaphore) -> None:
         namespace, name = _key(pod)
+        # A session that begins again has its pod under the same name: what is known here may be of the one before.
+        only = {"preconditions": {"uid": pod["metadata"]["uid"]}}
         async with at_once:
             _log.info("Pod %s of %s is nobody's and is deleted.", name, namespace)
             try:
-                await self._api.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}")
+                await self._api.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", only)
             except ApiProblem as problem:
-                if problem.status_code != 404:
+                if problem.status_code not in (404, 409):
                     _log.warning("Pod %s could not be deleted: %s", name, problem.message)
 
 
