@@ -162,6 +162,11 @@ class Settings:
         "IfNotPresent", "When nodes fetch images", choices=("IfNotPresent", "Always", "Never")
     )
     kubernetes_pull_secret: str | None = _setting(None, "Name of the pull secret for these images, in each namespace")
+    secrets_store: str = _setting(
+        "database",
+        "Where values of secrets are kept: sealed in the database, as Secrets of the cluster, or in both while moving",
+        choices=("database", "both", "kubernetes"),
+    )
     agents_at_once: int = _setting(32, "Sessions of agents that run at once in each process")
     agent_quiet_seconds: int = _setting(900, "How long an agent may give no sign of life before its session is ended")
     agent_spawn_depth: int = _setting(3, "How deep sessions may start other sessions")

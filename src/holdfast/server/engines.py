@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from holdfast.engines.runners.base import Runners
     from holdfast.engines.runners.installing import InstalledAgents
     from holdfast.engines.runtime.base import Runtime
+    from holdfast.engines.runtime.kubernetes.kept import KeptSecrets
     from holdfast.engines.search.embedders.base import Embedder
     from holdfast.engines.search.engine import SearchEngine
     from holdfast.engines.web import WebAccess
 
 Step = Callable[[], Awaitable[None]]
-CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime", "KubernetesRuntime")
+CLOSES = ("WebAccess", "GitEngine", "ProcessRuntime", "KubernetesRuntime", "KeptSecrets")
 """Those that hold connections or processes."""
 
 
@@ -117,6 +118,12 @@ def _key_ring(parts: Parts) -> "KeyRing":
     return KeyRing(parts[Settings].data_dir, parts[Settings].secrets_master_key)
 
 
+def _kept_secrets(parts: Parts) -> "KeptSecrets":
+    from holdfast.engines.runtime.kubernetes.kept import kept_secrets
+
+    return kept_secrets(parts[Settings])
+
+
 def _web(parts: Parts) -> "WebAccess":
     from holdfast.engines.web import web_access
 
@@ -172,6 +179,7 @@ _BUILDERS: dict[str, Build] = {
     "SearchEngine": _search,
     "Embedder": _embedder,
     "KeyRing": _key_ring,
+    "KeptSecrets": _kept_secrets,
     "WebAccess": _web,
     "GitEngine": _git,
     "Runtime": _runtime,

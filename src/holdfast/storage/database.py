@@ -1,6 +1,6 @@
 """Owns what every store is written against: a database that runs functions inside transactions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeVar
 
 from holdfast.core.errors import HoldfastError, Unavailable
@@ -16,6 +16,11 @@ class Tx(Protocol):
 
     @property
     def dialect(self) -> Dialect: ...
+
+    @property
+    def brought(self) -> dict[Hashable, Any]:
+        """What `needed` had brought for it from outside of the store."""
+        ...
 
     def execute(self, sql: str, params: Params = ...) -> int:
         """Run a statement; the number of rows it changed."""
@@ -66,6 +71,37 @@ class Database(Protocol):
     async def close(self) -> None:
         """Finish what was accepted, then let go of files and connections."""
         ...
+
+
+class NeededFirst(Exception):
+    """A transaction needs something that is not in the store: it is brought meanwhile, and the transaction runs again.
+
+    No error of ours: nobody inside of the transaction may take it for an answer.
+    """
+
+    def __init__(self, key: Hashable, bring: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__()
+        self.key = key
+        self.bring = bring
+
+
+def needed(tx: Tx, key: Hashable, bring: Callable[[], Awaitable[T]]) -> T:
+    """What `bring` returns, brought while no transaction is open; kept for this one call and no longer."""
+    if key not in tx.brought:
+        raise NeededFirst(key, bring)
+    found: T = tx.brought[key]
+    return found
+
+
+async def again(first: NeededFirst, run: Callable[[Callable[[Any], T]], Awaitable[T]], work: Callable[[Any], T]) -> T:
+    """Run `work` once more, with what it needed first."""
+    value = await first.bring()
+
+    def supplied(tx: Tx) -> T:
+        tx.brought[first.key] = value
+        return work(tx)
+
+    return await run(supplied)
 
 
 class StorageFailed(Unavailable):

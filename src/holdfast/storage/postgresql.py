@@ -5,7 +5,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -15,7 +15,16 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from holdfast.core.errors import Invalid
-from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, ended_early
+from holdfast.storage.database import (
+    Dialect,
+    NeededFirst,
+    Params,
+    Row,
+    StartFailed,
+    StorageFailed,
+    again,
+    ended_early,
+)
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -39,6 +48,7 @@ class PostgresTx:
     def __init__(self, connection: "psycopg.Connection[dict[str, Any]]") -> None:
         self._connection = connection
         self.callbacks: list[Callable[[], None]] = []
+        self.brought: dict[Hashable, Any] = {}
 
     def execute(self, sql: str, params: Params = {}) -> int:
         return self._connection.execute(placeholders(sql).encode(), params).rowcount
@@ -92,16 +102,25 @@ class PostgresDatabase:
 
     async def read(self, work: Callable[[PostgresTx], T]) -> T:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, begin)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, begin)
+        except NeededFirst as first:
+            return await again(first, self.read, work)
 
     async def glance(self, work: Callable[[PostgresTx], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, None)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, None)
+        except NeededFirst as first:
+            return await again(first, self.glance, work)
 
     def changes(self) -> int | None:
         return None
 
     async def write(self, work: Callable[[PostgresTx], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, "BEGIN")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work, "BEGIN")
+        except NeededFirst as first:
+            return await again(first, self.write, work)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)

@@ -8,13 +8,23 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdfast.storage.database import Dialect, Params, Row, StartFailed, StorageFailed, Unreadable, ended_early
+from holdfast.storage.database import (
+    Dialect,
+    NeededFirst,
+    Params,
+    Row,
+    StartFailed,
+    StorageFailed,
+    Unreadable,
+    again,
+    ended_early,
+)
 from holdfast.storage.files import make_directory
 from holdfast.storage.lock import TurnFailed, WriteTurn
 
@@ -45,6 +55,7 @@ class SqliteTx:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.callbacks: list[Callable[[], None]] = []
+        self.brought: dict[Hashable, Any] = {}
 
     def execute(self, sql: str, params: Params = {}) -> int:
         return int(self._connection.execute(sql, params).rowcount)
@@ -154,12 +165,17 @@ class SqliteDatabase:
         self._changes_at = -math.inf
 
     async def read(self, work: Callable[[SqliteTx], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_now, work)
+        except NeededFirst as first:
+            return await again(first, self.read, work)
 
     async def glance(self, work: Callable[[SqliteTx], T]) -> T:
         # Without a transaction around it, which takes as long as the look-up itself.
         try:
             return work(SqliteTx(self._reader()))
+        except NeededFirst as first:
+            return await again(first, self.glance, work)
         except sqlite3.Error as problem:
             raise _translated(problem) from problem
 
@@ -178,6 +194,8 @@ class SqliteDatabase:
         self._requests.put(request)
         try:
             return cast("T", await request.future)
+        except NeededFirst as first:
+            return await again(first, self.write, work)
         finally:
             self._changes_at = -math.inf
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
+from holdfast.core.settings import Settings
 from holdfast.engines.code_hosts.patience import Patience
 from holdfast.engines.events import EventBus
 from holdfast.engines.fetch.network.guard import Guard
@@ -16,6 +17,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.tunnel import Rules
 from holdfast.engines.jobs import Job, JobEngine, JobRun
 from holdfast.engines.master_key import KeyRing
+from holdfast.engines.runtime.kubernetes.kept import kept_secrets
 from holdfast.engines.search import Hit, Query, SearchEngine
 from holdfast.features.repositories import store
 from holdfast.features.repositories.hosts import item_store
@@ -23,6 +25,7 @@ from holdfast.features.repositories.hosts.items import HostItems, OperatorAccess
 from holdfast.features.repositories.model import SYNC_KIND, Item, ItemKind, NewRepository, Repository, Sync
 from holdfast.features.repositories.service import Repositories
 from holdfast.features.secrets.service import Secrets
+from holdfast.features.secrets.values import SecretValues
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.seals import Seals
 from holdfast.storage.database import Database
@@ -125,7 +128,9 @@ async def hosted(database: Database, clock: MovableClock, directory: Path, **acc
     organization_id, workspace_id = await database.write(lambda tx: settle(tx, "sea"))
     audit = audit_trail(database, clock)
     workspaces = Workspaces(database, audit, clock, lambda *_: True, lambda *_: True, lambda *_: True)
-    secrets = Secrets(database, audit, workspaces, KeyRing(directory, None), clock, Seals(list))
+    keys = KeyRing(directory, None)
+    values = SecretValues(database, keys, clock, lambda: kept_secrets(Settings()), "database")
+    secrets = Secrets(database, audit, workspaces, keys, clock, Seals(list), values)
     search = SearchEngine(database, WordEmbedder(), clock)
     events = EventBus(database, clock)
     jobs = JobEngine(database, events)

@@ -1,12 +1,13 @@
 """Owns `holdfast secrets`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, Given, InWorkspace, Option, Session
 from holdfast.core.errors import Invalid
 from holdfast.core.text.counting import many
+from holdfast.features.secrets.moving import SecretStores
 from holdfast.features.secrets.operations import SecretAnswer
 from holdfast.features.secrets.service import Secrets
 
@@ -67,6 +68,35 @@ async def rekey(session: Session, service: Secrets, given: Rekey) -> None:
     if given.new_key is not None:
         lines.append("Put it into WORKSPACE_SECRETS_MASTER_KEY now and start the server again.")
     session.out.record({"secrets": count}, lines)
+
+
+class Copy(Given):
+    """What `copy` is given."""
+
+    to: Annotated[Literal["database", "kubernetes"], Option("--to")] = Field(description="The store to copy into")
+
+
+@secrets.command("copy", help="Copy every value into the database, or into the cluster; the other store keeps it.")
+async def copy(session: Session, stores: SecretStores, given: Copy) -> None:
+    count = await stores.copy(session.principal, given.to)
+    session.out.record({"copied": count, "to": given.to})
+
+
+@secrets.command("verify", help="Check that each store of HOLDFAST_SECRETS_STORE has every value; none is shown.")
+async def verify(session: Session, stores: SecretStores, given: Given) -> None:
+    session.out.record({"verified": await stores.verify(session.principal)})
+
+
+class Drop(Given):
+    """What `drop` is given."""
+
+    from_: Annotated[Literal["database", "kubernetes"], Option("--from")] = Field(description="The store to empty")
+
+
+@secrets.command("drop", help="Forget the values in the store that is used no more, if the other has all of them.")
+async def drop(session: Session, stores: SecretStores, given: Drop) -> None:
+    count = await stores.drop(session.principal, given.from_)
+    session.out.record({"dropped": count, "from": given.from_})
 
 
 def _value(session: Session, name: str) -> str:

@@ -25,6 +25,17 @@ class Secret:
     updated_by: str
     hosts: tuple[str, ...] = ()
     """Where it may go, as `host` or `host:port`; empty until an admin uses it first."""
+    is_sealed: bool = False
+    """Whether the database has its value."""
+    k8s_secret_ref: str | None = None
+    """Where a cluster has its value, as `namespace/name`."""
+    k8s_secret_uid: str | None = None
+    """Which object there is the one that we made."""
+
+    @property
+    def bound_to(self) -> str:
+        """What its sealed value opens with: copied to another row, workspace or name it does not."""
+        return f"{self.id} {self.workspace_id} {self.name}"
 
 
 class SecretNotFound(NotFound):
@@ -41,6 +52,17 @@ class SecretNotSet(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"The secret {name} has no value; set it with `holdfast secrets set {name}`.")
+
+
+class SecretGone(Conflict):
+    """The cluster no longer has what it was given."""
+
+    code = "secret_not_set"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The cluster has the value of the secret {name} no more; set it again: `holdfast secrets set {name}`."
+        )
 
 
 class SecretKept(Conflict):

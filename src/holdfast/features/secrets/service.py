@@ -25,6 +25,7 @@ from holdfast.features.secrets.model import (
     checked_value,
     why_kept,
 )
+from holdfast.features.secrets.values import SecretValues
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.seals import Seals
 from holdfast.storage.database import Database, Tx
@@ -40,7 +41,14 @@ class Secrets:
     """
 
     def __init__(
-        self, database: Database, audit: Audit, workspaces: Workspaces, keys: KeyRing, clock: Clock, seals: Seals
+        self,
+        database: Database,
+        audit: Audit,
+        workspaces: Workspaces,
+        keys: KeyRing,
+        clock: Clock,
+        seals: Seals,
+        values: SecretValues,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -48,6 +56,7 @@ class Secrets:
         self._keys = keys
         self._clock = clock
         self._seals = seals
+        self._values = values
         self._changes = 0
 
     @property
@@ -98,9 +107,11 @@ class Secrets:
         Hosts change only together with the value: whoever does not have it cannot have it sent elsewhere.
         """
         current = await self.sealing_key()
-        return await self._database.write(
+        made = await self._database.write(
             lambda tx: self.put(tx, principal, workspace_id, name, value, hosts, sealed_by=current)
         )
+        await self._values.sweep()
+        return made
 
     async def sealing_key(self) -> MasterKey:
         """The key that `put` seals with; it may have to be made first."""
@@ -129,7 +140,7 @@ class Secrets:
         moment = now if found is None else max(now, found.updated_at + 1)
         bound = old.hosts if wanted is None else wanted
         new = replace(old, is_set=True, updated_at=moment, updated_by=principal.actor, hosts=bound)
-        store.put(tx, new, key.seal(value, _bound_to(new)))
+        self._values.keep(tx, old, new, value, key)
         self._record(tx, principal, "replaced" if old.is_set else "set", new)
         if new.hosts != old.hosts:
             self._record(tx, principal, "hosts", new, before=old.hosts)
@@ -144,12 +155,14 @@ class Secrets:
             if found is None:
                 raise SecretNotFound(name)
             if found.is_set:
+                self._values.give_up(tx, found)
                 store.clear(tx, found.id, max(self._clock.now(), found.updated_at + 1), principal.actor)
             else:
                 store.delete(tx, found.id)
             self._record(tx, principal, "cleared", found)
 
         await self._database.write(work)
+        await self._values.sweep()
 
     def use(
         self, tx: Tx, principal: Principal, workspace_id: str, name: str, places: Collection[Place], *, field: str
@@ -216,10 +229,9 @@ class Secrets:
 
     def _open(self, tx: Tx, workspace_id: str, name: str) -> tuple[Secret, str]:
         found = store.find(tx, workspace_id, name)
-        sealed = None if found is None else store.sealed(tx, found.id)
-        if found is None or sealed is None:
+        if found is None or not found.is_set:
             raise SecretNotSet(name)
-        return found, self._keys.named(sealed.key_id).open(sealed, _bound_to(found))
+        return found, self._values.open(tx, found)
 
     async def bind_earlier(self, uses: SecretUses) -> int:
         """Bind what earlier versions left without hosts to where it is used (workspace, name, place); how many."""
@@ -270,8 +282,8 @@ class Secrets:
         self._audit.reseal(tx, key, keep=keep)
         rows = store.every_sealed(tx)
         for secret, sealed in rows:
-            value = self._keys.named(sealed.key_id).open(sealed, _bound_to(secret))
-            store.reseal(tx, secret.id, key.seal(value, _bound_to(secret)))
+            value = self._keys.named(sealed.key_id).open(sealed, secret.bound_to)
+            store.reseal(tx, secret.id, key.seal(value, secret.bound_to))
         others = self._seals.reseal(tx, key)
         self._audit.record(
             tx,
@@ -320,8 +332,3 @@ def _signed(tx: Tx, principal: Principal, secret: Secret) -> Secret:
     """The secret with the e-mail of the person who changed it; keys and the command line are shown as they are."""
     person = identity_store.user(tx, principal.organization_id, secret.updated_by)
     return secret if person is None else replace(secret, updated_by=person.email)
-
-
-def _bound_to(secret: Secret) -> str:
-    # A value copied to another row, workspace or name does not open there.
-    return f"{secret.id} {secret.workspace_id} {secret.name}"

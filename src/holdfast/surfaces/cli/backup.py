@@ -10,6 +10,7 @@ from holdfast.core.clock import SystemClock
 from holdfast.core.commands import Argument, Given, Session, command
 from holdfast.core.settings import Settings, load
 from holdfast.features.audit.marks.heads_file import Break, HeadsFile
+from holdfast.features.secrets import store as secret_store
 from holdfast.storage import backup as backups
 from holdfast.storage.database import Database
 from holdfast.storage.files import STORE
@@ -26,14 +27,16 @@ class Target(Given):
 @command("backup", help="Write everything to one file; the server may go on serving.")
 async def backup(session: Session, database: Database, given: Target) -> None:
     made = await backups.backup(database, given.file)
-    session.out.record(
-        {
-            "file": str(made.file),
-            "bytes": made.bytes,
-            "schema_version": made.schema_version,
-            "audit_heads": [f"{name}:{sequence}:{hash}" for name, (sequence, hash) in sorted(made.heads.items())],
-        }
-    )
+    told: dict[str, object] = {
+        "file": str(made.file),
+        "bytes": made.bytes,
+        "schema_version": made.schema_version,
+        "audit_heads": [f"{name}:{sequence}:{hash}" for name, (sequence, hash) in sorted(made.heads.items())],
+    }
+    missing = await database.read(secret_store.only_in_cluster)
+    if missing:
+        told["secrets_only_in_cluster"] = missing
+    session.out.record(told)
 
 
 @click.command("restore", help="Bring a backup into an empty data directory or database; stop the server first.")
