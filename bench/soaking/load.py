@@ -19,8 +19,8 @@ from bench.soaking.server import SoakedServer
 
 ENDPOINT = "soak"
 _ASKED = [{"role": "user", "content": "How high is the tower?"}]
-OVER = "Session terminated"
-"""What the SDK makes of a 404 to a session that it had: the time to begin another one."""
+_SESSION_OVER = "Session not found"
+"""What a 404 to a session says; the SDK passes it on. It is the time to begin another one."""
 _OVER = ("completed", "failed", "cancelled")
 ASKING_UPSTREAM = frozenset({"chat whole", "chat streamed", "responses", "messages"})
 _QUICK = ("rest save", "rest read", "rest search", "chat whole", "chat streamed", "responses", "messages")
@@ -161,7 +161,7 @@ class Load:
         return f"/{self._server.told['project_id']}/{ENDPOINT}/v1/{path}"
 
     async def _mcp(self, era: str) -> None:
-        """The official SDK's client; a new one where the old one broke or its session is over, and now and then anyway."""
+        """The official SDK's client; a new one where its session broke or is over, and now and then."""
         surface = f"mcp {'2025' if era == 'legacy' else '2026'}"
         number = 0
         while not self._stopping.is_set():
@@ -308,7 +308,7 @@ async def _asked(client: Client, tool: str, given: dict[str, Any], *, fresh: boo
     try:
         return await client.call_tool(tool, given)
     except MCPError as problem:
-        if fresh or problem.error.message != OVER:
+        if fresh or not problem.error.message.startswith(_SESSION_OVER):
             raise
         raise SessionOver from problem
 
