@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from holdfast.surfaces.rest.events import MAX_STREAMS_EACH
 from tests.e2e.test_up import up
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -339,6 +340,35 @@ async def test_limits_hold_over_all_workers(store: tuple[Path, dict[str, str]]) 
             return not await refused()
 
         await server.until(admitted)
+
+
+async def test_a_key_has_so_many_streams_of_events_over_all_workers(store: tuple[Path, dict[str, str]]) -> None:
+    with several(store) as server:
+        workers = await server.serving()
+        path = f"{server.told['url']}/api/workspaces/{server.told['workspace_id']}/events"
+        followed = []
+        async with server.client() as client, AsyncExitStack() as open_streams:
+
+            async def follow() -> int:
+                stream = await open_streams.enter_async_context(client.stream("GET", path))
+                if stream.status_code == 200:
+                    # A stream whose lines nobody holds any more is closed.
+                    followed.append(stream.aiter_lines())
+                    assert await anext(followed[-1]) == ": following"
+                return stream.status_code
+
+            assert [await follow() for _ in range(MAX_STREAMS_EACH)] == [200] * MAX_STREAMS_EACH
+            # Whichever worker is asked.
+            assert [await follow() for _ in range(4)] == [429] * 4
+            server.kill(workers[0])
+
+            async def freed() -> bool:
+                try:
+                    return await follow() == 200
+                except httpx.HTTPError:
+                    return False
+
+            await server.until(freed)
 
 
 async def test_a_job_whose_worker_is_killed_is_ended_by_another(store: tuple[Path, dict[str, str]]) -> None:
