@@ -127,6 +127,7 @@ def _await_port(port: int, process: "subprocess.Popen[Any]") -> None:
 
 def _end(process: "subprocess.Popen[Any]") -> None:
     process.terminate()
-    process.wait(30)
+    # A busy machine takes its time.
+    process.wait(180)
     if process.stdout is not None:
         process.stdout.close()

@@ -26,11 +26,15 @@ class Given:
     vectors: NDArray[np.float32]
     asked: NDArray[np.float32]
     directory: Path
+    with_model: bool = False
+    """Whether each store has the product's model embed each text, instead of the vectors."""
 
     def save(self) -> None:
         """Write it down for a process that reads it."""
         self.directory.mkdir(parents=True)
-        (self.directory / "given.json").write_text(json.dumps({"texts": self.texts, "queries": self.queries}))
+        (self.directory / "given.json").write_text(
+            json.dumps({"texts": self.texts, "queries": self.queries, "with_model": self.with_model})
+        )
         np.save(self.directory / "vectors.npy", self.vectors)
         np.save(self.directory / "asked.npy", self.asked)
 
@@ -39,7 +43,18 @@ class Given:
         """What `save` wrote."""
         told = json.loads((directory / "given.json").read_text())
         vectors, asked = np.load(directory / "vectors.npy"), np.load(directory / "asked.npy")
-        return Given(told["texts"], told["queries"], vectors, asked, directory)
+        return Given(told["texts"], told["queries"], vectors, asked, directory, told["with_model"])
+
+    def embedding(self) -> Callable[[str], NDArray[np.float32]]:
+        """How a peer gets the vector of a text: by the product's own model in its process, or as given."""
+        if self.with_model:
+            # Loaded where it is wanted: a peer's environment has it only for this.
+            from holdfast.engines.search.embedders.minilm import THREADS, MiniLmModel
+
+            model = MiniLmModel(THREADS)
+            return lambda text: model.run([text])[0]
+        known = dict(zip(self.texts, self.vectors, strict=True)) | dict(zip(self.queries, self.asked, strict=True))
+        return known.__getitem__
 
 
 class Store(Protocol):

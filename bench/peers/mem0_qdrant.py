@@ -7,14 +7,14 @@ from bench.peers.given import LIMIT, Given, serve
 
 
 class _Embedder:
-    """The vectors that were given, by text."""
+    """The vectors that were given, or the model's."""
 
     def __init__(self, given: Given) -> None:
-        self._vectors = dict(zip(given.texts, given.vectors.tolist(), strict=True))
-        self._vectors.update(zip(given.queries, given.asked.tolist(), strict=True))
+        self._vector = given.embedding()
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        return list(self._vectors[text])
+        vector: list[float] = self._vector(text).tolist()
+        return vector
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         return [self.embed(text) for text in texts]

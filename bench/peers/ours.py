@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bench.peers.given import LIMIT, Given, serve
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
+from holdfast.engines.search.embedders.process import EmbeddingProcess
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate
@@ -47,7 +48,8 @@ class Holdfast:
         directory = self._given.directory / "holdfast"
         database = SqliteDatabase(directory / "holdfast.db")
         await migrate(database)
-        services = build_services(Settings(data_dir=directory), database, SystemClock(), _Embedder(self._given))
+        embedder = EmbeddingProcess() if self._given.with_model else _Embedder(self._given)
+        services = build_services(Settings(data_dir=directory), database, SystemClock(), embedder)
         await self._stack.enter_async_context(background(services))
         start = await first_start(services)
         self._memory, self._workspace = services.memory, start.workspace_id

@@ -19,6 +19,10 @@ class Refused(Exception):
         self.kind = kind
 
 
+class SessionOver(Exception):
+    """The server ended a session, as it may: its client begins another and asks anew, which is put down instead."""
+
+
 @dataclass(slots=True)
 class Injury:
     """Something that was done to the server, and the kinds of failures that it excuses."""
@@ -67,6 +71,8 @@ class Books:
         began = time.monotonic()
         try:
             yield
+        except SessionOver:
+            raise
         except Exception as problem:  # Whatever a client runs into is what is looked for here.
             self._failed(surface, problem, began)
         else:

@@ -12,12 +12,15 @@ import httpx
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
-from bench.soaking.books import Books, Refused
+from bench.soaking.books import Books, Refused, SessionOver
 from bench.soaking.server import SoakedServer
 
 ENDPOINT = "soak"
 _ASKED = [{"role": "user", "content": "How high is the tower?"}]
+_SESSION_OVER = "Session not found"
+"""What a 404 to a session says; the SDK passes it on. It is the time to begin another one."""
 _OVER = ("completed", "failed", "cancelled")
 ASKING_UPSTREAM = frozenset({"chat whole", "chat streamed", "responses", "messages"})
 _QUICK = ("rest save", "rest read", "rest search", "chat whole", "chat streamed", "responses", "messages")
@@ -158,15 +161,17 @@ class Load:
         return f"/{self._server.told['project_id']}/{ENDPOINT}/v1/{path}"
 
     async def _mcp(self, era: str) -> None:
-        """The official SDK's client; a new one where the old one broke, and now and then anyway."""
+        """The official SDK's client; a new one where its session broke or is over, and now and then."""
         surface = f"mcp {'2025' if era == 'legacy' else '2026'}"
+        number = 0
         while not self._stopping.is_set():
             with self._books.asking(f"{surface} session"):
                 async with self._mcp_client(era) as client:
-                    for number in range(30):
-                        if self._stopping.is_set():
+                    first = number
+                    while number < first + 30 and not self._stopping.is_set():
+                        if not await self._call(client, surface, number, fresh=number == first):
                             break
-                        await self._call(client, surface, number)
+                        number += 1
                         await self._breathe()
             await self._breathe()
 
@@ -179,20 +184,24 @@ class Load:
         ):
             yield client
 
-    async def _call(self, client: Client, surface: str, number: int) -> None:
+    async def _call(self, client: Client, surface: str, number: int, *, fresh: bool) -> bool:
+        """Whether the session lasts. One that the server ended is a failure only if it had just begun."""
+        text = self._sentence()
         if number % 10 == 9:
-            given: dict[str, Any] = {"tool_name": "plain.echo", "arguments": {"text": self._sentence()}}
-            with self._books.asking(f"{surface} exec"):
-                called(await client.call_tool("xerotier.exec.invoke_blocking", given))
+            what, tool = "exec", "xerotier.exec.invoke_blocking"
+            given: dict[str, Any] = {"tool_name": "plain.echo", "arguments": {"text": text}}
         elif number % 3 == 0:
-            text = self._sentence()
-            with self._books.asking(f"{surface} save"):
-                found = called(await client.call_tool("xerotier.memory.save", {"content": text}))
-                if found.get("status") == "saved":
-                    self._books.acknowledged[found["memory_id"]] = text
+            what, tool, given = "save", "xerotier.memory.save", {"content": text}
         else:
-            with self._books.asking(f"{surface} calc"):
-                called(await client.call_tool("xerotier.calc.evaluate", {"expression": f"6 * {number}"}))
+            what, tool, given = "calc", "xerotier.calc.evaluate", {"expression": f"6 * {number}"}
+        try:
+            with self._books.asking(f"{surface} {what}"):
+                found = called(await _asked(client, tool, given, fresh=fresh))
+                if what == "save" and found.get("status") == "saved":
+                    self._books.acknowledged[found["memory_id"]] = text
+        except SessionOver:
+            return False
+        return True
 
     async def _keystone(self) -> None:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -292,6 +301,16 @@ def checked(answer: httpx.Response) -> Any:
     if answer.status_code not in (200, 201, 202):
         raise Refused(str(answer.status_code), answer.text)
     return answer.json()
+
+
+async def _asked(client: Client, tool: str, given: dict[str, Any], *, fresh: bool) -> Any:
+    """What the tool answers; SessionOver where the server has ended a session that had served before."""
+    try:
+        return await client.call_tool(tool, given)
+    except MCPError as problem:
+        if fresh or not problem.error.message.startswith(_SESSION_OVER):
+            raise
+        raise SessionOver from problem
 
 
 def called(result: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,11 +20,15 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from holdfast.surfaces.rest.events import MAX_STREAMS_EACH
 from tests.e2e.test_up import up
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-PATIENCE_SECONDS = 60.0
+STARTS = 15
+"""What a machine has time to start so often, it has time for: a kill costs a start or two, under load."""
+LEAST_PATIENCE_SECONDS = 60.0
+MOST_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Several:
 
     told: dict[str, Any]
     process: "subprocess.Popen[str]"
+    patience: float = LEAST_PATIENCE_SECONDS
+    """How long to wait for anything, on a machine as busy as it was when the server started."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -45,12 +51,38 @@ class Several:
     def client(self, **more: Any) -> httpx.AsyncClient:
         """A client whose every request opens a connection, and so reaches the next worker."""
         limits = httpx.Limits(max_keepalive_connections=0)
-        return httpx.AsyncClient(headers=self.headers, timeout=60, trust_env=False, limits=limits, **more)
+        return httpx.AsyncClient(headers=self.headers, timeout=self.patience, trust_env=False, limits=limits, **more)
+
+    async def until(self, done: Callable[[], Any]) -> None:
+        """Wait, not for ever, for what must become true."""
+        async with asyncio.timeout(self.patience):
+            while True:
+                found = done()
+                if await found if asyncio.iscoroutine(found) else found:
+                    return
+                await asyncio.sleep(0.05)
 
     def children(self, embedding: bool = False) -> list[int]:
-        """Its workers; or the process that embeds for them."""
+        """Its workers; or the process that embeds for them. The dead that are not yet buried are neither."""
         told = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return [pid for pid in map(int, told.split()) if (b"embedders" in _command(pid)) is embedding]
+        commands = {pid: _command(pid) for pid in map(int, told.split())}
+        return [pid for pid, said in commands.items() if said and (b"embedders" in said) is embedding]
+
+    def kill(self, *pids: int) -> None:
+        """End them at once; one that has ended by itself is as dead."""
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    async def kill_embedder(self) -> None:
+        """End the process that embeds, as soon as there is one."""
+
+        def killed() -> bool:
+            found = self.children(embedding=True)
+            self.kill(*found)
+            return bool(found)
+
+        await self.until(killed)
 
     async def serving(self, count: int = 2, besides: tuple[int, ...] = ()) -> list[int]:
         """Its workers, once so many that are none of `besides` answer."""
@@ -63,7 +95,7 @@ class Several:
                 metrics = (await client.get(f"{self.told['url']}/metrics")).text
                 return f"holdfast_workers_serving {float(count)}" in metrics
 
-            await until(reached)
+            await self.until(reached)
         return self.children()
 
 
@@ -72,16 +104,6 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
-
-
-async def until(done: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait, not for ever, for what must become true."""
-    async with asyncio.timeout(seconds):
-        while True:
-            found = done()
-            if await found if asyncio.iscoroutine(found) else found:
-                return
-            await asyncio.sleep(0.05)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -95,8 +117,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[st
 @contextmanager
 def several(store: tuple[Path, dict[str, str]], workers: int = 2, **env: str) -> Iterator[Several]:
     directory, given = store
+    began = time.monotonic()
     with up(directory, "--workers", str(workers), **given, HOLDFAST_SHUTDOWN_SECONDS="3", **env) as (told, process):
-        yield Several(told, process)
+        took = time.monotonic() - began
+        yield Several(told, process, min(max(LEAST_PATIENCE_SECONDS, STARTS * took), MOST_PATIENCE_SECONDS))
 
 
 def words(seed: int) -> str:
@@ -143,7 +167,7 @@ class Writers:
     async def more(self, count: int = 5) -> None:
         """Wait until so many more were acknowledged."""
         there = len(self.acknowledged)
-        await until(lambda: len(self.acknowledged) >= there + count)
+        await self._server.until(lambda: len(self.acknowledged) >= there + count)
 
     async def check(self, server: Several) -> None:
         """Everything that was acknowledged is there, with its words."""
@@ -162,18 +186,15 @@ async def test_a_kill_takes_nothing_acknowledged_along_and_the_others_serve_on(
         writers = Writers(server)
         async with writers.at_work():
             await writers.more()
-            for place in range(2):
-                # Each in turn: one of them owns the background work.
-                victim = server.children()[0] if place else first[0]
-                os.kill(victim, signal.SIGKILL)
+            # Each in turn: one of them owns the background work.
+            for victim in first:
+                server.kill(victim)
                 await writers.more()
                 await server.serving(besides=(victim,))
-            await until(lambda: server.children(embedding=True))
-            os.kill(server.children(embedding=True)[0], signal.SIGKILL)
+            await server.kill_embedder()
             await writers.more()
             both = server.children()
-            for pid in both:
-                os.kill(pid, signal.SIGKILL)
+            server.kill(*both)
             await writers.more()
             await server.serving(besides=tuple(both))
             await writers.more()
@@ -181,13 +202,13 @@ async def test_a_kill_takes_nothing_acknowledged_along_and_the_others_serve_on(
         assert [each for each in writers.refused if each[0] >= 500 and "embed" not in each[1]] == []
         await writers.check(server)
         workers = server.children()
-        os.kill(server.process.pid, signal.SIGKILL)
+        server.kill(server.process.pid)
         # Without a parent they end by themselves, and free the directory.
-        await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+        await server.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     with several(store) as again:
         key = server.told["api_key"]
         assert again.told["api_key"] is None
-        await writers.check(Several({**again.told, "api_key": key}, again.process))
+        await writers.check(Several({**again.told, "api_key": key}, again.process, again.patience))
         if not store[1]:
             assert (directory / "writer.lock").stat().st_mode & 0o777 == 0o600
 
@@ -205,7 +226,7 @@ async def test_sigterm_lets_streams_end_and_leaves_nobody_behind(store: tuple[Pa
                 for each in lines:
                     ends.append([line async for line in each if line.startswith("event:")][-1])
         assert ends == ["event: stream.end"] * 2
-        assert await asyncio.to_thread(server.process.wait, 60) == 0
+        assert await asyncio.to_thread(server.process.wait, server.patience) == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
@@ -222,20 +243,19 @@ async def test_what_one_worker_commits_is_told_by_the_other_and_goes_on_after_a_
                     "memory_id"
                 ]
                 for stream in (one, other):
-                    async with asyncio.timeout(PATIENCE_SECONDS):
+                    async with asyncio.timeout(server.patience):
                         async for line in stream.aiter_lines():
                             if line.startswith("id:"):
                                 last = line.removeprefix("id:").strip()
                             if saved in line:
                                 break
-                for pid in workers:
-                    os.kill(pid, signal.SIGKILL)
+                server.kill(*workers)
             await server.serving(besides=tuple(workers))
             missed = (await client.post(server.memories, json={"content": "The harbour froze over."})).json()[
                 "memory_id"
             ]
             async with client.stream("GET", path, headers={"Last-Event-ID": last}) as resumed:
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(server.patience):
                     assert any([missed in line async for line in _until_data(resumed)])
 
 
@@ -252,19 +272,36 @@ async def test_an_mcp_session_outlives_the_worker_that_began_it(store: tuple[Pat
         workers = await server.serving()
         headers = {**server.headers, "X-Xerotier-Workspace": server.told["workspace_id"]}
         limits = httpx2.Limits(max_keepalive_connections=0)
-        async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False, limits=limits) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=server.patience, trust_env=False, limits=limits) as http:
             reached = streamable_http_client(server.told["mcp_url"], http_client=http)
-            async with Client(reached, mode=era, read_timeout_seconds=60) as client:
+            async with Client(reached, mode=era, read_timeout_seconds=server.patience) as client:
                 for number in range(4):
                     saved = await client.call_tool(
                         "xerotier.memory.save", {"content": f"Buoy {number} is lit at night."}
                     )
                     assert not saved.is_error
-                os.kill(workers[0], signal.SIGKILL)
+                server.kill(workers[0])
                 await server.serving(besides=(workers[0],))
                 for _ in range(4):
                     found = await client.call_tool("xerotier.memory.recall", {"query": "which buoy is lit"})
                     assert not found.is_error and "is lit at night" in str(found.content)
+
+
+async def test_a_key_revoked_through_one_worker_is_refused_by_all_at_once(store: tuple[Path, dict[str, str]]) -> None:
+    """Each request looks for what the others committed, so there is nothing to wait for."""
+    with several(store) as server:
+        await server.serving()
+        keys, me = f"{server.told['url']}/api/keys", f"{server.told['url']}/api/me"
+        async with server.client() as client:
+            for number in range(5):
+                asked = {"name": f"k{number}", "project_id": server.told["project_id"], "scopes": ["read"]}
+                made = (await client.post(keys, json=asked)).raise_for_status().json()
+                shown = {"Authorization": f"Bearer {made['key']}"}
+                # Connections go round, so each worker has met the key; which one revokes it alternates.
+                for _ in range(4 + number % 2):
+                    assert (await client.get(me, headers=shown)).status_code == 200
+                assert (await client.delete(f"{keys}/{made['id']}")).status_code == 200
+                assert [(await client.get(me, headers=shown)).status_code for _ in range(4)] == [401] * 4
 
 
 async def test_limits_hold_over_all_workers(store: tuple[Path, dict[str, str]]) -> None:
@@ -295,14 +332,43 @@ async def test_limits_hold_over_all_workers(store: tuple[Path, dict[str, str]]) 
                 one.close()
 
         held = await connected(6)
-        await until(refused)
+        await server.until(refused)
         for each in held:
             each.close()
 
         async def admitted() -> bool:
             return not await refused()
 
-        await until(admitted)
+        await server.until(admitted)
+
+
+async def test_a_key_has_so_many_streams_of_events_over_all_workers(store: tuple[Path, dict[str, str]]) -> None:
+    with several(store) as server:
+        workers = await server.serving()
+        path = f"{server.told['url']}/api/workspaces/{server.told['workspace_id']}/events"
+        followed = []
+        async with server.client() as client, AsyncExitStack() as open_streams:
+
+            async def follow() -> int:
+                stream = await open_streams.enter_async_context(client.stream("GET", path))
+                if stream.status_code == 200:
+                    # A stream whose lines nobody holds any more is closed.
+                    followed.append(stream.aiter_lines())
+                    assert await anext(followed[-1]) == ": following"
+                return stream.status_code
+
+            assert [await follow() for _ in range(MAX_STREAMS_EACH)] == [200] * MAX_STREAMS_EACH
+            # Whichever worker is asked.
+            assert [await follow() for _ in range(4)] == [429] * 4
+            server.kill(workers[0])
+
+            async def freed() -> bool:
+                try:
+                    return await follow() == 200
+                except httpx.HTTPError:
+                    return False
+
+            await server.until(freed)
 
 
 async def test_a_job_whose_worker_is_killed_is_ended_by_another(store: tuple[Path, dict[str, str]]) -> None:
@@ -313,8 +379,7 @@ async def test_a_job_whose_worker_is_killed_is_ended_by_another(store: tuple[Pat
         async with server.client() as client:
             sent = await client.post(f"{base}/documents", files={"file": ("ferries.md", text.encode())})
             assert sent.status_code in (200, 201, 202), sent.text
-            for pid in server.children():
-                os.kill(pid, signal.SIGKILL)
+            server.kill(*server.children())
 
             async def ready() -> bool:
                 try:
@@ -323,4 +388,4 @@ async def test_a_job_whose_worker_is_killed_is_ended_by_another(store: tuple[Pat
                     return False
                 return [each["state"] for each in listed] == ["ready"]
 
-            await until(ready, 120)
+            await server.until(ready)

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.server.workers.channel import CONNECTION, READY, channels
 from holdfast.server.workers.siblings import summed
-from holdfast.server.workers.tally import ConnectionCounts
+from holdfast.server.workers.tally import OpenCounts
 from holdfast.surfaces.http.protocol.connections import Connections
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.telemetry.metrics import Metrics
@@ -19,7 +19,7 @@ class _Open:
 
 
 def test_limits_on_connections_hold_over_all_workers_and_a_dead_one_leaves_room() -> None:
-    tally = ConnectionCounts(2)
+    tally = OpenCounts(2)
     one, other = (
         Connections(most=6, most_per_address=3, proxies=Proxies(()), elsewhere=tally.of(place)) for place in range(2)
     )
@@ -37,13 +37,13 @@ def test_limits_on_connections_hold_over_all_workers_and_a_dead_one_leaves_room(
 
 
 def test_a_worker_writes_what_the_other_reads_after_a_fork() -> None:
-    tally = ConnectionCounts(2)
+    tally = OpenCounts(2)
     pid = os.fork()
     if pid == 0:
         tally.of(1).opened("192.0.2.1")
         os._exit(0)
     os.waitpid(pid, 0)
-    assert tally.of(0).from_address("192.0.2.1") == tally.of(0).of_all() == 1
+    assert tally.of(0).held_by("192.0.2.1") == tally.of(0).of_all() == 1
 
 
 def test_a_connection_crosses_whole_and_an_end_is_noticed() -> None:

@@ -43,6 +43,7 @@ from holdfast.surfaces.http.deferred import Deferred
 from holdfast.surfaces.http.endpoint.wires import EndpointWires
 from holdfast.surfaces.http.gate import Gate
 from holdfast.surfaces.http.operation import Readiness, health
+from holdfast.surfaces.http.protocol.connections import OpenElsewhere
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import Site
 from holdfast.surfaces.http.telemetry.metrics import Metrics
@@ -68,9 +69,9 @@ def rest_operations(parts: Parts, streams: events.EventStreams | None = None) ->
     return [*events.operations(streams or event_streams(parts)), *declared_operations(parts)]
 
 
-def event_streams(parts: Parts) -> events.EventStreams:
-    """The streams of what happens in workspaces."""
-    return events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics], parts[Clock])
+def event_streams(parts: Parts, elsewhere: OpenElsewhere | None = None) -> events.EventStreams:
+    """The streams of what happens in workspaces; `elsewhere` counts those of all workers."""
+    return events.EventStreams(parts[EventBus], parts[Workspaces], parts[Topics], parts[Clock], elsewhere)
 
 
 def declared_operations(parts: Parts) -> Iterator[Operation]:
@@ -80,7 +81,7 @@ def declared_operations(parts: Parts) -> Iterator[Operation]:
             yield from feature.module(name).api.bind(parts)
 
 
-def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
+def build_gate(settings: Settings, parts: Parts, public_url: str, open_streams: OpenElsewhere | None = None) -> Gate:
     """The ASGI application that uvicorn serves."""
     metrics = Metrics()
     parts[PublicAddress].url = public_url.rstrip("/")
@@ -93,7 +94,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str) -> Gate:
         settings.requests_per_minute,
         usage=parts[Usage],
     )
-    streams = event_streams(parts)
+    streams = event_streams(parts, open_streams)
     operations = rest_operations(parts, streams)
     api = Api(
         operations,

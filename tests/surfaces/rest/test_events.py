@@ -271,7 +271,7 @@ async def test_who_does_not_read_at_all_is_let_go(sqlite_server: TestServer, mon
         await until(lambda: open_streams(server) == 0)
 
 
-@pytest.mark.one_process("each counts streams of its own")
+@pytest.mark.one_process("its limit is lowered in one process")
 async def test_hanging_up_frees_the_stream_and_a_key_has_so_many(
     sqlite_server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

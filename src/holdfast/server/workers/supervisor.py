@@ -20,7 +20,7 @@ from holdfast.server.lifecycle import Ready, listen, locked
 from holdfast.server.workers.channel import ANNOUNCE, ANNOUNCED, FAILED, READY, TAKEN, Channel, channels
 from holdfast.server.workers.embedding import EmbeddingHost
 from holdfast.server.workers.siblings import Siblings
-from holdfast.server.workers.tally import ConnectionCounts
+from holdfast.server.workers.tally import OpenCounts
 from holdfast.server.workers.worker import Workplace, work
 from holdfast.storage.database import StartFailed
 from holdfast.surfaces.http.telemetry.logs import configure_logs
@@ -90,7 +90,7 @@ class Supervisor:
         """What the parent watches: signals, the listener, and its workers' words."""
         self._listener = listener
         self._selector = selectors.DefaultSelector()
-        self._tally = ConnectionCounts(self._count)
+        self._tally, self._streams = OpenCounts(self._count), OpenCounts(self._count)
         self._siblings = Siblings(self._count)
         self._embedding = EmbeddingHost(self._siblings.embedder, self._selector)
         heard, self._wake = socket.socketpair()
@@ -148,7 +148,10 @@ class Supervisor:
             code = 1
             try:
                 self._become_child(mine)
-                code = work(Workplace(self._settings, self._url, place, theirs, self._tally.of(place), self._siblings))
+                open_here, streams_here = self._tally.of(place), self._streams.of(place)
+                code = work(
+                    Workplace(self._settings, self._url, place, theirs, open_here, streams_here, self._siblings)
+                )
             finally:
                 os._exit(code)
         theirs.close()
@@ -260,6 +263,7 @@ class Supervisor:
             self._selector.unregister(worker.channel.fileno())
             worker.channel.close()
             self._tally.forget(worker.place)
+            self._streams.forget(worker.place)
             if not self._stopping:
                 self._expect_another(worker, os.waitstatus_to_exitcode(status))
             for connection in worker.handing:

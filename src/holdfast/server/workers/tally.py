@@ -1,14 +1,14 @@
-"""Owns how many connections each worker has open, in memory that all share: what limits are held against."""
+"""Owns how many connections, or streams of events, each worker has open: numbers that all share, for limits."""
 
 import mmap
 from zlib import crc32
 
-ADDRESSES = 16_384
-"""Addresses whose digests meet share a place: hardly ever with a few hundred, and then one limit holds for both."""
-_ROW = ADDRESSES + 1
+HOLDERS = 16_384
+"""Addresses or keys whose digests meet share a place: hardly ever with a few hundred, and then one limit is both's."""
+_ROW = HOLDERS + 1
 
 
-class ConnectionCounts:
+class OpenCounts:
     """A row of numbers for each worker, made before they are forked. Each writes its own row only."""
 
     def __init__(self, workers: int) -> None:
@@ -20,11 +20,11 @@ class ConnectionCounts:
         return OpenHere(self._numbers, place, self._workers)
 
     def open(self, place: int) -> int:
-        """How many connections a worker has open."""
+        """How many a worker has open."""
         return self._numbers[place * _ROW]
 
     def forget(self, place: int) -> None:
-        """The worker is gone, and its connections with it."""
+        """The worker is gone, and what it had open with it."""
         self._numbers[place * _ROW : (place + 1) * _ROW] = memoryview(bytes(_ROW * 4)).cast("I")
 
 
@@ -36,25 +36,25 @@ class OpenHere:
         self._place = place
         self._workers = workers
 
-    def opened(self, address: str) -> None:
+    def opened(self, holder: str) -> None:
         """One more is open here."""
         self._numbers[self._place * _ROW] += 1
-        self._numbers[self._place * _ROW + _slot(address)] += 1
+        self._numbers[self._place * _ROW + _slot(holder)] += 1
 
-    def closed(self, address: str) -> None:
+    def closed(self, holder: str) -> None:
         """One fewer is open here."""
         self._numbers[self._place * _ROW] -= 1
-        self._numbers[self._place * _ROW + _slot(address)] -= 1
+        self._numbers[self._place * _ROW + _slot(holder)] -= 1
 
     def of_all(self) -> int:
         """How many are open in all workers."""
         return sum(self._numbers[place * _ROW] for place in range(self._workers))
 
-    def from_address(self, address: str) -> int:
-        """How many are open from an address in all workers."""
-        slot = _slot(address)
+    def held_by(self, holder: str) -> int:
+        """How many one address or key has open in all workers."""
+        slot = _slot(holder)
         return sum(self._numbers[place * _ROW + slot] for place in range(self._workers))
 
 
-def _slot(address: str) -> int:
-    return 1 + crc32(address.encode()) % ADDRESSES
+def _slot(holder: str) -> int:
+    return 1 + crc32(holder.encode()) % HOLDERS

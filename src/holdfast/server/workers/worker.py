@@ -39,6 +39,7 @@ class Workplace:
     place: int
     channel: Channel
     open_here: OpenHere
+    streams_here: OpenHere
     siblings: Siblings
 
 
@@ -70,7 +71,7 @@ async def _serve(workplace: Workplace) -> None:
     given = beside_requests(settings, workplace.siblings.embedder)
     async with open_parts(settings, given=given) as parts, background(parts, owner):
         start = await found_organization(parts)
-        gate = build_gate(settings, parts, workplace.url)
+        gate = build_gate(settings, parts, workplace.url, workplace.streams_here)
         gate.metrics.gauge("workers_serving", "Workers that serve").set(1)
         gate.metrics.gauge("workers_background", "Workers that do the background work").set_function(
             lambda: float(owner is None or owner.held)

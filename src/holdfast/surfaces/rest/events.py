@@ -21,6 +21,7 @@ from holdfast.core.text.sse import PING, PING_SECONDS, framed
 from holdfast.engines.events import LAGGED, Event, EventBus, Subscription
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.topics import Topics
+from holdfast.surfaces.http.protocol.connections import OpenElsewhere
 
 RECHECK_SECONDS = 5.0
 MAX_WAITING = 2_000
@@ -47,13 +48,21 @@ class EventsQuery(Model):
 class EventStreams:
     """Serves streams of events from the bus, and ends them all when the server stops."""
 
-    def __init__(self, bus: EventBus, workspaces: Workspaces, topics: Topics, clock: Clock) -> None:
+    def __init__(
+        self,
+        bus: EventBus,
+        workspaces: Workspaces,
+        topics: Topics,
+        clock: Clock,
+        elsewhere: OpenElsewhere | None = None,
+    ) -> None:
         self._bus = bus
         self._topics = topics
         self._workspaces = workspaces
         self._clock = clock
         self._open: set[Subscription] = set()
         self._by_actor: Counter[str] = Counter()
+        self._elsewhere = elsewhere
         self._stopped = False
 
     async def follow(self, call: Call) -> EventStream:
@@ -90,7 +99,7 @@ class EventStreams:
     ) -> Iterator[Subscription]:
         if self._stopped:
             raise Unavailable("The server is shutting down.", headers={"Retry-After": "5"})
-        if self._by_actor[principal.actor] >= MAX_STREAMS_EACH:
+        if self._held_by(principal.actor) >= MAX_STREAMS_EACH:
             raise RateLimited(
                 f"{MAX_STREAMS_EACH} streams of events are open already; close one, or follow more topics in one.",
                 code="too_many_streams",
@@ -103,6 +112,8 @@ class EventStreams:
         )
         self._open.add(subscription)
         self._by_actor[principal.actor] += 1
+        if self._elsewhere is not None:
+            self._elsewhere.opened(principal.actor)
         try:
             yield subscription
         finally:
@@ -111,6 +122,11 @@ class EventStreams:
             self._by_actor[principal.actor] -= 1
             if not self._by_actor[principal.actor]:
                 del self._by_actor[principal.actor]
+            if self._elsewhere is not None:
+                self._elsewhere.closed(principal.actor)
+
+    def _held_by(self, actor: str) -> int:
+        return self._by_actor[actor] if self._elsewhere is None else self._elsewhere.held_by(actor)
 
     async def _frames(
         self, call: Call, look: Looked, within: Collection[str], topics: Sequence[str], after: int | None

@@ -15,13 +15,13 @@ class OpenConnection(Protocol):
 
 
 class OpenElsewhere(Protocol):
-    """The open connections of all processes of one server, this one's among them."""
+    """What all processes of one server have open, this one's among them: connections, or streams of events."""
 
-    def opened(self, address: str) -> None:
+    def opened(self, holder: str) -> None:
         """One more is open here."""
         ...
 
-    def closed(self, address: str) -> None:
+    def closed(self, holder: str) -> None:
         """One fewer is open here."""
         ...
 
@@ -29,8 +29,8 @@ class OpenElsewhere(Protocol):
         """How many are open in all."""
         ...
 
-    def from_address(self, address: str) -> int:
-        """How many are open from an address."""
+    def held_by(self, holder: str) -> int:
+        """How many one address or key has open."""
         ...
 
 
@@ -55,7 +55,7 @@ class Connections:
     def enter(self, connection: OpenConnection, address: str) -> bool:
         """Count a new connection; False when there is no room for it."""
         shared = _shared(address)
-        from_address = self._elsewhere.from_address(shared) if self._elsewhere else self._by_address.get(shared, 0)
+        from_address = self._elsewhere.held_by(shared) if self._elsewhere else self._by_address.get(shared, 0)
         if from_address >= self._most_per_address and not self._proxies.trusts(address):
             return False
         of_all = self._elsewhere.of_all() if self._elsewhere else len(self._open)
