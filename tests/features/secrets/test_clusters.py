@@ -241,7 +241,7 @@ async def test_a_store_that_is_used_is_neither_dropped_nor_a_copys_only_aim(worl
 
     for side in ("database", "kubernetes"):
         with pytest.raises(WrongStore):
-            await both[SecretStores].drop(world.owner, side)  # type: ignore[arg-type]
+            await both[SecretStores].drop(world.owner, side)
     with pytest.raises(WrongStore):
         await world.server("database")[SecretStores].copy(world.owner, "kubernetes")
 
