@@ -60,7 +60,9 @@ async def test_links_devices_and_names_that_climb_are_only_names(world: Intercha
     assert report.created == {"memory": 4}
     page = await world.base.memory.list(world.person, world.base.ws, Filters(), limit=200)
     assert all(each.isprintable() for memory in page.items for each in (memory.source, memory.title))
-    assert {each.name for each in tmp_path.iterdir() if "holdfast.db" not in each.name} == {"odd.zip", "writer.lock"}
+    left = {each.name for each in tmp_path.iterdir() if "holdfast.db" not in each.name}
+    # On SQLite the store has its lock there.
+    assert left - {"writer.lock"} == {"odd.zip"}
 
 
 def test_a_bomb_is_never_held_whole() -> None:
