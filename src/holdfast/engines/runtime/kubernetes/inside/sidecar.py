@@ -92,8 +92,7 @@ class Sidecar:
         to = channel.order.get("to")
         try:
             if to == "box":
-                reader, writer = await self._box(self._told["boxes"][channel.order["box"]])
-                await pump(channel, reader, writer)
+                await self._join(channel, self._told["boxes"][channel.order["box"]])
             elif to == "port":
                 await self._listen_at_port(int(channel.order["port"]))
                 await _answer(channel, {"ok": True})
@@ -105,6 +104,14 @@ class Sidecar:
                 await _answer(channel, {"problem": "unknown order"})
         except (OSError, KeyError, ValueError) as problem:
             await _answer(channel, {"problem": f"{type(problem).__name__}: {problem}"})
+
+    async def _join(self, channel: PodStream, path: str) -> None:
+        """Join a stream and a container; a word of ours in it would be taken for its program's."""
+        try:
+            await pump(channel, *await self._box(path))
+        except OSError as problem:
+            sys.stderr.write(f"{path} does not answer: {problem}\n")
+            channel.close()
 
     async def _box(self, path: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
         deadline = asyncio.get_running_loop().time() + _BOX_SECONDS
