@@ -139,7 +139,9 @@ async def make_everything(client: httpx.AsyncClient, server: TestServer) -> dict
         ),
         "decision_id": await make(f"{space}/decisions", {"title": "Keep the secret"}, "decision_id"),
         "milestone_id": await make(f"{space}/milestones", {"title": "Secret kept"}, "milestone_id"),
-        "record_id": await make(f"{space}/records", {"type": "secret", "data": {"name": "Kept"}}, "record_id"),
+        "record_id": await make(
+            f"{space}/records", {"type": "secret", "data": {"name": "Kept"}, "collection": "victim"}, "record_id"
+        ),
         "vector_store_id": await make(f"{space}/vector_stores", {"name": "secrets"}),
         "chat_id": await make(f"{space}/chats", {"id": "secret-chat", "title": "Secret"}),
         "case_id": await make(f"{space}/cases", {"title": "Hide the secret"}),

@@ -22,6 +22,7 @@ SOURCE = Path(__file__).parents[3] / "src" / "holdfast"
 USERS = {
     "features/agents/definitions/attachments.py": {"is_set"},
     "features/agents/definitions/service.py": {"use", "is_set"},
+    "features/agents/sessions/freezing.py": {"value_to_compare", "is_set"},
     "features/agents/x1/channels.py": {"reveal", "value_to_compare", "is_set"},
     "features/endpoints/service.py": {"use", "reveal", "version", "is_set"},
     "features/execution/approvals/announcing.py": {"value_to_compare"},

@@ -103,6 +103,7 @@ def test_listing_memories_loads_and_builds_memory_alone(data: Path) -> None:
     allowed = {f"holdfast.features.{name}.feature" for name in _UNUSED} | {"holdfast.features.chat.building"}
     # What works beside requests is named by its class, which here is a loop around one statement.
     allowed |= {f"holdfast.features.chat.deleted{name}" for name in ("", ".service", ".store")}
+    allowed |= {f"holdfast.features.chat.finding{name}" for name in ("", ".filling")}
     features = [name for name in ran["modules"] if name.startswith(tuple(f"holdfast.features.{x}." for x in _UNUSED))]
     assert set(features) <= allowed
     assert set(ran["made"]) == {
