@@ -6,9 +6,8 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
-from holdfast.core.errors import HoldfastError, UpstreamFailed
+from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
 from holdfast.engines.runtime.kubernetes.cluster.websocket import ExecStream
 from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodLink, PodStream, TakenOver
@@ -62,8 +61,7 @@ class PodTunnel:
         """Hang up."""
         self.lose("It was closed.")
         if self._keeping is not None:
-            with suppress(asyncio.CancelledError, HoldfastError):
-                await self._keeping
+            await asyncio.gather(self._keeping, return_exceptions=True)
 
     def channel(self, order: Object) -> PodStream:
         """A stream to something in the pod."""
@@ -80,7 +78,7 @@ class PodTunnel:
 
     async def _keep(self) -> None:
         pause, broken_at = _FIRST_PAUSE, time.monotonic()
-        while True:
+        while self.problem is None:
             began = time.monotonic()
             try:
                 why = await self._dial()

@@ -8,7 +8,6 @@ import json
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 REVISION = 1
@@ -198,10 +197,10 @@ class PodLink:
             for task in done:
                 task.result()
         finally:
-            for task in (writing, reading):
-                task.cancel()
-                with suppress(asyncio.CancelledError, LinkBroken, TakenOver, OSError):
-                    await task
+            writing.cancel()
+            reading.cancel()
+            # Whoever cancels us meanwhile is heard: only what the two of them end with is left out.
+            await asyncio.gather(writing, reading, return_exceptions=True)
 
     async def _write(self, send: Send) -> None:
         while True:
