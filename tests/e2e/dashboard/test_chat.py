@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, FilePayload, expect
+from playwright.async_api import Browser, FilePayload, Route, expect
 
 from holdfast.features.chat.service import ChatService
 from holdfast.storage.sqlite import SqliteDatabase
@@ -363,6 +363,32 @@ async def test_a_diagram_is_drawn_in_a_frame_of_no_origin_and_versions_are_compa
         await beside.get_by_role("link", name="What changed in version 2").click()
         await expect(beside.locator(".diff .add")).to_contain_text("Release")
         await person.check()
+
+
+async def test_what_somebody_begins_to_change_is_left_alone_by_news_that_were_on_their_way(
+    server: TestServer, upstream: FakeModel, browser: Browser
+) -> None:
+    upstream.script[:] = [says("Blue.")]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        await room.ask("Which colour?")
+        page, held, asked = person.page, asyncio.Event(), asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            asked.set()
+            await held.wait()
+            await route.continue_()
+
+        await page.route("**/chat/default/*", hold)
+        await page.evaluate("document.dispatchEvent(new CustomEvent('holdfast:live', {detail: ['chat.message']}))")
+        await asyncio.wait_for(asked.wait(), 30)
+        await page.get_by_role("button", name="Edit and send again").click()
+        async with page.expect_response("**/chat/default/*"):
+            held.set()
+        # One more turn of the page, in which it would have put the news in place of what is being written.
+        await page.evaluate("new Promise((done) => setTimeout(done, 0))")
+        await page.get_by_role("button", name="Cancel").click()
+        await expect(room.said).to_have_text(["Which colour?"])
 
 
 async def test_a_failed_answer_says_so_and_the_next_message_goes_on_from_there(

@@ -270,14 +270,15 @@ class ChatRoom extends HTMLElement {
     this.toEnd();
   }
 
-  async refresh(at) {
+  // `yields` where nobody asked for it: what a person began to write while it was on its way is left alone.
+  async refresh(at, yields = false) {
     const isNew = "new" in this.dataset;
     const url = at ? `${this.dataset.url}?at=${encodeURIComponent(at)}` : `${this.dataset.url}${location.search}`;
     const answer = await fetch(isNew ? this.dataset.url : url, { headers: isNew ? {} : { "HX-Request": "true" } });
     if (!answer.ok) return;
     const follow = this.isAtEnd();
     const text = await answer.text();
-    if (text === this.last) return;
+    if (text === this.last || (yields && this.isWrittenIn())) return;
     this.last = text;
     // The server's own markup, escaped and sanitised there; a parsed document runs nothing.
     const page = new DOMParser().parseFromString(text, "text/html");
@@ -304,11 +305,15 @@ class ChatRoom extends HTMLElement {
   }
 
   heard() {
-    const writing = this.thread.querySelector("form.edit") || this.thread.contains(document.activeElement);
-    if (this.running || ("new" in this.dataset && !("stopped" in this.dataset))) return;
-    if (writing && !("stopped" in this.dataset)) return;
+    const wasStopped = "stopped" in this.dataset;
+    if (this.running || ("new" in this.dataset && !wasStopped)) return;
+    if (this.isWrittenIn() && !wasStopped) return;
     delete this.dataset.stopped;
-    this.refresh();
+    this.refresh(undefined, !wasStopped);
+  }
+
+  isWrittenIn() {
+    return Boolean(this.thread.querySelector("form.edit")) || this.thread.contains(document.activeElement);
   }
 
   busy(is) {
