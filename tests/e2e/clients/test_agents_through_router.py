@@ -8,7 +8,7 @@ import base64
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.memory.model import Filters
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.e2e.clients.test_real_clients import BIN, Bench, bench, needs
+from tests.e2e.clients.coding_agents import BIN, BYPASS, Bench, bench, codex, opencode
 from tests.fakes.llm.model import KEY, FakeModel, Turn, calls, model, says
 from tests.fakes.llm.script import Script, Step
 
@@ -107,33 +107,15 @@ def proved(author: Author, upstream: FakeModel, output: str) -> None:
     assert {path.split(" ")[1] for path in upstream.paths} == {"/v1/chat/completions"}
 
 
-OPENCODE = {
-    "OPENCODE_DISABLE_AUTOUPDATE": "1",
-    "OPENCODE_DISABLE_MODELS_FETCH": "1",
-    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-}
-
-
-async def opencode(at: Bench, **headers: str) -> str:
+async def run_opencode(at: Bench, headers: Mapping[str, str] = {}) -> str:
     """A session of opencode with our endpoint as its provider."""
-    program = needs("opencode")
-    directory = at.home / ".config/opencode"
-    directory.mkdir(parents=True)
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "Holdfast",
-        "options": {"baseURL": base_url(at), "apiKey": at.server.key, "headers": headers},
-        "models": {"any": {"name": "Any", "tool_call": True}},
-    }
-    (directory / "opencode.json").write_text(json.dumps({"provider": {"holdfast": provider}}))
-    return await at.run([program, "run", "--model", "holdfast/any", "Note the crane."], **OPENCODE)
+    return await opencode(at, "Note the crane.", base_url=base_url(at), key=at.server.key, headers=headers)
 
 
 async def test_opencode_works_with_its_own_tools_through_a_relayed_endpoint(at: Bench, upstream: FakeModel) -> None:
     note = str(at.project / "crane.txt")
     author = written(upstream, Step("write", {"filePath": note, "content": NOTE}), Step("read", {"filePath": note}))
-    output = await opencode(at)
+    output = await run_opencode(at)
     proved(author, upstream, output)
     assert Path(note).read_text() == NOTE
     assert NOTE in author.script.results[1]
@@ -147,32 +129,13 @@ async def test_opencode_in_a_chat_works_with_its_own_tools_and_with_ours(at: Ben
         Step("write", {"filePath": note, "content": NOTE}),
         Step("read", {"filePath": note}),
     )
-    output = await opencode(at, **{"X-Xerotier-Chat": "crane"})
+    output = await run_opencode(at, {"X-Xerotier-Chat": "crane"})
     proved(author, upstream, output)
     assert Path(note).read_text() == NOTE
     assert await memories(at) == [FACT]
     assert author.called.count("write") == 1
     chat = await at.server.services.chats.get(at.server.owner, at.server.start.workspace_id, "crane")
     assert chat.id == "crane"
-
-
-async def codex(at: Bench, *words: str, **environment: str) -> str:
-    """A session of Codex with our endpoint as its provider, on the Responses API."""
-    program = needs("codex")
-    (at.home / ".codex").mkdir()
-    (at.home / ".codex/config.toml").write_text(
-        'model = "gpt-5"\nmodel_provider = "holdfast"\n'
-        f'[model_providers.holdfast]\nname = "Holdfast"\nbase_url = "{base_url(at)}"\nwire_api = "responses"\n'
-        'env_key = "HOLDFAST_KEY"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
-        f'[projects."{at.project}"]\ntrust_level = "trusted"\n'
-        "[features]\ntool_search_always_defer_mcp_tools = false\n"
-    )
-    return await at.run(
-        [program, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", *words],
-        CODEX_HOME=str(at.home / ".codex"),
-        HOLDFAST_KEY=at.server.key,
-        **environment,
-    )
 
 
 async def test_codex_works_with_its_own_tools_with_namespaces_and_with_ours(at: Bench, upstream: FakeModel) -> None:
@@ -188,7 +151,7 @@ async def test_codex_works_with_its_own_tools_with_namespaces_and_with_ours(at: 
         Step("xerotier.memory.save", {"content": FACT}),
         Step("xerotier.memory.recall", {"query": "colour of the harbour crane"}),
     )
-    output = await codex(at, "Note the crane.")
+    output = await codex(at, BYPASS, "Note the crane.", base_url=base_url(at), key=at.server.key)
     proved(author, upstream, output)
     results = author.script.results
     assert note.read_text() == NOTE

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.e2e.clients.coding_agents import Bench, bench, claude_code
 from tests.e2e.clients.test_agents_through_router import memories
-from tests.e2e.clients.test_real_clients import Bench, bench, needs
 from tests.fakes.llm import messages as claude_wire
 from tests.fakes.llm.messages import messages_model
 from tests.fakes.llm.model import KEY, Turn, calls, model, says
@@ -26,6 +26,7 @@ SUBTASK = "Subtask: tell what the note says."
 REPORT = "The note tells of a turquoise crane."
 SEARCH = "ToolSearch"
 MOST_SEARCHES = 30
+ALLOWED = "mcp__xerotier,Write,Read,Edit,Bash,Agent,Task"
 # With these it declares every tool at once, and sends nothing experimental.
 PLAIN = {"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1", "ENABLE_TOOL_SEARCH": "false"}
 
@@ -122,21 +123,6 @@ def _texts(content: Any) -> str:
     return "\n".join(block.get("text", "") for block in _blocks(content))
 
 
-async def claude_code(at: Bench, more: dict[str, str]) -> str:
-    """A session of Claude Code with our endpoint as its model and our server connected, by what the command wrote."""
-    program = needs("claude")
-    await at.setup("claude-code", "--router", "--endpoint", "main")
-    (at.home / ".claude").mkdir()
-    (at.home / ".claude/settings.json").write_text(json.dumps({"enableAllProjectMcpServers": True}))
-    allowed = "mcp__xerotier,Write,Read,Edit,Bash,Agent,Task"
-    return await at.run(
-        [program, "-p", "Note the crane.", "--allowedTools", allowed, "--model", "any"],
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-        DISABLE_AUTOUPDATER="1",
-        **more,
-    )
-
-
 async def put(at: Bench, key: str, spec: EndpointUpstream) -> None:
     owner, start = at.server.owner, at.server.start
     await at.server.services.secrets.set(owner, start.workspace_id, "MODEL_KEY", key)
@@ -167,5 +153,6 @@ async def test_claude_code_does_a_whole_task_with_a_model_of_either_wire(
         else:
             spec = EndpointUpstream(base_url=claude.url, model="claude-fake", kind="anthropic", key_secret="MODEL_KEY")
             await put(at, claude_wire.KEY, spec)
-        output = await claude_code(at, more)
+        await at.setup("claude-code", "--router", "--endpoint", "main")
+        output = await claude_code(at, "Note the crane.", allowed=ALLOWED, model="any", **more)
         await proved(at, task.script, [*other.refused, *claude.refused], output)

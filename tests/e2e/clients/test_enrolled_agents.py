@@ -1,7 +1,6 @@
 """Real coding agents that call enrolled tools of a sandboxed server; one of them runs only when a person approves."""
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
-from tests.e2e.clients.test_real_clients import Bench, bench, exported, needs
+from tests.e2e.clients.coding_agents import BYPASS, Bench, bench, claude_code, codex, exported
 from tests.fakes.llm import anthropic, openai_responses
 from tests.fakes.llm.script import Script, Step
 from tests.support.execution.counting import enrolled
@@ -23,8 +22,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.contract("
 ADD = Step("call_tool", {"name": "demo.add", "arguments": {"left": 20, "right": 22}})
 COUNT = Step("call_tool", {"name": "demo.count", "arguments": {"name": "approved"}})
 MOST_POLLS = 20
-# Codex asks its own person before a tool that may change something; ours is asked by Holdfast.
-BYPASS = "--dangerously-bypass-approvals-and-sandbox"
 
 
 @dataclass
@@ -93,40 +90,25 @@ async def proved(at: Bench, script: Script, output: str) -> None:
 
 
 async def test_claude_code_calls_enrolled_tools_and_one_that_a_person_approves(at: Bench) -> None:
-    claude = needs("claude")
     said = await at.setup("claude-code")
-    (at.home / ".claude").mkdir()
-    (at.home / ".claude/settings.json").write_text(json.dumps({"enableAllProjectMcpServers": True}))
     script = scripted()
     async with anthropic.anthropic(script) as model, approving(at):
-        output = await at.run(
-            [claude, "-p", "Add and count.", "--allowedTools", "mcp__xerotier", "--model", "claude-sonnet-4-5"],
+        output = await claude_code(
+            at,
+            "Add and count.",
+            allowed="mcp__xerotier",
             ANTHROPIC_BASE_URL=model.url,
             ANTHROPIC_API_KEY=anthropic.KEY,
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            DISABLE_AUTOUPDATER="1",
             **exported(said),
         )
     await proved(at, script, output)
 
 
 async def test_codex_calls_enrolled_tools_and_one_that_a_person_approves(at: Bench) -> None:
-    codex = needs("codex")
     said = await at.setup("codex")
     script = scripted()
     async with openai_responses.openai_responses(script) as model, approving(at):
-        (at.home / ".codex").mkdir()
-        (at.home / ".codex/config.toml").write_text(
-            'model = "gpt-5"\nmodel_provider = "fake"\n'
-            f'[model_providers.fake]\nname = "fake"\nbase_url = "{model.url}"\nwire_api = "responses"\n'
-            'env_key = "FAKE_KEY"\nrequest_max_retries = 0\nstream_max_retries = 0\n'
-            f'[projects."{at.project}"]\ntrust_level = "trusted"\n'
-            "[features]\ntool_search_always_defer_mcp_tools = false\n"
-        )
-        output = await at.run(
-            [codex, "exec", "--skip-git-repo-check", BYPASS, "Add and count."],
-            CODEX_HOME=str(at.home / ".codex"),
-            FAKE_KEY=openai_responses.KEY,
-            **exported(said),
+        output = await codex(
+            at, BYPASS, "Add and count.", base_url=model.url, key=openai_responses.KEY, **exported(said)
         )
     await proved(at, script, output)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.e2e.clients.coding_agents import Bench, needs
 from tests.e2e.clients.test_openai_clients import NODE, NODE_PROGRAM
-from tests.e2e.clients.test_real_clients import Bench, needs
 from tests.fakes.llm.model import calls, model, says
 from tests.support.server import serving
 from tests.surfaces.openai.endpoint import connect

@@ -9,11 +9,11 @@ import pytest
 from holdfast.features.cases.model import NewCase
 from holdfast.features.cases.service import CaseService
 from holdfast.storage.sqlite import SqliteDatabase
+from tests.e2e.clients.coding_agents import Bench, bench, claude_code, exported, opencode
 from tests.e2e.clients.test_mcp_clients import NODE_PROGRAM, ROOT, run
-from tests.e2e.clients.test_real_clients import Bench, exported, needs
 from tests.fakes.llm import anthropic, openai_chat
 from tests.fakes.llm.script import Script, Step
-from tests.support.server import TestServer, serving
+from tests.support.server import TestServer
 from tests.surfaces.mcp.harness import MODERN
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.contract("ZE-1"), pytest.mark.contract("ZE-2")]
@@ -22,12 +22,9 @@ STEPS = (Step("zero.zero_list_cases", {"state_filter": "OPEN"}), Step("zero.zero
 
 
 @pytest.fixture
-async def at(sqlite_database: SqliteDatabase, sqlite_path: Path, tmp_path: Path) -> AsyncIterator[Bench]:
-    home, project = tmp_path / "home", tmp_path / "project"
-    for directory in (home / "tmp", project):
-        directory.mkdir(parents=True)
-    async with serving(sqlite_database, data_dir=sqlite_path.parent) as server:
-        yield Bench(server, sqlite_path.parent, home, project)
+async def at(sqlite_database: SqliteDatabase, sqlite_path: Path) -> AsyncIterator[Bench]:
+    async with bench(sqlite_database, sqlite_path.parent) as made:
+        yield made
 
 
 async def add(server: TestServer, title: str) -> str:
@@ -73,47 +70,27 @@ async def _claimed(at: Bench, id: str) -> bool:
 
 
 async def test_claude_code_takes_a_case(at: Bench) -> None:
-    claude = needs("claude")
     id = await add(at.server, "Mend the fence")
     await at.setup("claude-code", "--surface", "zero")
-    (at.home / ".claude").mkdir()
-    (at.home / ".claude/settings.json").write_text(json.dumps({"enableAllProjectMcpServers": True}))
     script = Script(STEPS)
     async with anthropic.anthropic(script) as model:
-        output = await at.run(
-            [claude, "-p", "What next?", "--allowedTools", "mcp__zero", "--model", "claude-sonnet-4-5"],
+        output = await claude_code(
+            at,
+            "What next?",
+            allowed="mcp__zero",
             ANTHROPIC_BASE_URL=model.url,
             ANTHROPIC_API_KEY=anthropic.KEY,
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            DISABLE_AUTOUPDATER="1",
         )
     proved(script, output)
     assert await _claimed(at, id)
 
 
 async def test_opencode_takes_a_case_with_the_key_in_its_environment(at: Bench) -> None:
-    opencode = needs("opencode")
     id = await add(at.server, "Mend the fence")
     said = await at.setup("opencode", "--surface", "zero", "--env")
     assert list(exported(said)) == ["ZERO_API_KEY"]
     script = Script(STEPS)
     async with openai_chat.openai_chat(script) as model:
-        directory = at.home / ".config/opencode"
-        directory.mkdir(parents=True)
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "Fake",
-            "options": {"baseURL": model.url, "apiKey": openai_chat.KEY},
-            "models": {"scripted": {"name": "Scripted", "tool_call": True}},
-        }
-        (directory / "opencode.json").write_text(json.dumps({"provider": {"fake": provider}}))
-        output = await at.run(
-            [opencode, "run", "--model", "fake/scripted", "What next?"],
-            OPENCODE_DISABLE_AUTOUPDATE="1",
-            OPENCODE_DISABLE_MODELS_FETCH="1",
-            OPENCODE_DISABLE_DEFAULT_PLUGINS="1",
-            OPENCODE_DISABLE_LSP_DOWNLOAD="1",
-            **exported(said),
-        )
+        output = await opencode(at, "What next?", base_url=model.url, key=openai_chat.KEY, **exported(said))
     proved(script, output)
     assert await _claimed(at, id)
