@@ -24,6 +24,9 @@ from tests.support.sandbox.programs import HERE, PYTHON
 LOOK_SECONDS = 2.0
 COUNT_SECONDS = 20.0
 HOLD_SECONDS = 6.0
+_DISK_MEGABYTES = 192
+_DISK_MEGABYTES_A_MINUTE = 6
+"""What is saved in a minute must not fill the disk: that is an injury's part."""
 _KILLED = ("broken", "cut", "503", "502", "404", "tool error", "session failed", "session cancelled")
 """A client sees its connection end, or a session that is over."""
 
@@ -141,7 +144,8 @@ async def soaked(
     port = int(upstream.sockets[0].getsockname()[1])
     books = Books()
     seen = Seen(books)
-    with tempfile.TemporaryDirectory(prefix="hf-soak-") as made, small_disk(Path(made) / "data", 192) as disk:
+    megabytes = _DISK_MEGABYTES + round(minutes * _DISK_MEGABYTES_A_MINUTE)
+    with tempfile.TemporaryDirectory(prefix="hf-soak-") as made, small_disk(Path(made) / "data", megabytes) as disk:
         server = SoakedServer(Path(made) / "data", workers, port, Path(made), database_url, jumps=jumps)
         try:
             await asyncio.to_thread(server.start)
