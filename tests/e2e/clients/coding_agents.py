@@ -114,7 +114,9 @@ def exported(said: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-async def claude_code(at: Bench, prompt: str, *, allowed: str, model: str = "claude-sonnet-4-5", **more: str) -> str:
+async def claude_code(
+    at: Bench, prompt: str, *, allowed: str, model: str = "claude-sonnet-4-5", env: Mapping[str, str]
+) -> str:
     """A session of Claude Code, which asks for nothing that is `allowed`; what it printed."""
     program = needs("claude")
     # The person's consent to the project's servers, which Claude Code asks for at the first start.
@@ -124,11 +126,11 @@ async def claude_code(at: Bench, prompt: str, *, allowed: str, model: str = "cla
         [program, "-p", prompt, "--allowedTools", allowed, "--model", model],
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         DISABLE_AUTOUPDATER="1",
-        **more,
+        **env,
     )
 
 
-async def codex(at: Bench, *words: str, base_url: str, key: str, **more: str) -> str:
+async def codex(at: Bench, *words: str, base_url: str, key: str, env: Mapping[str, str] = {}) -> str:
     """A session of Codex with a provider of its own, on the Responses API; what it printed."""
     program = needs("codex")
     (at.home / ".codex").mkdir()
@@ -145,12 +147,12 @@ async def codex(at: Bench, *words: str, base_url: str, key: str, **more: str) ->
         [program, "exec", "--skip-git-repo-check", *words],
         CODEX_HOME=str(at.home / ".codex"),
         OWN_KEY=key,
-        **more,
+        **env,
     )
 
 
 async def opencode(
-    at: Bench, prompt: str, *, base_url: str, key: str, headers: Mapping[str, str] = {}, **more: str
+    at: Bench, prompt: str, *, base_url: str, key: str, headers: Mapping[str, str] = {}, env: Mapping[str, str] = {}
 ) -> str:
     """A session of opencode with a provider of its own, on Chat Completions; what it printed."""
     program = needs("opencode")
@@ -169,5 +171,5 @@ async def opencode(
         OPENCODE_DISABLE_MODELS_FETCH="1",
         OPENCODE_DISABLE_DEFAULT_PLUGINS="1",
         OPENCODE_DISABLE_LSP_DOWNLOAD="1",
-        **more,
+        **env,
     )

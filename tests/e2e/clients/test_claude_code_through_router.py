@@ -154,5 +154,5 @@ async def test_claude_code_does_a_whole_task_with_a_model_of_either_wire(
             spec = EndpointUpstream(base_url=claude.url, model="claude-fake", kind="anthropic", key_secret="MODEL_KEY")
             await put(at, claude_wire.KEY, spec)
         await at.setup("claude-code", "--router", "--endpoint", "main")
-        output = await claude_code(at, "Note the crane.", allowed=ALLOWED, model="any", **more)
+        output = await claude_code(at, "Note the crane.", allowed=ALLOWED, model="any", env=more)
         await proved(at, task.script, [*other.refused, *claude.refused], output)

@@ -97,9 +97,7 @@ async def test_claude_code_calls_enrolled_tools_and_one_that_a_person_approves(a
             at,
             "Add and count.",
             allowed="mcp__xerotier",
-            ANTHROPIC_BASE_URL=model.url,
-            ANTHROPIC_API_KEY=anthropic.KEY,
-            **exported(said),
+            env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": anthropic.KEY, **exported(said)},
         )
     await proved(at, script, output)
 
@@ -109,6 +107,6 @@ async def test_codex_calls_enrolled_tools_and_one_that_a_person_approves(at: Ben
     script = scripted()
     async with openai_responses.openai_responses(script) as model, approving(at):
         output = await codex(
-            at, BYPASS, "Add and count.", base_url=model.url, key=openai_responses.KEY, **exported(said)
+            at, BYPASS, "Add and count.", base_url=model.url, key=openai_responses.KEY, env=exported(said)
         )
     await proved(at, script, output)

@@ -45,8 +45,7 @@ async def test_claude_code_lists_the_projects_and_asks(at: Bench) -> None:
             at,
             "Why?",
             allowed="mcp__keystone",
-            ANTHROPIC_BASE_URL=model.url,
-            ANTHROPIC_API_KEY=anthropic.KEY,
+            env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": anthropic.KEY},
         )
     proved(script, output)
 
@@ -56,5 +55,5 @@ async def test_opencode_lists_the_projects_and_asks_with_the_key_in_its_environm
     assert list(exported(said)) == ["KEYSTONE_API_KEY"]
     script = Script(STEPS)
     async with openai_chat.openai_chat(script) as model:
-        output = await opencode(at, "Why?", base_url=model.url, key=openai_chat.KEY, **exported(said))
+        output = await opencode(at, "Why?", base_url=model.url, key=openai_chat.KEY, env=exported(said))
     proved(script, output)

@@ -47,9 +47,7 @@ async def test_claude_code_saves_and_recalls(at: Bench, in_environment: bool) ->
             at,
             "Remember and recall.",
             allowed="mcp__xerotier",
-            ANTHROPIC_BASE_URL=model.url,
-            ANTHROPIC_API_KEY=anthropic.KEY,
-            **exported(said),
+            env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": anthropic.KEY, **exported(said)},
         )
     await proved(at, script, output)
 
@@ -60,7 +58,9 @@ async def test_codex_saves_and_recalls(at: Bench, in_environment: bool) -> None:
     said = await at.setup("codex", *(["--env"] if in_environment else []))
     script = Script(STEPS)
     async with openai_responses.openai_responses(script) as model:
-        output = await codex(at, "Remember and recall.", base_url=model.url, key=openai_responses.KEY, **exported(said))
+        output = await codex(
+            at, "Remember and recall.", base_url=model.url, key=openai_responses.KEY, env=exported(said)
+        )
     await proved(at, script, output)
 
 
@@ -70,5 +70,5 @@ async def test_opencode_saves_and_recalls(at: Bench, in_environment: bool) -> No
     said = await at.setup("opencode", *(["--env"] if in_environment else []))
     script = Script(STEPS)
     async with openai_chat.openai_chat(script) as model:
-        output = await opencode(at, "Remember and recall.", base_url=model.url, key=openai_chat.KEY, **exported(said))
+        output = await opencode(at, "Remember and recall.", base_url=model.url, key=openai_chat.KEY, env=exported(said))
     await proved(at, script, output)

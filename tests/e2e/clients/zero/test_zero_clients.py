@@ -78,8 +78,7 @@ async def test_claude_code_takes_a_case(at: Bench) -> None:
             at,
             "What next?",
             allowed="mcp__zero",
-            ANTHROPIC_BASE_URL=model.url,
-            ANTHROPIC_API_KEY=anthropic.KEY,
+            env={"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": anthropic.KEY},
         )
     proved(script, output)
     assert await _claimed(at, id)
@@ -91,6 +90,6 @@ async def test_opencode_takes_a_case_with_the_key_in_its_environment(at: Bench) 
     assert list(exported(said)) == ["ZERO_API_KEY"]
     script = Script(STEPS)
     async with openai_chat.openai_chat(script) as model:
-        output = await opencode(at, "What next?", base_url=model.url, key=openai_chat.KEY, **exported(said))
+        output = await opencode(at, "What next?", base_url=model.url, key=openai_chat.KEY, env=exported(said))
     proved(script, output)
     assert await _claimed(at, id)
