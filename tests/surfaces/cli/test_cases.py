@@ -51,6 +51,17 @@ def test_the_queue_from_adding_to_moving(at: Cli) -> None:
     assert at.run("cases", "show", "case_0").exit_code == 4
 
 
+def test_what_agents_wrote_does_not_steer_the_terminal(at: Cli) -> None:
+    added = at.json("cases", "add", "Title\x1b]0;taken\x07 \u202eback", "--body", "Body\x9b2J", "--kind", "task")
+    assert added["title"] == "Title\x1b]0;taken\x07 \u202eback"
+    refused = at.run("cases", "move", added["id"], "DONE", "--reason", "\x1b]0;x\x07")
+    shown = at.run("cases", "show", added["id"])
+    listed = at.run("cases", "list")
+    for each in (shown.output, listed.output, refused.output):
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(each), each
+    assert "Title\ufffd]0;taken\ufffd \ufffdback" in shown.output and "Body\ufffd2J" in shown.output
+
+
 def test_a_word_closes_a_case_and_stays_visible(at: Cli) -> None:
     id = at.json("cases", "add", "Look", "--criterion", "It is green")["id"]
     for state in ("PLANNING", "IMPLEMENTING", "VERIFYING"):

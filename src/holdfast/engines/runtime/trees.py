@@ -18,18 +18,16 @@ def remove_tree(root: Path) -> None:
         here = waiting.pop()
         here.chmod(stat.S_IRWXU)
         with os.scandir(here) as entries:
-            found = list(entries)
-        for entry in found:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
+            found = [(Path(entry.path), entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for path, is_directory in found:
+            if not is_directory:
+                path.unlink()
             elif here == root:
-                waiting.append(Path(entry.path))
+                waiting.append(path)
             else:
-                # What it holds is told from it by its own entry `..`, which only who may write in it changes.
-                os.chmod(entry.path, stat.S_IRWXU)
-                higher = root / uuid4().hex
-                os.rename(entry.path, higher)
-                waiting.append(higher)
+                # A directory can be moved by who may write in it: its entry `..` changes.
+                path.chmod(stat.S_IRWXU)
+                waiting.append(path.rename(root / uuid4().hex))
         if here != root:
             here.rmdir()
     root.rmdir()
