@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.cases.proofs.keys import SigningKey
+from holdfast.features.cases.proofs.statement import PREDICATE, STATEMENT
 from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import Item, NewRepository
 from tests.support.cli import Cli
@@ -138,6 +140,22 @@ def test_a_statement_is_checked_offline_and_a_forged_one_fails(at: Cli, tmp_path
     for words in (["--key", str(tmp_path / "key.pem")], []):
         refused = at.run("cases", "verify", tmp_path / "forged.json", *words)
         assert refused.exit_code == 1 and "NOT VERIFIED" in refused.output
+
+
+def test_with_its_key_a_statement_is_checked_where_there_is_no_store(at: Cli, tmp_path: Path) -> None:
+    nowhere = Cli(tmp_path / "nowhere" / "holdfast.db")
+    key = SigningKey(b"k" * 32)
+    subject = [{"name": "calc", "digest": {"gitCommit": "1" * 40}}]
+    payload = {"_type": STATEMENT, "predicateType": PREDICATE, "subject": subject, "predicate": {"result": "PASSED"}}
+    (tmp_path / "key.pem").write_text(key.pem)
+    (tmp_path / "statement.json").write_text(json.dumps(key.sign(json.dumps(payload).encode()).as_json()))
+    words = ("cases", "verify", tmp_path / "statement.json", "--key", tmp_path / "key.pem")
+    assert nowhere.json(*words)["verified"] is True
+    assert not (tmp_path / "nowhere").exists()
+    missing = nowhere.run("cases", "verify", tmp_path / "gone.json", "--key", tmp_path / "key.pem")
+    assert (missing.exit_code, missing.stderr) == (1, f"holdfast: {tmp_path}/gone.json: No such file or directory.\n")
+    unread = at.run("cases", "add", "--checklist", tmp_path / "gone.md")
+    assert unread.exit_code == 1 and "No such file" in unread.stderr
 
 
 def test_an_environment_is_registered_by_who_is_at_the_machine(at: Cli, tmp_path: Path) -> None:

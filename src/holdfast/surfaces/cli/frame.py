@@ -81,6 +81,10 @@ class exits:  # noqa: N801 – read as a verb: `with exits():`
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and error.filename is not None:
+            # A file that was named and is not there, or is not ours to read or write.
+            click.echo(as_shown(f"holdfast: {error.filename}: {error.strerror}."), err=True)
+            raise SystemExit(FAILED) from None
         if not isinstance(error, HoldfastError):
             return
         click.echo(as_shown(f"holdfast: {as_called(error.message)}"), err=True)
