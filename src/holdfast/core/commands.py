@@ -158,6 +158,7 @@ Deadline = Annotated[int | None, BeforeValidator(_deadline), Option(metavar="TIM
 """The same for what is to come: 90d is in 90 days."""
 
 Work = Callable[..., Awaitable[None]]
+Alone = Callable[[Out, Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,8 @@ class Command:
     work: Work
     begins_store: bool = False
     """Whether it may make the store where there is none in a place that was named; every other command says so."""
+    alone: Alone | None = None
+    """Does it without any store where what it is given is enough; whether it did."""
 
     def needs(self) -> tuple[type[Given] | None, dict[str, type[Any]]]:
         """The input model, and which part each other parameter is."""
@@ -185,11 +188,13 @@ class Commands:
         self.help = help
         self.commands: dict[str, Command] = {}
 
-    def command(self, name: str, *, help: str, begins_store: bool = False) -> Callable[[Work], Command]:
+    def command(
+        self, name: str, *, help: str, begins_store: bool = False, alone: Alone | None = None
+    ) -> Callable[[Work], Command]:
         """Declare a command of this group."""
 
         def declare(work: Work) -> Command:
-            return self.add(Command(name, help, work, begins_store))
+            return self.add(Command(name, help, work, begins_store, alone))
 
         return declare
 

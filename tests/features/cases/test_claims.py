@@ -108,7 +108,7 @@ async def test_claim_next_gives_what_is_meant_for_others_to_nobody_else(at: Case
     assert (await at.cases.claims.claim_next(bob, at.workspace, Taking())).id == theirs.id
 
 
-@pytest.mark.parametrize("seconds", [-5, 86_401])
+@pytest.mark.parametrize("seconds", [-5, 0, 86_401])
 async def test_a_lease_beyond_a_day_is_refused(at: CaseStage, seconds: int) -> None:
     case = await at.add()
     with pytest.raises(Invalid, match="lease"):

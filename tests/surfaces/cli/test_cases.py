@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.cases.proofs.keys import SigningKey
+from holdfast.features.cases.proofs.statement import PREDICATE, STATEMENT
 from holdfast.features.repositories.hosts import item_store
 from holdfast.features.repositories.model import Item, NewRepository
 from tests.support.cli import Cli
@@ -49,6 +51,17 @@ def test_the_queue_from_adding_to_moving(at: Cli) -> None:
     assert circle.exit_code == 1 and f"{first['id']} blocks {second['id']} blocks {first['id']}" in circle.output
     assert [row["id"] for row in at.json("cases", "list", "--state", "REPRODUCING")] == [second["id"]]
     assert at.run("cases", "show", "case_0").exit_code == 4
+
+
+def test_what_agents_wrote_does_not_steer_the_terminal(at: Cli) -> None:
+    added = at.json("cases", "add", "Title\x1b]0;taken\x07 \u202eback", "--body", "Body\x9b2J", "--kind", "task")
+    assert added["title"] == "Title\x1b]0;taken\x07 \u202eback"
+    refused = at.run("cases", "move", added["id"], "DONE", "--reason", "\x1b]0;x\x07")
+    shown = at.run("cases", "show", added["id"])
+    listed = at.run("cases", "list")
+    for each in (shown.output, listed.output, refused.output):
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(each), each
+    assert "Title\ufffd]0;taken\ufffd \ufffdback" in shown.output and "Body\ufffd2J" in shown.output
 
 
 def test_a_word_closes_a_case_and_stays_visible(at: Cli) -> None:
@@ -127,6 +140,22 @@ def test_a_statement_is_checked_offline_and_a_forged_one_fails(at: Cli, tmp_path
     for words in (["--key", str(tmp_path / "key.pem")], []):
         refused = at.run("cases", "verify", tmp_path / "forged.json", *words)
         assert refused.exit_code == 1 and "NOT VERIFIED" in refused.output
+
+
+def test_with_its_key_a_statement_is_checked_where_there_is_no_store(at: Cli, tmp_path: Path) -> None:
+    nowhere = Cli(tmp_path / "nowhere" / "holdfast.db")
+    key = SigningKey(b"k" * 32)
+    subject = [{"name": "calc", "digest": {"gitCommit": "1" * 40}}]
+    payload = {"_type": STATEMENT, "predicateType": PREDICATE, "subject": subject, "predicate": {"result": "PASSED"}}
+    (tmp_path / "key.pem").write_text(key.pem)
+    (tmp_path / "statement.json").write_text(json.dumps(key.sign(json.dumps(payload).encode()).as_json()))
+    words = ("cases", "verify", tmp_path / "statement.json", "--key", tmp_path / "key.pem")
+    assert nowhere.json(*words)["verified"] is True
+    assert not (tmp_path / "nowhere").exists()
+    missing = nowhere.run("cases", "verify", tmp_path / "gone.json", "--key", tmp_path / "key.pem")
+    assert (missing.exit_code, missing.stderr) == (1, f"holdfast: {tmp_path}/gone.json: No such file or directory.\n")
+    unread = at.run("cases", "add", "--checklist", tmp_path / "gone.md")
+    assert unread.exit_code == 1 and "No such file" in unread.stderr
 
 
 def test_an_environment_is_registered_by_who_is_at_the_machine(at: Cli, tmp_path: Path) -> None:

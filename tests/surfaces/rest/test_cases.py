@@ -63,6 +63,20 @@ async def test_the_queue_over_rest(server: TestServer) -> None:
         assert again["claim"]["fence"] == 2
 
 
+async def test_the_queue_is_read_page_by_page(server: TestServer) -> None:
+    space = f"/api/workspaces/{server.start.workspace_id}/cases"
+    async with server.client() as client:
+        ids = [(await _add(client, space))["id"] for _ in range(5)]
+        seen: list[str] = []
+        cursor: str | None = None
+        while cursor is not None or not seen:
+            where = {"limit": "2"} if cursor is None else {"limit": "2", "cursor": cursor}
+            page = (await client.get(f"{space}/ready", params=where)).json()
+            seen += [each["id"] for each in page["items"]]
+            cursor = page["next_cursor"]
+        assert seen == ids
+
+
 async def test_links_proofs_and_keys_over_rest(server: TestServer) -> None:
     space = f"/api/workspaces/{server.start.workspace_id}/cases"
     async with server.client() as client:

@@ -74,6 +74,11 @@ async def test_tools_are_listed_with_the_documented_keys_and_schemas(server: Tes
         "zero_run_proof",
     ]
     assert all(tool.keys() == {"name", "description", "inputSchema"} for tool in tools)
+    assert [tool["description"] for tool in tools[:3]] == [
+        "List all Work items with their state and title",
+        "Get full details of a specific Work item by ID",
+        "Run an agent session on a Work item with a given prompt",
+    ]
     assert tools[0]["inputSchema"] == {"type": "object", "properties": {"state_filter": {"type": "string"}}}
     assert tools[1]["inputSchema"] == {
         "type": "object",

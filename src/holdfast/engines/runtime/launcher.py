@@ -352,10 +352,10 @@ def _fills(path: str, most: int) -> bool:
                         return True
                     if entry.is_dir(follow_symlinks=False):
                         below.append(entry.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
-        except PermissionError:
-            # Only whoever owns it could have hidden it from us.
+        except OSError:
+            # Only whoever owns it could have hidden it from us, by its rights or by a path too long to be opened.
             return True
     return False
 

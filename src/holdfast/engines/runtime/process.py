@@ -323,7 +323,8 @@ class SandboxedProcess:
             "memory": f"It was stopped because it used more than {limits.memory_bytes >> 20} MiB of memory.",
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
-            "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory.",
+            "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory, "
+            "or hides how much.",
             "processes": f"It was stopped because it wanted more than {limits.processes} processes.",
         }[how]
         return RunEnding(how, told["code"] if how == "exited" else None, seconds, said)

@@ -53,8 +53,8 @@ def tools(sessions: AgentSessions, agents: AgentDefinitions, cases: CaseService)
         Tool(
             "zero_run_session",
             "Run an agent on a case",
-            "Set the case's agent to work on it with a prompt: the case is claimed, and handed on to verification with "
-            "a branch, or back with the reason.",
+            # As documented, to the letter.
+            "Run an agent session on a Work item with a given prompt",
             RunSessionInput,
             RunSessionOutput,
             run_session,

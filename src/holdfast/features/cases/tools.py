@@ -156,11 +156,12 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
         notes = Annotations(read_only=access is READ, idempotent=access is READ)
         return Tool(name, title, description, given, gives, handler, notes, access, consumer="zero")
 
+    # The first two are described as documented, to the letter.
     return [
         tool(
             "zero_list_cases",
             "List cases",
-            "Work items of the project with their states and titles, newest first; state_filter narrows them.",
+            "List all Work items with their state and title",
             ListCasesInput,
             ListCasesOutput,
             list_cases,
@@ -169,7 +170,7 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
         tool(
             "zero_get_case",
             "Read a case",
-            "Everything about one work item: criteria, proofs' verdicts, what DONE still needs, claim, history.",
+            "Get full details of a specific Work item by ID",
             CaseIdInput,
             CaseAnswer,
             get_case,
@@ -177,7 +178,7 @@ def tools(cases: CaseService, reading: CaseReading, proofs: ProofService) -> lis
         ),
         tool(
             "zero_claim_case",
-            "CaseClaim a case",
+            "Claim a case",
             "Take a work item so that nobody else works on it; keep the fence that comes back and send it with writes.",
             ClaimCaseInput,
             CaseAnswer,

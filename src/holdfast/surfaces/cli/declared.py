@@ -52,6 +52,8 @@ def click_command(declared: Command) -> click.Command:
         entry: ProgramEntry = click.get_current_context().find_root().obj
         with exits():
             asked = {} if model is None else {"given": _given(model, taken, values)}
+            if declared.alone is not None and declared.alone(Printed(as_json), asked["given"]):
+                return
 
             async def work() -> None:
                 async with entry.opens(data_dir, declared.begins_store) as (parts, principal):

@@ -11,6 +11,7 @@ import click
 from pydantic import BaseModel
 
 from holdfast.core.commands import Progress, Row
+from holdfast.core.text.terminal import as_shown
 from holdfast.surfaces.cli.frame import as_called
 
 
@@ -26,7 +27,7 @@ class Printed:
             click.echo(json.dumps(fields, ensure_ascii=False))
             return
         for line in lines if lines is not None else [f"{name}: {_cell(item)}" for name, item in fields.items()]:
-            click.echo(line)
+            click.echo(as_shown(line))
 
     def table(self, rows: Iterable[Row], columns: Sequence[str], empty: str = "Nothing here yet.") -> None:
         found = [_fields(row) for row in rows]
@@ -42,15 +43,16 @@ class Printed:
 
         table = Table(*(column.replace("_", " ") for column in columns), box=None, pad_edge=False, header_style="bold")
         for row in found:
-            table.add_row(*(_cell(row.get(column)) for column in columns))
+            table.add_row(*(as_shown(_cell(row.get(column))) for column in columns))
         console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
         console.print(table)
 
     def write(self, text: str) -> None:
-        click.echo(text, nl=False)
+        # Into a file or another program it goes as it is.
+        click.echo(as_shown(text) if sys.stdout.isatty() else text, nl=False)
 
     def note(self, text: str) -> None:
-        click.echo(as_called(text), err=True)
+        click.echo(as_shown(as_called(text)), err=True)
 
     def progress(self) -> AbstractContextManager[Progress]:
         # Imported where something is waited for: drawing a bar costs start-up time that no other command needs.

@@ -1,16 +1,19 @@
 """Owns the proof that our runner shows what a command does, in the real sandbox, and is beaten by none."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.core.errors import Conflict, Forbidden, Invalid
+from holdfast.features.cases.proofs import running, store
 from holdfast.features.cases.service import NotProven
+from holdfast.storage.database import Tx
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.support.clock import MovableClock
-from tests.support.features.cases import ProofStage, proving
+from tests.support.features.cases import ProofStage, proving, seen_to_pass
 
 pytestmark = pytest.mark.slow
 REPORT = """\
@@ -89,6 +92,26 @@ async def test_what_passes_at_the_base_too_reproduces_nothing(at: ProofStage) ->
     assert proof.verdict == "error"
 
 
+async def test_a_bug_is_not_mended_where_base_and_head_are_one_commit(at: ProofStage) -> None:
+    head = at.commit(calc_py=RIGHT)
+    await at.known()
+    case = await at.case(kind="bug", base_commit=head)
+    proof, run = seen_to_pass(case, head)
+    proof = replace(proof, criteria=(), is_reproduction=True)
+
+    def lucky(tx: Tx) -> None:
+        store.add(tx, proof)
+        store.put_run(tx, run)
+        store.put_run(tx, replace(run, id="prun_2", side="base", outcome="failed"))
+
+    await at.stage.services.database.write(lucky)
+    seen = await at.stage.proofs.get(at.stage.ada, at.stage.workspace, proof.id)
+    assert seen.verdict == "error" and "the same commit" in seen.why
+    await at.stage.move(case.id, "REPRODUCING", "PLANNING", "IMPLEMENTING", "VERIFYING")
+    with pytest.raises(NotProven, match="the same commit"):
+        await at.stage.move(case.id, "DONE")
+
+
 async def test_a_new_head_makes_a_proof_stale_and_it_is_run_anew(at: ProofStage) -> None:
     first = at.commit(calc_py=RIGHT, check_py=REPORT)
     second = at.commit(calc_py=WRONG)
@@ -145,6 +168,20 @@ async def test_proofs_see_the_environment_that_their_repository_declares(at: Pro
     assert bare.verdict == "failed"
 
 
+async def test_an_environment_whose_programs_proofs_cannot_see_says_so(at: ProofStage) -> None:
+    stage, tools = at.stage, at.repo.path.parent / "tools"
+    elsewhere = at.repo.path.parent / "elsewhere"
+    elsewhere.touch()
+    (tools / "bin").mkdir(parents=True)
+    (tools / "bin/sh").symlink_to("/bin/sh")
+    (tools / "bin/python").symlink_to("sh")
+    good = await stage.proofs.register(stage.ada, stage.workspace, "tools", str(tools))
+    assert good.problem == ""
+    (tools / "bin/ruby").symlink_to(elsewhere)
+    bad = await stage.proofs.look(stage.ada, stage.workspace, "tools")
+    assert f"bin/ruby leads to {elsewhere}, which proofs do not see" in bad.problem
+
+
 @pytest.mark.parametrize(
     ("command", "fields", "said"),
     [
@@ -168,6 +205,24 @@ async def test_a_program_that_goes_too_far_is_stopped_or_fails_and_the_run_says_
     # A program that is refused more memory says so itself, in its own words.
     assert said in (f"{run.said} {run.output}".lower() if said == "memory" else run.said)
     assert len(run.output) < 300_000
+
+
+async def test_a_program_that_fills_the_disk_is_stopped(at: ProofStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "KEPT_BYTES", 64 << 20)
+    at.commit(calc_py=RIGHT)
+    await at.known()
+    proof = await at.run("for n in 1 2 3; do head -c 50M /dev/zero > big$n; done; sleep 600")
+    assert "more than 64 MiB in its directory" in proof.why
+    assert not list((at.repo.path.parent / "data/proofs").iterdir())
+
+
+async def test_directories_nested_without_end_leave_nothing_and_have_a_verdict(at: ProofStage) -> None:
+    at.commit(calc_py=RIGHT)
+    await at.known()
+    deep = "import os\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')"
+    proof = await at.run(f'python3 -c "{deep}"')
+    assert proof.verdict == "passed", proof.why
+    assert not list((at.repo.path.parent / "data/proofs").iterdir())
 
 
 async def test_a_fork_bomb_ends_with_its_run(at: ProofStage) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.core.errors import UpstreamFailed
+from holdfast.engines.runtime.trees import remove_tree
 
 _MOST_ENTRIES = 2_000_000
 _PIECE = 1 << 20
@@ -45,19 +46,19 @@ def pack(source: Path, to: BinaryIO) -> None:
 def unpack(given: BinaryIO, target: Path, most_bytes: int) -> None:
     """Put what was handed back into a directory in place of what it holds; nothing outside of it is touched."""
     making = target.with_name(f".{target.name}.new")
-    shutil.rmtree(making, ignore_errors=True)
+    remove_tree(making)
     making.mkdir(mode=0o700, parents=True)
     try:
         _fill(given, making, most_bytes)
     except (tarfile.TarError, OSError, ValueError) as problem:
-        shutil.rmtree(making, ignore_errors=True)
+        remove_tree(making)
         raise DirectoryRefused(f"What the program left could not be read: {problem}") from None
     before = target.with_name(f".{target.name}.old")
-    shutil.rmtree(before, ignore_errors=True)
+    remove_tree(before)
     if target.exists():
         target.rename(before)
     making.rename(target)
-    shutil.rmtree(before, ignore_errors=True)
+    remove_tree(before)
 
 
 def _fill(given: BinaryIO, root: Path, most_bytes: int) -> None:

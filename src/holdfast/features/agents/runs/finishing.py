@@ -8,10 +8,11 @@ from typing import Any
 
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.engines.jobs import JobRun
+from holdfast.engines.runtime.trees import remove_tree
 from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import SessionEnding
 from holdfast.features.agents.runs.casework import Casework
-from holdfast.features.agents.runs.places import SessionPlace, take_away
+from holdfast.features.agents.runs.places import SessionPlace
 from holdfast.features.agents.runs.worktrees import WorkDone, Worktrees
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
@@ -59,8 +60,8 @@ class Finishing:
         artifact = await self._kept_patch(session, work)
         case = await self._casework.over(session, work, ending)
         await job.write(lambda tx: self._end(tx, session, ending, work, artifact, case))
-        await asyncio.to_thread(take_away, place.gate)
-        await asyncio.to_thread(take_away, place.out)
+        await asyncio.to_thread(remove_tree, place.gate)
+        await asyncio.to_thread(remove_tree, place.out)
         if session.resume_token is None:
             await asyncio.to_thread(place.remove)
 

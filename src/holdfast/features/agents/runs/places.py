@@ -1,13 +1,12 @@
 """Owns where a session lives on our disk; what its agent wrote there is read and written without following a link."""
 
 import os
-import shutil
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from holdfast.engines.runtime.trees import remove_tree
 
 _MOST_ENTRIES = 2_000_000
 
@@ -48,32 +47,13 @@ class SessionPlace:
 
     def remove(self) -> None:
         """Take everything away."""
-        take_away(self.root)
+        remove_tree(self.root)
 
 
 def fresh(directory: Path) -> None:
     """An empty directory, whatever was there."""
-    take_away(directory)
+    remove_tree(directory)
     directory.mkdir(parents=True, mode=0o700)
-
-
-def take_away(directory: Path) -> None:
-    """Remove a tree that somebody else may have made hard to remove."""
-
-    def again(function: Callable[..., Any], path: str, problem: Any) -> None:
-        if isinstance(problem[1], FileNotFoundError):
-            return
-        # A directory without our rights on it: give them to us, and try once more.
-        stubborn = Path(path)
-        stubborn.parent.chmod(stat.S_IRWXU)
-        if stat.S_ISDIR(stubborn.lstat().st_mode):
-            stubborn.chmod(stat.S_IRWXU)
-            shutil.rmtree(stubborn, ignore_errors=True)
-        else:
-            stubborn.unlink()
-
-    if directory.exists():
-        shutil.rmtree(directory, onerror=again)
 
 
 def write_below(root: Path, path: str, content: bytes) -> None:

@@ -1,11 +1,12 @@
 """Owns `holdfast cases`: the queue, its moves and its proofs on the command line."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from holdfast.core.commands import FAILED, Argument, Commands, Deadline, Given, InWorkspace, Option, Session
+from holdfast.core.commands import FAILED, Argument, Commands, Deadline, Given, InWorkspace, Option, Out, Session
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.features.cases.answers import CaseAnswer, EnvironmentAnswer, ProofKeyAnswer, case_answer, proof_answer
 from holdfast.features.cases.exchange import CaseExchange
@@ -220,10 +221,21 @@ class Verify(Given):
     )
 
 
-@cases.command("verify", help="Check a signed statement, offline.")
+def verify_alone(out: Out, given: Verify) -> bool:
+    """With the key in a file nothing else is needed: no store, and no server."""
+    if given.key is None:
+        return False
+    _verify(out, given, [given.key.read_text(errors="replace")])
+    return True
+
+
+@cases.command("verify", help="Check a signed statement, offline.", alone=verify_alone)
 async def verify(session: Session, service: ProofService, given: Verify) -> None:
+    _verify(session.out, given, [each.pem for each in await service.public_keys()])
+
+
+def _verify(out: Out, given: Verify, pems: Sequence[str]) -> None:
     envelope, statement = read_envelope(given.statement.read_text(encoding="utf-8", errors="replace"))
-    pems = [given.key.read_text()] if given.key is not None else [each.pem for each in await service.public_keys()]
     by = verified(envelope, [read_public_key(pem) for pem in pems])
     subject, predicate = statement["subject"][0], statement["predicate"]
     found = {
@@ -236,11 +248,9 @@ async def verify(session: Session, service: ProofService, given: Verify) -> None
         "failed_tests": predicate.get("failedTests", []),
     }
     if by is None:
-        session.out.record(
-            found, ["NOT VERIFIED: no signature is good by the given key. Nothing in it is to be trusted."]
-        )
+        out.record(found, ["NOT VERIFIED: no signature is good by the given key. Nothing in it is to be trusted."])
         raise SystemExit(FAILED)
-    session.out.record(found, [f"Verified by {by}.", f"{found['repository']} at {found['commit']}: {found['result']}"])
+    out.record(found, [f"Verified by {by}.", f"{found['repository']} at {found['commit']}: {found['result']}"])
 
 
 class Statement(InWorkspace):
@@ -308,7 +318,8 @@ async def environment(session: Session, service: ProofService, given: Environmen
         session.out.record({"removed": given.name}, [f"Removed {given.name}."])
     else:
         kept = await service.register(session.principal, workspace, given.name, given.path or "")
-        session.out.record(EnvironmentAnswer.of(kept), [f"Proofs may name {kept.name}: {kept.path}."])
+        told = [f"Proofs may name {kept.name}: {kept.path}.", *([kept.problem] if kept.problem else [])]
+        session.out.record(EnvironmentAnswer.of(kept), told)
 
 
 def _shown(case: CaseAnswer) -> list[str]:

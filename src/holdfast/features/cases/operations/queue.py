@@ -3,9 +3,9 @@
 from pydantic import Field
 
 from holdfast.core.access import READ, WRITE
-from holdfast.core.model import Model
+from holdfast.core.model import Model, PageQuery
 from holdfast.core.operations import Operations
-from holdfast.core.paging import MAX_LIMIT, Page
+from holdfast.core.paging import Page
 from holdfast.core.principal import Principal
 from holdfast.features.cases.answers import CaseAnswer, case_answer
 from holdfast.features.cases.model import Taking
@@ -16,10 +16,6 @@ _BASE = "/api/workspaces/{workspace_id}/cases"
 _ONE = _BASE + "/{case_id}"
 
 api = Operations("cases")
-
-
-class ReadyQuery(Model):
-    limit: int = Field(default=50, ge=1, le=MAX_LIMIT)
 
 
 class ClaimBody(Model):
@@ -37,9 +33,9 @@ class ReleaseBody(Model):
 
 
 @api.get(_BASE + "/ready", READ, "What nothing blocks and nobody holds, by priority, then age")
-async def ready(cases: CaseService, principal: Principal, workspace_id: str, query: ReadyQuery) -> Page[CaseAnswer]:
-    found = await cases.claims.ready(principal, workspace_id, query.limit)
-    return Page([case_answer(case, None) for case in found])
+async def ready(cases: CaseService, principal: Principal, workspace_id: str, query: PageQuery) -> Page[CaseAnswer]:
+    found = await cases.claims.ready_page(principal, workspace_id, limit=query.limit, cursor=query.cursor)
+    return found.map(lambda case: case_answer(case, None))
 
 
 @api.post(_BASE + "/claim-next", WRITE, "Take the first that is ready; 404 nothing_ready where there is none")

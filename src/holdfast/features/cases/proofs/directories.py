@@ -7,6 +7,7 @@ from pathlib import Path
 from holdfast.core.errors import FieldError, Invalid
 
 _MOST_FILES = 200_000
+_SEEN = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 _TOO_MUCH = tuple(map(Path, ("/", "/etc", "/dev", "/home", "/proc", "/root", "/sys", "/var")))
 
 
@@ -27,9 +28,22 @@ def seen(path: str) -> tuple[str, str]:
     try:
         if not Path(path).is_dir():
             return "", "The directory is gone; prepare it again, or register another."
-        return digest(Path(path)), ""
+        return digest(Path(path)), _unreachable(Path(path))
     except OSError as problem:
         return "", f"The directory cannot be read: {problem.strerror}."
+
+
+def _unreachable(path: Path) -> str:
+    """What is wrong with its programs: those that lead to where proofs see nothing, such as into somebody's home."""
+    programs = path / "bin"
+    if not programs.is_dir():
+        return ""
+    for each in sorted(programs.iterdir()):
+        leads_to = each.resolve()
+        if not leads_to.is_relative_to(path) and not str(leads_to).startswith(_SEEN):
+            where = f"bin/{each.name} leads to {leads_to}, which proofs do not see"
+            return f"{where}; prepare it with a program below /usr, or with copies of all that it needs."
+    return ""
 
 
 def digest(path: Path) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import platform
-import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.jobs import Job, JobRun
 from holdfast.engines.runtime.base import Mounted, RunEnding, RunLimits, RunSpec, Runtime
+from holdfast.engines.runtime.trees import remove_tree
 from holdfast.features.cases import store as case_store
 from holdfast.features.cases.model import Case
 from holdfast.features.cases.proofs import store
@@ -40,6 +40,8 @@ from holdfast.storage.database import Database, Tx
 
 PRINTED_BYTES = 64 * 1024 * 1024
 """How much a run may print before it is stopped."""
+KEPT_BYTES = 4 * 1024 * 1024 * 1024
+"""How much its checkout may hold, what it writes there included."""
 WORK = "/work"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_COMMAND = (126, 127)
@@ -179,7 +181,7 @@ class Runner:
             await asyncio.to_thread(_open_up, place)
             return replace(await self._execute(asked, place), environment=environment)
         finally:
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, place)
 
     async def _execute(self, asked: _Asked, place: Path) -> _Seen:
         running = await self._runtime.start(_spec(asked, place))
@@ -260,7 +262,7 @@ def _repository(tx: Tx, case: Case) -> Repository | None:
 
 def _spec(asked: _Asked, place: Path) -> RunSpec:
     proof, environment = asked.proof, asked.environment
-    mounts = [Mounted(place, WORK, writable=True)]
+    mounts = [Mounted(place, WORK, writable=True, most_bytes=KEPT_BYTES)]
     env = {"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8", "CI": "true"}  # noqa: S108 - the sandbox's own
     if environment is not None:
         # Where it is outside: scripts and virtual environments name their own path.
@@ -347,7 +349,7 @@ def _read_below(place: Path, path: str) -> bytes | None:
 
 def _fresh(place: Path) -> None:
     """An empty directory, whatever an attempt that was killed left there."""
-    shutil.rmtree(place, ignore_errors=True)
+    remove_tree(place)
     place.mkdir(parents=True, mode=0o700)
 
 

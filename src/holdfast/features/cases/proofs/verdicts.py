@@ -63,13 +63,16 @@ def _verdict(case: Case, head: str | None, proof: Proof, runs: Sequence[ProofRun
         return "stale", f"The head is {head[:_SHORT]} now; it last ran at {runs[0].commit[:_SHORT]}."
     if not proof.is_reproduction or verdict != "passed":
         return verdict, why
-    return _reproduced(case, runs, why)
+    return _reproduced(case, head, runs)
 
 
-def _reproduced(case: Case, runs: Sequence[ProofRun], why: str) -> tuple[Verdict, str]:
+def _reproduced(case: Case, head: str, runs: Sequence[ProofRun]) -> tuple[Verdict, str]:
     base = case.base_commit
     if base is None:
         return "error", "The case has no base commit; name the one at which the bug shows."
+    if base == head:
+        # One that fails now and passes then would show a bug, and that it was mended, where nothing changed.
+        return "error", f"The base and the head are the same commit {base[:_SHORT]}: nothing was mended in between."
     verdict, at_base = _at([run for run in runs if run.side == "base" and run.commit == base], "base", base)
     if verdict == "failed":
         return "passed", f"It fails at the base {base[:_SHORT]} and passes at the head."

@@ -28,7 +28,7 @@ class Claims:
         self._base = base
 
     async def ready(self, principal: Principal, workspace_id: str, limit: int = 50) -> Sequence[Case]:
-        """What nothing blocks and nobody holds, by priority, then age."""
+        """The first of what nothing blocks and nobody holds, by priority, then age."""
         principal.require_any("read", "inference")
         return await self._base.database.read(
             lambda tx: store.ready(tx, self._base.enter(tx, principal, workspace_id), self._base.clock.now(), limit)
@@ -149,7 +149,8 @@ class Claims:
 
 def _lease_millis(taking: Taking, claim: CaseClaim | None = None) -> int:
     session = taking.session_id or (claim.session_id if claim else None)
-    seconds = taking.lease_seconds or (SESSION_SECONDS if session else USUAL_SECONDS)
+    usual = SESSION_SECONDS if session else USUAL_SECONDS
+    seconds = usual if taking.lease_seconds is None else taking.lease_seconds
     if not 1 <= seconds <= MOST_SECONDS:
         problem = f"from 1 to {MOST_SECONDS}"
         raise Invalid("The lease is out of range.", fields=[FieldError("lease_seconds", problem)])

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.runtime.base import Mounted
+from holdfast.engines.runtime.trees import remove_tree
 from holdfast.features.catalog import store
 from holdfast.storage.database import Database
 
@@ -32,7 +32,7 @@ class ServerStates:
 
     async def forget(self, server_id: str) -> None:
         """Delete an entry's directory; nothing of its server may run."""
-        await asyncio.to_thread(shutil.rmtree, self._directory / server_id, True)
+        await asyncio.to_thread(remove_tree, self._directory / server_id)
 
     async def keep_only(self, server_ids: Collection[str]) -> None:
         """Delete the directories of entries that are gone: with their workspace, or before somebody was killed."""
@@ -57,8 +57,8 @@ class StateSweep:
         while not self._stopping.is_set():
             try:
                 await self._states.keep_only({each.id for each in await self._database.read(store.every)})
-            except HoldfastError as problem:
-                _log.warning("Directories of MCP servers could not be looked through: %s", problem.message)
+            except (HoldfastError, OSError) as problem:
+                _log.warning("Directories of MCP servers could not be looked through: %s", problem)
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
                     await self._stopping.wait()
