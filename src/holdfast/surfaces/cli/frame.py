@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.text.printable import printable
 
 if TYPE_CHECKING:
     # `holdfast --help` and `--version` need none of it, and starting is what they are measured by.
@@ -82,7 +83,7 @@ class exits:  # noqa: N801 – read as a verb: `with exits():`
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, HoldfastError):
             return
-        click.echo(f"holdfast: {as_called(error.message)}", err=True)
+        click.echo(printable(f"holdfast: {as_called(error.message)}"), err=True)
         for wrong in error.fields:
-            click.echo(f"  {wrong.field}: {as_called(wrong.message)}", err=True)
+            click.echo(printable(f"  {wrong.field}: {as_called(wrong.message)}"), err=True)
         raise SystemExit(NOT_FOUND if isinstance(error, NotFound) else FAILED) from None

@@ -1,6 +1,5 @@
 """Owns `holdfast repos search` and `files`: passages of repositories, and the files that work is likely to touch."""
 
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -9,6 +8,7 @@ from pydantic import Field
 from holdfast.core.clock import iso_or_none
 from holdfast.core.commands import Argument, InWorkspace, Option, Session, command
 from holdfast.core.errors import Invalid
+from holdfast.core.text.printable import printable
 from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.model import ENTRY_TYPES, Match, RepositoryNotFound
 from holdfast.features.repositories.operations.finding import match_answer
@@ -16,7 +16,6 @@ from holdfast.features.repositories.service import MAX_REPOSITORIES_ASKED, Repos
 
 _LINES = 6
 """Of a passage, for people."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Among(InWorkspace):
@@ -69,7 +68,7 @@ async def files(session: Session, repositories: Repositories, finding: Repositor
     rows = [
         {
             "repository": each.repository.slug,
-            "path": each.path if whole else tame(each.path),
+            "path": each.path if whole else printable(each.path),
             "score": round(each.score, 4),
             "reasons": list(each.reasons),
             "past": list(each.past) if whole else [name[:12] for name in each.past],
@@ -105,14 +104,9 @@ async def slugs_of(session: Session, repositories: Repositories, given: Among) -
     return [each.slug for each in page.items]
 
 
-def tame(text: str) -> str:
-    """Text of a repository without what would command a terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
-
-
 def _match_lines(match: Match) -> list[str]:
     how = "exactly" if match.exact else f"{match.similarity:.2f}"
     by = "".join(f", {part}" for part in (match.author, (iso_or_none(match.occurred_at) or "")[:10]) if part)
     lines = [line for line in match.content.splitlines() if line.strip()]
     shown = [f"    {line}" for line in lines[:_LINES]] + (["    …"] if len(lines) > _LINES else [])
-    return [tame(line) for line in (f"{match.repository.slug} {match.source_id} ({how}{by})", *shown)]
+    return [printable(line) for line in (f"{match.repository.slug} {match.source_id} ({how}{by})", *shown)]

@@ -7,8 +7,9 @@ from pydantic import Field
 from holdfast.core.commands import FAILED, Argument, Commands, InWorkspace, Option, Session
 from holdfast.core.settings import Settings
 from holdfast.core.text.counting import many
+from holdfast.core.text.printable import printable
 from holdfast.engines.search.model import VectorCount
-from holdfast.features.repositories.commands.finding import check_within, files, search, tame
+from holdfast.features.repositories.commands.finding import check_within, files, search
 from holdfast.features.repositories.commands.waiting import finish
 from holdfast.features.repositories.hosts.webhooks import PATH
 from holdfast.features.repositories.model import NewRepository
@@ -102,7 +103,7 @@ async def list_(session: Session, service: Repositories, given: Listing) -> None
 async def status(session: Session, service: Repositories, given: One) -> None:
     await check_within(session, service, [given.slug], given.workspace)
     found = await status_answer(service, session.principal, given.slug)
-    session.out.record(found, [tame(line) for line in _status_lines(found)])
+    session.out.record(found, [printable(line) for line in _status_lines(found)])
 
 
 class Syncs(One):

@@ -8,10 +8,10 @@ from holdfast.core.commands import Progress, Session
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.core.settings import Settings
 from holdfast.core.text.counting import many
+from holdfast.core.text.printable import printable
 from holdfast.engines.jobs import Job, JobEngine, JobFailed
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.engines.search.engine import SearchEngine
-from holdfast.features.repositories.commands.finding import tame
 from holdfast.features.repositories.model import SYNC_KIND, SYNTHESIS_KIND, Repository
 from holdfast.features.repositories.operations.repositories import repository_answer
 from holdfast.features.repositories.service import Repositories
@@ -52,7 +52,7 @@ async def settled(session: Session, slug: str, *job_ids: str) -> Repository:
         job = await jobs.get(job_id)
         if job.state != "succeeded":
             what = _FAILED[job.kind]
-            raise JobFailed(tame(f"{slug} {what}: {job.error or 'it was stopped'}"))
+            raise JobFailed(printable(f"{slug} {what}: {job.error or 'it was stopped'}"))
     return await repositories.get(principal, slug)
 
 
@@ -105,7 +105,7 @@ async def _nothing() -> int:
 def _show(shown: Progress, job: Job) -> None:
     what = _WHAT[job.kind]
     if job.state == "queued":
-        shown.show(f"Waiting to try again: {tame(job.error)}" if job.error else f"Waiting: {what.lower()}")
+        shown.show(f"Waiting to try again: {printable(job.error)}" if job.error else f"Waiting: {what.lower()}")
         return
     said = job.message if job.kind == SYNC_KIND else f"{what} ({job.message.lower()})" if job.message else what
     shown.show(said or what, job.done, job.total)
@@ -126,7 +126,7 @@ async def finish(session: Session, queued: Repository, *job_ids: str, wait: bool
         return
     found = await settled(session, queued.slug, *job_ids)
     if found.reason:
-        session.out.note(tame(found.reason))
+        session.out.note(printable(found.reason))
     left = await embedded(session, whole=embed)
     value = repository_answer(found, session.principal).model_dump()
     session.out.record(
