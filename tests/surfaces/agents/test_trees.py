@@ -65,3 +65,26 @@ async def test_a_child_reports_to_its_parent_and_hears_its_answer(house: Agency)
     assert "Left or right?" in (await house.told(session, "text"))[0]["data"]["text"]
     child = found["tree"][1]["session_id"]
     assert "Left." in (await house.told(child, "text"))[0]["data"]["text"]
+
+
+@pytest.mark.contract("XA-11")
+async def test_a_stop_reaches_a_whole_tree_at_once_and_the_grants_are_told(house: Agency) -> None:
+    lines = (
+        CALL,
+        "said = call('spawn_session', child_agent_id='deaf', prompt='go on')",
+        "say(said)",
+        "time.sleep(600)",
+    )
+    agent = await house.define("Deaf", command=speaking(*lines))
+    await grant(house, subject={"type": "agent", "id": "deaf"}, details={"agent": "deaf"})
+    session = await house.start(agent)
+    below = session
+    for _ in range(3):
+        below = (await house.until_told(below, "spawned"))["data"]["session_id"]
+    await house.until_told(below, "text")
+    await house.client.post(f"/api/sessions/{session}/stop")
+    ended = [await house.until(each["session_id"]) for each in (await house.get(session))["tree"]]
+    assert len(ended) == 4 and {each["state"] for each in ended} == {"cancelled"}
+    # Each was asked by whoever stopped the tree, not by the end of the one above it.
+    assert len({each["error"]["message"] for each in ended}) == 1, [each["error"] for each in ended]
+    assert [len(each["result"]["grants"]) for each in ended] == [1, 1, 1, 0]

@@ -81,7 +81,10 @@ class Show(One):
 async def show(session: Session, service: ArtifactService, given: Show) -> None:
     id, found = await _find(session, service, given)
     reading, content = await service.download(session.principal, id, found.id, version=given.version)
-    session.out.record(content_answer(reading, content), [content])
+    if session.out.as_json:
+        session.out.record(content_answer(reading, content))
+    else:
+        session.out.write(content if content.endswith("\n") else f"{content}\n")
 
 
 class Create(InWorkspace):

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import Argument, Commands, InWorkspace, Session
-from holdfast.core.text.terminal import as_shown
+from holdfast.core.text.printable import printable
 from holdfast.features.repositories.commands.finding import check_within
 from holdfast.features.repositories.commands.waiting import finish
 from holdfast.features.repositories.service import Repositories
@@ -47,6 +47,6 @@ async def findings(session: Session, repositories: Repositories, service: Synthe
         return
     for each in found:
         mark = "" if each.state == "derived" else f" ({each.state})"
-        session.out.write(as_shown(f"# {each.title} [{each.kind}]{mark}\n\n{each.body.rstrip()}\n\n"))
+        session.out.write(printable(f"# {each.title} [{each.kind}]{mark}\n\n{each.body.rstrip()}\n\n"))
     if not found:
         session.out.note("Nothing has been read out of it yet.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from holdfast.core.errors import HoldfastError, NotFound
-from holdfast.core.text.terminal import as_shown
+from holdfast.core.text.printable import printable
 
 if TYPE_CHECKING:
     # `holdfast --help` and `--version` need none of it, and starting is what they are measured by.
@@ -83,11 +83,11 @@ class exits:  # noqa: N801 – read as a verb: `with exits():`
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and error.filename is not None:
             # A file that was named and is not there, or is not ours to read or write.
-            click.echo(as_shown(f"holdfast: {error.filename}: {error.strerror}."), err=True)
+            click.echo(printable(f"holdfast: {error.filename}: {error.strerror}."), err=True)
             raise SystemExit(FAILED) from None
         if not isinstance(error, HoldfastError):
             return
-        click.echo(as_shown(f"holdfast: {as_called(error.message)}"), err=True)
+        click.echo(printable(f"holdfast: {as_called(error.message)}"), err=True)
         for wrong in error.fields:
-            click.echo(as_shown(f"  {wrong.field}: {as_called(wrong.message)}"), err=True)
+            click.echo(printable(f"  {wrong.field}: {as_called(wrong.message)}"), err=True)
         raise SystemExit(NOT_FOUND if isinstance(error, NotFound) else FAILED) from None

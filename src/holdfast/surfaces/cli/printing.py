@@ -11,7 +11,7 @@ import click
 from pydantic import BaseModel
 
 from holdfast.core.commands import Progress, Row
-from holdfast.core.text.terminal import as_shown
+from holdfast.core.text.printable import printable, printable_json
 from holdfast.surfaces.cli.frame import as_called
 
 
@@ -24,15 +24,15 @@ class Printed:
     def record(self, value: Row, lines: Sequence[str] | None = None) -> None:
         fields = _fields(value)
         if self.as_json:
-            click.echo(json.dumps(fields, ensure_ascii=False))
+            click.echo(printable_json(json.dumps(fields, ensure_ascii=False)))
             return
         for line in lines if lines is not None else [f"{name}: {_cell(item)}" for name, item in fields.items()]:
-            click.echo(as_shown(line))
+            click.echo(printable(line))
 
     def table(self, rows: Iterable[Row], columns: Sequence[str], empty: str = "Nothing here yet.") -> None:
         found = [_fields(row) for row in rows]
         if self.as_json:
-            click.echo(json.dumps(found, ensure_ascii=False))
+            click.echo(printable_json(json.dumps(found, ensure_ascii=False)))
             return
         if not found:
             click.echo(as_called(empty))
@@ -43,16 +43,16 @@ class Printed:
 
         table = Table(*(column.replace("_", " ") for column in columns), box=None, pad_edge=False, header_style="bold")
         for row in found:
-            table.add_row(*(as_shown(_cell(row.get(column))) for column in columns))
+            table.add_row(*(printable(_cell(row.get(column))) for column in columns))
         console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
         console.print(table)
 
     def write(self, text: str) -> None:
-        # Into a file or another program it goes as it is.
-        click.echo(as_shown(text) if sys.stdout.isatty() else text, nl=False)
+        # A file or a pipe gets all of it, colours too: a patch, say, that is to be applied.
+        click.echo(printable(text) if sys.stdout.isatty() else text, nl=False, color=True)
 
     def note(self, text: str) -> None:
-        click.echo(as_shown(as_called(text)), err=True)
+        click.echo(printable(as_called(text)), err=True)
 
     def progress(self) -> AbstractContextManager[Progress]:
         # Imported where something is waited for: drawing a bar costs start-up time that no other command needs.

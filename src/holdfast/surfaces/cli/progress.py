@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from holdfast.core.text.terminal import as_shown
+from holdfast.core.text.printable import printable
 
 _STEPS = 10
 """So many lines at most tell of one phase where there is no terminal."""
@@ -42,7 +42,7 @@ class ShownProgress:
             self._bar.stop()
 
     def show(self, message: str, done: float = 0, total: float | None = None) -> None:
-        message = as_shown(message)
+        message = printable(message)
         count = f"{done:,.0f} of {total:,.0f}" if total else (f"{done:,.0f}" if done else "")
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=message, completed=done, total=total, count=count)

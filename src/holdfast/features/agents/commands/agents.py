@@ -53,15 +53,15 @@ class AgentFields(InWorkspace):
             instructions=before.instructions if self.instructions is None else self.instructions,
             runner=self.runner or before.runner,
             command=self.command if self.command is not None else (before.command if not self.runner else None),
-            endpoint=self.endpoint or before.endpoint,
+            endpoint=before.endpoint if self.endpoint is None else self.endpoint,
             env=pairs(self.env) if self.env else before.env,
             repository=self.repository if self.repository is not None else before.repository,
             limits=AgentLimits(
-                minutes=self.minutes or limits.minutes,
-                tokens=self.tokens or limits.tokens,
-                memory_mb=self.memory_mb or limits.memory_mb,
-                disk_mb=self.disk_mb or limits.disk_mb,
-                processes=self.processes or limits.processes,
+                minutes=limits.minutes if self.minutes is None else self.minutes,
+                tokens=limits.tokens if self.tokens is None else self.tokens,
+                memory_mb=limits.memory_mb if self.memory_mb is None else self.memory_mb,
+                disk_mb=limits.disk_mb if self.disk_mb is None else self.disk_mb,
+                processes=limits.processes if self.processes is None else self.processes,
             ),
         )
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.core.commands import FAILED, Argument, Commands, Given, InWorkspace, Option, Session
+from holdfast.core.text.printable import printable
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.jobs.here import LOOK_SECONDS, working
 from holdfast.features.agents.answers import AgentSessionAnswer, SessionEventAnswer, SessionStartAnswer
@@ -156,16 +157,11 @@ def _line(event: SessionEvent) -> str:
     return printable(text.strip())[:2_000] + "\n"
 
 
-def printable(text: str) -> str:
-    """Text of an agent's without anything that a terminal would act on."""
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
-
-
 def _ending(session: AgentSession) -> list[str]:
     result = session.result or {}
     lines = [f"{session.id} is {session.state}."]
     if session.error is not None:
-        lines.append(printable(str(session.error.get("message", ""))))
+        lines.append(str(session.error.get("message", "")))
     if result.get("patch_artifact"):
         lines.append(f"What changed: holdfast artifacts show {result['patch_artifact']}")
     return lines

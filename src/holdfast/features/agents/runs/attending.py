@@ -37,6 +37,7 @@ STOP_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
 _DISK_SECONDS = 5.0
 _SAID_SECONDS = 0.2
+_LAST_WORDS = 10_000
 WAIT_MILLIS = 7 * 24 * 3_600_000
 _LIMITS = {"memory": "memory_mb", "processes": "processes", "time": "minutes"}
 
@@ -160,10 +161,15 @@ class Attending:
             await self._flush_one(pieces, whole=whole)
 
     async def _flush_one(self, pieces: "_Pieces", *, whole: bool) -> None:
+        is_open = pieces.paragraph != ""
         text = pieces.take(whole=whole)
-        if text:
-            self._last_text = text if whole and pieces is self._saying else self._last_text
+        if pieces is self._saying and pieces.paragraph:
+            self._last_text = pieces.paragraph
+        # The end of a paragraph is told too, where all of its text was before.
+        if text or (whole and is_open):
             await self._emit_now(pieces.kind, {"text": text, "whole": whole})
+        if whole:
+            pieces.paragraph = ""
 
     async def _emit(self, kind: str, data: Mapping[str, Any]) -> None:
         await self._flush(whole=True)
@@ -312,6 +318,8 @@ class _Pieces:
 
     def __init__(self, kind: str, mask: SecretMask) -> None:
         self.kind = kind
+        self.paragraph = ""
+        """What was told of the present one, at most so much as is kept of last words."""
         self._mask = mask
         self._text = ""
         self._told_at = 0.0
@@ -328,4 +336,5 @@ class _Pieces:
         """What is told now; where the text is at its end, all of it."""
         self._told_at = time.monotonic()
         told, self._text = (self._mask.text(self._text), "") if whole else self._mask.settled(self._text)
+        self.paragraph = (self.paragraph + told)[-_LAST_WORDS:]
         return told

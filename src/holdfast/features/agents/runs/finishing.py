@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from holdfast.core.errors import Conflict, HoldfastError
@@ -24,7 +25,8 @@ from holdfast.storage.database import Tx
 
 RENEW_MILLIS = 300_000
 _LOOK_SECONDS = 1.0
-_MOST_EVENTS = 5_000
+_KINDS = ("tool_called", "artifact", "shared", "memory", "spawned")
+_PAGE = 1_000
 _MOST_NAMED = 500
 
 _log = logging.getLogger(__name__)
@@ -59,7 +61,8 @@ class Finishing:
         work = await self._left(session, place, mask)
         artifact = await self._kept_patch(session, work)
         case = await self._casework.over(session, work, ending)
-        await job.write(lambda tx: self._end(tx, session, ending, work, artifact, case))
+        told = await self._told(session)
+        await job.write(lambda tx: self._end(tx, session, ending, work, artifact, case, told))
         await asyncio.to_thread(remove_tree, place.gate)
         await asyncio.to_thread(remove_tree, place.out)
         if session.resume_token is None:
@@ -93,7 +96,11 @@ class Finishing:
         if session.started_at is None or not place.work.exists():
             return None
         try:
-            return await self._worktrees.collect(session, place, mask)
+            work = await self._worktrees.collect(session, place, mask)
+            if work.problem:
+                data = {"message": f"Not all that it left could be taken over: {work.problem}", "recoverable": True}
+                await self._base.telling.emit(session.id, session.workspace_id, "error", data)
+            return work
         except HoldfastError as problem:
             data = {"message": f"What it left could not be read: {problem.message}", "recoverable": False}
             await self._base.telling.emit(session.id, session.workspace_id, "error", data)
@@ -126,6 +133,7 @@ class Finishing:
         work: WorkDone | None,
         artifact: str | None,
         case: Mapping[str, Any] | None,
+        told: Mapping[str, Any],
     ) -> None:
         current = store.find(tx, session.id) or session
         result: dict[str, Any] = {
@@ -144,29 +152,43 @@ class Finishing:
             "tokens_out": current.tokens_out,
             "cost": current.cost,
             "seconds": None if current.started_at is None else _worked(current, self._base.clock.now()),
-            **self._told(tx, current),
+            **told,
         }
         if case is not None:
             result["case"] = dict(case)
         if self._base.end(tx, current, ending.state, error=ending.error, result=result):
             self._base.telling.add(tx, current.id, current.workspace_id, "result", result)
 
-    def _told(self, tx: Tx, session: AgentSession) -> dict[str, Any]:
-        """What its events say of its tools, artifacts and memories."""
-        kinds = ("tool_called", "artifact", "shared", "memory")
-        events = store.events_of(tx, session.id, kinds, _MOST_EVENTS)
-        calls = [each.data for each in events if each.kind == "tool_called"]
-        counted = Counter(f"{each.get('name')}.{each.get('tool')}" for each in calls)
-        refused = [each for each in calls if each.get("status") == "denied" or "permission_required" in each]
+    async def _told(self, session: AgentSession) -> dict[str, Any]:
+        """What its events say of its tools, artifacts and memories: all of them, however many it made."""
+        counted: Counter[str] = Counter()
+        grants: set[str] = set()
+        artifacts: list[Any] = []
+        memories: list[dict[str, Any]] = []
+        refused: list[dict[str, Any]] = []
+        after = 0
+        while events := await self._base.database.read(
+            partial(store.events_of, session_id=session.id, kinds=_KINDS, after=after, limit=_PAGE)
+        ):
+            after = events[-1].seq
+            for event in events:
+                data = event.data
+                grants |= {str(data[name]) for name in ("granted_via", "grant_id") if data.get(name)}
+                if event.kind in ("artifact", "shared"):
+                    artifacts.append(data.get("artifact_id"))
+                elif event.kind == "memory":
+                    memories.append(dict(data))
+                elif event.kind == "tool_called":
+                    tool = f"{data.get('name')}.{data.get('tool')}"
+                    counted[tool] += 1
+                    if data.get("status") == "denied" or "permission_required" in data:
+                        refused.append({"tool": tool, "needs": data.get("permission_required")})
         return {
-            "artifacts": [each.data.get("artifact_id") for each in events if each.kind in ("artifact", "shared")],
-            "memories": [dict(each.data) for each in events if each.kind == "memory"][:_MOST_NAMED],
+            "artifacts": artifacts[:_MOST_NAMED],
+            "memories": memories[:_MOST_NAMED],
             "tool_calls": [{"tool": tool, "times": times} for tool, times in counted.most_common(200)],
-            "grants": sorted({str(each["granted_via"]) for each in calls if each.get("granted_via")}),
-            "refused": [
-                {"tool": f"{each.get('name')}.{each.get('tool')}", "needs": each.get("permission_required")}
-                for each in refused[:200]
-            ],
+            "grants": sorted(grants)[:_MOST_NAMED],
+            "refused": refused[:200],
         }
 
 

@@ -44,31 +44,65 @@ _BEGIN = """set -e
 cd /work
 git -c core.hooksPath=/dev/null reset --hard --quiet HEAD
 """
-# What was not committed is part of the result, so it is committed last. An agent that had no repository gets one now.
-_COLLECT = """set -e
+# What was not committed is part of the result, so it is committed last: beside the agent's own repository, in one that
+# borrows its objects. None of its settings, hooks, filters, replaced or grafted objects have a say in what is told.
+_COLLECT = r"""set -e
 cd /work
-safe="-c core.hooksPath=/dev/null -c core.fsmonitor=false -c commit.gpgsign=false -c gc.auto=0 -c diff.external="
-if [ -z "$BASE" ]; then
-  export GIT_DIR=/tmp/git GIT_WORK_TREE=/work
-  git init --quiet /tmp/git
+theirs=/work/.git head=
+export GIT_NO_REPLACE_OBJECTS=1 GIT_GRAFT_FILE=/nowhere
+if [ -n "$BASE" ]; then
+  [ -f .git ] && theirs=$(git rev-parse --absolute-git-dir)
+  head=$(git --git-dir="$theirs" rev-parse --verify --quiet 'HEAD^{commit}') || true
+  objects=$(realpath -e "$(git --git-dir="$theirs" rev-parse --git-path objects)") || {
+    echo "Its repository is gone or broken." >/out/problem
+    exit 0
+  }
+fi
+export GIT_DIR=/out/git GIT_WORK_TREE=/work
+git init --quiet --object-format="$FORMAT"
+find . -mindepth 1 -path ./.git -prune -o -type d ! -perm -700 -exec chmod u+rwx {} \; \
+  -o -type f ! -perm -400 -exec chmod u+r {} + || true
+if [ -n "$BASE" ]; then
+  echo "$objects" >/out/git/objects/info/alternates
+  git cat-file -e "$BASE^{commit}"
+  if [ -f "$theirs/info/exclude" ]; then cp "$theirs/info/exclude" /out/git/info/exclude; fi
+  if [ -n "$head" ]; then
+    git update-ref --no-deref HEAD "$head"
+    # What its index knows of files spares reading each of them.
+    if [ -f "$theirs/index" ]; then cp "$theirs/index" /out/git/index; fi
+    git ls-files >/dev/null 2>&1 || { rm -f /out/git/index && git read-tree HEAD; }
+  fi
+else
   BASE=$(git hash-object -t tree /dev/null)
 fi
-git $safe add --all . 2>/out/problem || true
-if ! git $safe diff --cached --quiet HEAD 2>/dev/null; then
-  git $safe commit --quiet --no-verify --allow-empty-message --message "Work that session $SESSION left uncommitted" \
-    2>>/out/problem || true
+add() { git -c core.safecrlf=false -c advice.addEmbeddedRepo=false add --all --ignore-errors "$@" 2>/out/added; }
+if ! add .; then
+  # A repository without a commit inside of it would keep all else out.
+  { printf '.\0'; find . -mindepth 2 -name .git -prune -printf ':(exclude,literal)%h\0'; } >/out/paths
+  cat /out/added >>/out/problem
+  add --pathspec-from-file=/out/paths --pathspec-file-nul || true
 fi
-git rev-parse HEAD >/out/head 2>/dev/null || exit 0
-git $safe diff --no-ext-diff --no-textconv --binary "$BASE" HEAD >/out/patch
+cat /out/added >>/out/problem
+tree=$(git write-tree)
+if [ "$tree" != "$(git rev-parse --verify --quiet 'HEAD^{tree}')" ]; then
+  made=$(git commit-tree ${head:+-p HEAD} -m "Work that session $SESSION left uncommitted" "$tree")
+  git update-ref --no-deref HEAD "$made"
+fi
+git rev-parse --verify --quiet HEAD >/out/head || exit 0
+git diff --ignore-submodules=none --numstat -z "$BASE" HEAD -- >/out/files
+# A branch that has nothing to do with where it began is told from its own first commit on.
+range="$BASE..HEAD"
+git rev-list --quiet "$range" -- 2>/dev/null || range=HEAD
+git log -z --format=%H%x09%s "$range" -- >/out/commits
+git diff --ignore-submodules=none --binary "$BASE" HEAD -- | head -c "$PATCH" >/out/patch
 if [ -n "$HISTORY" ]; then
-  git $safe log --no-ext-diff --no-textconv --text --patch --format=%an%n%ae%n%B "$BASE"..HEAD >/out/history \
-    2>/dev/null || git $safe log --no-ext-diff --no-textconv --text --patch --format=%an%n%ae%n%B >/out/history
+  # Raw for headers; each merge against each parent, since it may hold what none of them has.
+  { git log --format=raw "$range" --; git log -m --text --patch --format=%an%n%ae%n%cn%n%ce%n%B "$range" --; } |
+    head -c "$HISTORY" >/out/history
 fi
-git $safe diff --no-ext-diff --no-textconv --numstat -z "$BASE" HEAD >/out/files
-git $safe log --format=%H%x09%s "$BASE"..HEAD >/out/commits 2>/dev/null || git $safe log --format=%H%x09%s >/out/commits
 if [ -n "$PACK" ] && [ "$(git rev-parse HEAD)" != "$BASE" ]; then
-  { git rev-parse HEAD; echo "^$BASE"; } | git $safe pack-objects --quiet --revs --stdout >/out/made
-  git $safe index-pack -o /out/index /out/made >/dev/null
+  { git rev-parse HEAD; echo "^$BASE"; } | git pack-objects --quiet --revs --stdout >/out/made
+  git index-pack -o /out/index /out/made >/dev/null
 fi
 """
 
@@ -130,8 +164,14 @@ class Worktrees:
         """What changed since the base commit, without what nobody is to read; commits that hold it stay behind."""
         await asyncio.to_thread(fresh, place.out)
         base = session.frozen.base_commit or ""
-        env = {"BASE": base, "SESSION": session.id, "PACK": "yes" if base and session.case_id else ""}
-        env["HISTORY"] = "yes" if mask else ""
+        env = {
+            "BASE": base,
+            "FORMAT": "sha256" if len(base) == 64 else "sha1",
+            "SESSION": session.id,
+            "PATCH": str(PATCH_BYTES + 1),
+            "HISTORY": str(HISTORY_BYTES) if mask else "",
+            "PACK": "yes" if base and session.case_id else "",
+        }
         said = await self._run(f"result of {session.id}", _COLLECT, place, env, session)
         return await asyncio.to_thread(_read, place.out, said, mask)
 
@@ -200,10 +240,12 @@ def _read(out: Path, said: str, mask: SecretMask) -> WorkDone:
         is_cut=len(patch) > PATCH_BYTES,
         files=tuple(replace(each, path=mask.text(each.path)) for each in _changes(files)),
         commits=tuple(
-            (line[:64].split("\t")[0], mask.text(line.partition("\t")[2])[:500]) for line in commits.splitlines()[:500]
+            (line.partition("\t")[0], mask.text(line.partition("\t")[2])[:500])
+            for line in commits.split("\0")[:500]
+            if line
         ),
         packs=() if secrets else tuple(_packs(out)),
-        problem=mask.text(problem or ("" if head else said))[-500:],
+        problem=mask.text(problem or said)[-500:],
         secrets=tuple(secrets),
     )
 

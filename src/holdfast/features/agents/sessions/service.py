@@ -276,6 +276,10 @@ class AgentSessions:
             return
         store.set_values(tx, session.id, {"stop_by": session.stop_by or by})
         self._base.publish(tx, session, "stopping")
+        # All at once: a tree that ended one level after another would take as many times as long.
+        for child in store.of_root(tx, session.root_id):
+            if child.parent_id == session.id and not child.is_over:
+                self.stop_within(tx, child, by)
 
     async def resume(self, principal: Principal, session_id: str, prompt: str | None) -> AgentSession:
         """Go on with a session that has ended, where its runner can: the same conversation, home and worktree."""

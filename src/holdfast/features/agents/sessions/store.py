@@ -156,13 +156,13 @@ def events(tx: Tx, session_id: str, after: int, limit: int) -> list[SessionEvent
     return [SessionEvent(row["seq"], row["at"], row["kind"], json.loads(row["data"])) for row in rows]
 
 
-def events_of(tx: Tx, session_id: str, kinds: Sequence[str], limit: int) -> list[SessionEvent]:
-    """A session's events of some kinds, oldest first."""
+def events_of(tx: Tx, session_id: str, kinds: Sequence[str], after: int, limit: int) -> list[SessionEvent]:
+    """A session's events of some kinds after a number, oldest first."""
     names = {f"kind_{number}": kind for number, kind in enumerate(kinds)}
     rows = tx.all(
-        "SELECT seq, at, kind, data FROM session_event WHERE session_id = :id AND kind IN "
+        "SELECT seq, at, kind, data FROM session_event WHERE session_id = :id AND seq > :after AND kind IN "
         f"({', '.join(':' + name for name in names)}) ORDER BY seq LIMIT :limit",
-        {"id": session_id, "limit": limit, **names},
+        {"id": session_id, "after": after, "limit": limit, **names},
     )
     return [SessionEvent(row["seq"], row["at"], row["kind"], json.loads(row["data"])) for row in rows]
 
