@@ -93,7 +93,7 @@ async def main() -> None:
     print(f"requests of one more: {sum(CountingApi.asked.values()) - before} (aim < 15)")
     over = statistics.median(ours) - statistics.median(alone)
     medians = f"first word {statistics.median(ours):.2f} s, bare {statistics.median(alone):.2f} s"
-    print(f"{medians}, over {over:.2f} s (aim < 1)")
+    print(f"{medians}, over {over:.2f} s (aim < 1)", flush=True)
     await runtime.close()
     await reconciled(api)
     await api.close()
@@ -118,7 +118,8 @@ async def reconciled(api: ClusterApi) -> None:
     await watch.start()
     print(
         f"{FINISHED} finished pods known after {time.perf_counter() - began:.2f} s, "
-        f"{time.process_time() - cpu:.2f} s of CPU (aim < 2)"
+        f"{time.process_time() - cpu:.2f} s of CPU (aim < 2)",
+        flush=True,
     )
     # What has just ended is left to whoever waits for it.
     await asyncio.sleep(31)

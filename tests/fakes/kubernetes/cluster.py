@@ -8,7 +8,7 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,9 @@ class FakeCluster:
     """What a test has the kubelet say of a pod instead of running it."""
     oldest: int = 0
     """From which version on changes are kept; a watch from before gets 410."""
+    enforces_policies: bool = True
+    looked: int = 0
+    """How often a pod was made to try what its policy does not allow."""
     kubeconfig: str = ""
 
     def __post_init__(self) -> None:
@@ -56,13 +59,16 @@ class FakeCluster:
     def pods(self) -> list[Object]:
         return [each for (kind, _, _), each in self.objects.items() if kind == "pods"]
 
-    async def drop_streams(self) -> None:
-        """Break every watch and exec off, as a restart would."""
+    async def drop_streams(self, *, killed: bool = False) -> None:
+        """Break every watch and exec off, as a restart would, or kill -9."""
         for each in list(self._streams):
-            if isinstance(each, web.WebSocketResponse):
+            transport = each._req.transport if each._req is not None else None
+            if killed and transport is not None:
+                transport.abort()
+            elif isinstance(each, web.WebSocketResponse):
                 await each.close()
-            elif each._req is not None and each._req.transport is not None:
-                each._req.transport.close()
+            elif transport is not None:
+                transport.close()
 
     async def set_status(self, namespace: str, name: str, status: Object) -> None:
         """What the kubelet says of a pod from now on."""
@@ -183,9 +189,14 @@ class FakeCluster:
     async def _exec(self, request: web.Request, namespace: str, name: str) -> web.StreamResponse:
         if "application/json" in request.headers.get("Accept", ""):
             return _failure(406, "NotAcceptable", "only the following media types are accepted: */*")
-        pod = self._pods.get((namespace, name))
-        if pod is None:
+        made, pod = self.objects.get(("pods", namespace, name)), self._pods.get((namespace, name))
+        if made is None:
             return _failure(404, "NotFound", f'pods "{name}" not found')
+        if not made["spec"].get("nodeName"):
+            return _failure(400, "BadRequest", f"pod {name} does not have a host assigned")
+        if pod is None:
+            # As a kubelet says it, and an API server hands it on.
+            return web.Response(status=404, text='unable to upgrade connection: container not found ("sidecar")')
         socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",), autoping=True)
         await socket.prepare(request)
         if socket.ws_protocol != "v4.channel.k8s.io":
@@ -193,6 +204,7 @@ class FakeCluster:
             return socket
         process = await pod.exec(request.query["container"], request.query.getall("command"))
         assert process.stdin is not None and process.stdout is not None
+        self.looked += any(word.endswith("/reach.py") for word in request.query.getall("command"))
         out = asyncio.create_task(_forward(process.stdout, socket))
         self._streams.add(socket)
         try:
@@ -214,8 +226,9 @@ class FakeCluster:
         if self.status_of is not None:
             await self.set_status(namespace, name, self.status_of(made))
             return
+        await self._put("pods", {**made, "spec": {**made["spec"], "nodeName": "fake"}}, "MODIFIED")
         secrets = {key[2]: each for key, each in self.objects.items() if key[0] == "secrets" and key[1] == namespace}
-        pod = self._pods[(namespace, name)] = FakePod(made, secrets)
+        pod = self._pods[(namespace, name)] = FakePod(made, secrets, is_closed=self.enforces_policies)
         await pod.start()
         await self.set_status(namespace, name, {"phase": "Running"})
 
@@ -255,11 +268,12 @@ class FakeCluster:
 
 
 async def _forward(stdout: asyncio.StreamReader, socket: web.WebSocketResponse) -> None:
-    while piece := await stdout.read(32_768):
-        if socket.closed:
-            return
-        await socket.send_bytes(b"\x01" + piece)
-    await socket.close()
+    with suppress(ConnectionError):
+        while piece := await stdout.read(32_768):
+            if socket.closed:
+                return
+            await socket.send_bytes(b"\x01" + piece)
+        await socket.close()
 
 
 def _invalid(made: Object) -> str:

@@ -1,6 +1,8 @@
 """Proves secrets whose values a cluster keeps: whole or not at all, found again, moved there and back."""
 
+import asyncio
 import base64
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -11,16 +13,19 @@ import pytest
 from holdfast.core.errors import Conflict, Unavailable
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
+from holdfast.engines.runtime.base import Runtime
 from holdfast.engines.runtime.kubernetes.kept import KeptSecrets
 from holdfast.features.identity.service import local_principal
 from holdfast.features.secrets.model import SecretGone, SecretNotSet
 from holdfast.features.secrets.moving import NotVerified, SecretStores, WrongStore
 from holdfast.features.secrets.values import SecretValues
 from holdfast.storage.database import Database
+from tests.engines.runtime.kubernetes.conftest import needs_root
 from tests.fakes.embedder import WordEmbedder
 from tests.fakes.kubernetes.cluster import FakeCluster, cluster
 from tests.support.clock import MovableClock
-from tests.support.services import Services, build_services, first_start
+from tests.support.execution.counting import enrolled, in_a_place_of_its_own
+from tests.support.services import Services, background, build_services, first_start
 
 VALUE = "lin_api_0123456789abcdef-canary"
 DOWN = (503, "ServiceUnavailable", "etcd has no leader")
@@ -44,8 +49,10 @@ class World:
         self.workspace_id = ""
         self.owner: Principal
 
-    def server(self, where: str) -> Services:
-        settings = Settings(data_dir=self._directory, secrets_store=where, kubernetes_config=self.fake.kubeconfig)
+    def server(self, where: str, **more: Any) -> Services:
+        settings = Settings(
+            data_dir=self._directory, secrets_store=where, kubernetes_config=self.fake.kubeconfig, **more
+        )
         made = build_services(settings, self.database, self.clock, WordEmbedder())
         self._made.append(made)
         return made
@@ -180,6 +187,20 @@ async def test_what_a_crash_left_in_the_cluster_is_deleted_later(world: World) -
     assert world.kept() == [VALUE]
 
 
+async def test_a_server_deletes_what_a_crash_left_from_its_start_on(world: World) -> None:
+    server = world.server("kubernetes")
+    await world.set(server)
+    (secret,) = await server.secrets.list(world.owner, world.workspace_id)
+    await server[SecretValues].make(secret, "of the killed one")
+    world.clock.advance(seconds=3600)
+
+    async with background(world.server("kubernetes")), asyncio.timeout(20):
+        while len(world.kept()) > 1:
+            await asyncio.sleep(0.02)
+
+    assert world.kept() == [VALUE]
+
+
 async def test_an_old_value_that_could_not_be_deleted_is_deleted_later(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -305,3 +326,35 @@ async def test_the_database_and_the_audit_have_no_trace_of_a_value(world: World,
             assert VALUE.encode() not in content, file
             assert base64.b64encode(VALUE.encode()) not in content, file
     assert VALUE not in str(page.items)
+
+
+@pytest.mark.slow
+@pytest.mark.contract("XA-3")
+@pytest.mark.parametrize(("where", "is_referred_to"), [("kubernetes", True), ("both", True), ("database", False)])
+async def test_a_pod_refers_to_the_workspaces_own_secret_where_the_cluster_has_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, where: str, is_referred_to: bool
+) -> None:
+    needs_root()
+    server = world.server(where, runtime="kubernetes")
+    tool = {"name": "extra", "description": "Told by the value.", "inputSchema": {"type": "object"}}
+    await world.set(server, json.dumps([tool]))
+    own = {name for _, _, name in world.objects}
+    seen: list[dict[str, Any]] = []
+    world.fake.refuse = lambda method, path: seen.extend(world.fake.pods)
+
+    with in_a_place_of_its_own(monkeypatch):
+        probed = await enrolled(server, world.owner, world.workspace_id, MORE="${LINEAR_API_KEY}")
+    await server[Runtime].close()
+
+    assert "extra" in [each.name for each in probed.tools]
+    references = [
+        env["valueFrom"]["secretKeyRef"]
+        for pod in seen
+        for container in pod["spec"]["containers"]
+        for env in container.get("env", ())
+        if env["name"] == "MORE"
+    ]
+    assert references and ({each["name"] for each in references} == own) == is_referred_to
+    assert {each["key"] for each in references} == ({"LINEAR_API_KEY"} if is_referred_to else {"mcp-demo.MORE"})
+    # What was made for the pod alone went with it; the workspace's stayed.
+    assert {name for _, _, name in world.objects} == own

@@ -3,10 +3,8 @@
 import base64
 import json
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -43,10 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The counting server where a container can have a directory of the same name."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="holdfast-server-") as directory:
-        copy = Path(directory, counting.PROGRAM.name)
-        shutil.copy(counting.PROGRAM, copy)
-        monkeypatch.setattr(counting, "PROGRAM", copy)
+    with counting.in_a_place_of_its_own(monkeypatch):
         yield
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
-from holdfast.engines.runtime.base import RunEnding, RunLimits, RunSpec
+from holdfast.engines.runtime.base import KeptAt, RunEnding, RunLimits, RunSpec
 from holdfast.engines.runtime.kubernetes import pod as pod_module
+from holdfast.engines.runtime.kubernetes import pods as pods_module
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
 from tests.kubernetes.node.conftest import SETTINGS, kubectl, objects
@@ -59,6 +60,25 @@ async def test_too_much_memory(runtime: KubernetesRuntime) -> None:
 async def test_too_much_time(runtime: KubernetesRuntime) -> None:
     ending = await ended(runtime, spec("sleep 60", limits=RunLimits(seconds=1)))
     assert (ending.how, ending.said) == ("time", "It was stopped because it ran for more than 1 seconds.")
+
+
+async def test_a_secret_that_is_not_there(runtime: KubernetesRuntime) -> None:
+    kept = {"TOKEN": KeptAt("holdfast-failing/replaced-meanwhile", "TOKEN")}
+    given = spec("true", env={"TOKEN": "a value"}, secrets=frozenset({"a value"}), kept=kept)
+    message = await said(runtime, given)
+    assert "can't be started" in message and "replaced-meanwhile" in message, message
+
+
+async def test_a_deadline_that_the_cluster_holds(runtime: KubernetesRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods_module, "_SPARE_SECONDS", 0)
+    ending = await ended(runtime, spec("sleep 600", limits=RunLimits(lifetime_seconds=15)))
+    assert (ending.how, ending.said) == ("time", "It was stopped because it lived for more than 15 seconds.")
+
+
+async def test_too_much_on_its_disk(runtime: KubernetesRuntime) -> None:
+    fill = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero > /work/$i; i=$((i+1)); done"
+    ending = await ended(runtime, spec(f"{fill}; sleep 600", limits=RunLimits(file_bytes=1 << 20)))
+    assert ending.how == "disk" and "The cluster evicted it: " in ending.said, ending
 
 
 async def test_too_many_processes_and_too_much_output(runtime: KubernetesRuntime) -> None:

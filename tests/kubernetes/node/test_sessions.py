@@ -26,6 +26,7 @@ from tests.surfaces.agents.conftest import Agency, agency, speaking
 from tests.surfaces.agents.test_agents_of_others import GRANT, HANDS
 from tests.surfaces.agents.test_canary import CANARY, THIEF
 from tests.surfaces.agents.test_people import CALL
+from tests.surfaces.agents.test_sessions import work_in_a_repository
 
 
 async def test_an_agent_says_something_and_completes(house: Agency) -> None:
@@ -75,12 +76,11 @@ async def test_the_built_in_agent_is_refused_gets_the_right_and_leaves_its_work(
     until_no_session_pod()
 
 
-async def test_eight_at_once_and_twenty_in_a_row_all_complete_and_leave_nothing(house: Agency) -> None:
+async def test_eight_at_once_all_complete_and_leave_nothing(house: Agency) -> None:
     agent = await house.define(command=speaking("over('Done.')"), limits={"memory_mb": 128})
-    for _ in range(3):
-        started = [await house.start(agent) for _ in range(8)]
-        found = [await house.until(each) for each in started]
-        assert [each["state"] for each in found] == ["completed"] * 8, [each["error"] for each in found]
+    started = [await house.start(agent) for _ in range(8)]
+    found = [await house.until(each) for each in started]
+    assert [each["state"] for each in found] == ["completed"] * 8, [each["error"] for each in found]
     until_no_session_pod()
     until_no_secret()
 
@@ -133,3 +133,21 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     kept = stored("/registry/")
     assert len(kept) > 50
     assert [key for key, value in kept.items() if CANARY in value] == []
+
+
+@pytest.mark.timeout(900)
+async def test_fifty_in_a_row_all_complete_and_leave_nothing(house: Agency) -> None:
+    agent = await house.define(command=speaking("over('Done.')"), limits={"memory_mb": 128})
+    for _ in range(50):
+        found = await house.until(await house.start(agent))
+        assert found["state"] == "completed", found["error"]
+    until_no_session_pod()
+    until_no_secret()
+
+
+@pytest.mark.contract("XA-6")
+async def test_work_in_a_repository_comes_back_from_a_pod_as_a_branch_and_a_patch(
+    house: Agency, tmp_path: Path
+) -> None:
+    await work_in_a_repository(house, tmp_path / "origin")
+    until_no_session_pod()

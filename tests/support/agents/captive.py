@@ -20,13 +20,18 @@ else:
     import attacker
 
 PLACES = attacker.PLACES
-SEEN = {"/home": ["agent"], "/run/x1": ["mcp"], "/run/x1/mcp": ["harbour.sock"], "/run": ["x1"]}
+SEEN = {
+    "/home": ["agent"],
+    "/run/x1": PLACES.get("run_x1", ["mcp"]),
+    "/run/x1/mcp": ["harbour.sock"],
+    "/run": ["x1"],
+}
 
 
 @attacker.attack
 def find_other_sessions() -> str | None:
     for path, expected in SEEN.items():
-        found = os.listdir(path)
+        found = sorted(os.listdir(path))
         if found != expected:
             return f"{path}: {found}"
     for path in PLACES["others"]:

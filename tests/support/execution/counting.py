@@ -1,8 +1,14 @@
 """Owns the counting server as an entry of a catalog, and what it counted."""
 
-from collections.abc import Mapping
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from holdfast.core.principal import Principal
 from holdfast.features.catalog import store
@@ -14,6 +20,17 @@ from tests.fakes.mcp.counting import TOOLS
 from tests.support.services import Services
 
 PROGRAM = Path(__file__).resolve().parents[2] / "fakes" / "mcp" / "counting.py"
+
+
+@contextmanager
+def in_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The program where a container can have a directory of the same name; a checkout may be below `/work`."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="holdfast-server-") as directory:
+        copy = Path(directory, PROGRAM.name)
+        shutil.copy(PROGRAM, copy)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.modules[__name__], "PROGRAM", copy)
+            yield
 
 
 def counting(name: str = "demo", **env: str) -> NewEntry:

@@ -125,7 +125,11 @@ async def test_an_agent_whose_process_ends_in_the_middle_fails_with_its_last_wor
 
 @pytest.mark.contract("XA-6")
 async def test_work_in_a_repository_comes_back_as_a_branch_and_a_patch(house: Agency, tmp_path: Path) -> None:
-    await repository(house, tmp_path / "origin")
+    await work_in_a_repository(house, tmp_path / "origin")
+
+
+async def work_in_a_repository(house: Agency, origin: Path) -> None:
+    await repository(house, origin)
     lines = (
         "open('new.txt', 'w').write('made here\\n')",
         "subprocess.run(['git', 'add', '-A'], check=True)",

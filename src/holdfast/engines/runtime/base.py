@@ -48,6 +48,15 @@ class LoopbackService(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAt:
+    """Where a cluster keeps the very value that a program is given: an object that never changes."""
+
+    ref: str
+    """`namespace/name`."""
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunLimits:
     """How much a program may use; the whole tree of its processes together."""
 
@@ -74,6 +83,8 @@ class RunSpec:
     """Everything in its environment; values may be secret, so they are in no repr, log or command line."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """Those of its values that its log does not show either, should it print them."""
+    kept: Mapping[str, KeptAt] = field(default_factory=dict[str, KeptAt])
+    """Those of its variables whose values a cluster keeps: a pod there refers to them."""
     directory: str = "/work"
     """Where it starts; `/work` is private, writable and gone afterwards, unless something is mounted there."""
     mounts: tuple[Mounted, ...] = ()

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.core.credential import Place
 from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
+from holdfast.engines.runtime.base import KeptAt
 from holdfast.features.secrets.hosts import covers
 
 NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
@@ -36,6 +37,15 @@ class Secret:
     def bound_to(self) -> str:
         """What its sealed value opens with: copied to another row, workspace or name it does not."""
         return f"{self.id} {self.workspace_id} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """A value for a program."""
+
+    value: str = field(repr=False)
+    kept: KeptAt | None = None
+    """Where a cluster has this very value, if it was read there."""
 
 
 class SecretNotFound(NotFound):

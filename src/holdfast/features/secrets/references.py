@@ -2,16 +2,27 @@
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from holdfast.core.credential import Place
 from holdfast.core.errors import Conflict, FieldError, Invalid
 from holdfast.core.principal import Principal
+from holdfast.engines.runtime.base import KeptAt
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Tx
 
 _BARE = re.compile(r"\$\{([A-Z_][A-Z0-9_]{0,63})\}")
 _ANYWHERE = re.compile(r"\$\{[^}]*\}")
 REMEDY = "write ${NAME} alone: a secret is never part of a longer value"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An environment with every reference replaced."""
+
+    values: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    kept: dict[str, KeptAt] = field(default_factory=dict[str, KeptAt])
+    """Where a cluster has those that it keeps."""
 
 
 class ReferenceBroken(Conflict):
@@ -63,19 +74,23 @@ class References:
 
     def resolve(
         self, tx: Tx, workspace_id: str, values: Mapping[str, str], places: Collection[Place], *, field: str
-    ) -> dict[str, str]:
+    ) -> Resolved:
         """The values with every reference replaced; ReferenceBroken names each that cannot be."""
-        resolved: dict[str, str] = {}
+        resolved = Resolved()
         wrong: list[FieldError] = []
         for name, value in values.items():
             secret = referred(value)
             if secret is None:
-                resolved[name] = value
+                resolved.values[name] = value
                 continue
             try:
-                resolved[name] = self._secrets.hand_over(tx, workspace_id, secret, places)
+                handed = self._secrets.hand_over(tx, workspace_id, secret, places)
             except Conflict as problem:
                 wrong.append(FieldError(f"{field}.{name}", problem.message))
+                continue
+            resolved.values[name] = handed.value
+            if handed.kept is not None:
+                resolved.kept[name] = handed.kept
         if wrong:
             told = "; ".join(f"{each.field}: {each.message}" for each in wrong)
             raise ReferenceBroken(f"It was not started. {told}", fields=wrong)

@@ -17,6 +17,7 @@ from holdfast.features.identity.service import local_principal
 from holdfast.features.secrets import store
 from holdfast.features.secrets.hosts import checked_hosts
 from holdfast.features.secrets.model import (
+    HandedOver,
     Secret,
     SecretKept,
     SecretNotFound,
@@ -214,24 +215,29 @@ class Secrets:
             raise SecretKept(why[0].upper() + why[1:] + ".")
         return Credential(value, place)
 
-    def hand_over(self, tx: Tx, workspace_id: str, name: str, places: Collection[Place]) -> str:
+    def hand_over(self, tx: Tx, workspace_id: str, name: str, places: Collection[Place]) -> HandedOver:
         """The value, for a process that can reach these places and no others; SecretKept where one is not its own."""
-        found, value = self._open(tx, workspace_id, name)
+        found = self._set(tx, workspace_id, name)
+        handed = self._values.opened(tx, found)
         for place in places:
             why = why_kept(name, found.hosts, place)
             if why is not None:
                 raise SecretKept(why[0].upper() + why[1:] + ".")
-        return value
+        return handed
 
     def value_to_compare(self, tx: Tx, workspace_id: str, name: str) -> str:
         """The value, to hold against what somebody shows us; it is sent nowhere."""
         return self._open(tx, workspace_id, name)[1]
 
     def _open(self, tx: Tx, workspace_id: str, name: str) -> tuple[Secret, str]:
+        found = self._set(tx, workspace_id, name)
+        return found, self._values.open(tx, found)
+
+    def _set(self, tx: Tx, workspace_id: str, name: str) -> Secret:
         found = store.find(tx, workspace_id, name)
         if found is None or not found.is_set:
             raise SecretNotSet(name)
-        return found, self._values.open(tx, found)
+        return found
 
     async def bind_earlier(self, uses: SecretUses) -> int:
         """Bind what earlier versions left without hosts to where it is used (workspace, name, place); how many."""

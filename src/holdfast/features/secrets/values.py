@@ -1,16 +1,19 @@
 """Owns where values of secrets are: sealed in the database, as objects of a cluster, or in both."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.master_key import KeyRing, MasterKey
+from holdfast.engines.runtime.base import KeptAt
 from holdfast.features.secrets import store
-from holdfast.features.secrets.model import Secret, SecretGone, SecretNotSet
+from holdfast.features.secrets.model import HandedOver, Secret, SecretGone, SecretNotSet
 from holdfast.storage.database import Database, Tx, needed
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class SecretValues:
         self._make = cluster
         self.in_cluster = where != "database"
         self.in_database = where != "kubernetes"
+        self._stopping = asyncio.Event()
 
     @property
     def cluster(self) -> "KeptSecrets":
@@ -76,15 +80,20 @@ class SecretValues:
         store.drop_object(tx, ref, self._clock.now())
 
     def open(self, tx: Tx, secret: Secret) -> str:
+        """The value."""
+        return self.opened(tx, secret).value
+
+    def opened(self, tx: Tx, secret: Secret) -> HandedOver:
         """The value. It is read from the cluster where the cluster has it, unless the setting says the database."""
         if secret.k8s_secret_ref is None or (secret.is_sealed and not self.in_cluster):
-            return self.unsealed(tx, secret)
+            return HandedOver(self.unsealed(tx, secret))
         ref = secret.k8s_secret_ref
         kept = needed(tx, ("secret", "kept", ref), lambda: self._kept(ref, secret))
         if kept is not None:
-            return kept.value
+            # One that somebody may change is not referred to: it may be another one when it is looked up.
+            return HandedOver(kept.value, KeptAt(ref, secret.name) if kept.is_fixed else None)
         if secret.is_sealed:
-            return self.unsealed(tx, secret)
+            return HandedOver(self.unsealed(tx, secret))
         raise SecretGone(secret.name)
 
     def unsealed(self, tx: Tx, secret: Secret) -> str:
@@ -118,6 +127,19 @@ class SecretValues:
             else:
                 await self._database.write(lambda tx, ref=ref: store.forget_object(tx, ref))  # type: ignore[misc]
         return kept
+
+    async def run(self) -> None:
+        """Sweep, at the start and every quarter of an hour, what crashes left in the cluster; until `stop`."""
+        self._stopping.clear()
+        while not self._stopping.is_set():
+            await self.sweep()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLED_MS / 1000):
+                    await self._stopping.wait()
+
+    async def stop(self) -> None:
+        """End `run`."""
+        self._stopping.set()
 
     async def _kept(self, ref: str, secret: Secret) -> "KeptValue | None":
         try:

@@ -14,7 +14,6 @@ import click
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings, load
 from holdfast.core.text.counting import many
-from holdfast.engines.runtime.base import SandboxMissing
 from holdfast.engines.runtime.chosen import runtime_of
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
@@ -130,18 +129,26 @@ def _clock(settings: Settings) -> Checked:
 
 def _sandbox(settings: Settings) -> Checked:
     try:
-        asyncio.run(_confined(settings))
-    except SandboxMissing as missing:
-        return Checked("sandbox", "warning", missing.message)
+        leak = asyncio.run(_confined(settings))
+    except HoldfastError as problem:
+        return Checked("sandbox", "warning", problem.message)
+    if leak is not None:
+        return Checked("sandbox", "warning", leak)
     where = "pods of the cluster" if settings.runtime == "kubernetes" else "sandboxes of this machine"
     return Checked("sandbox", "ok", f"agents, MCP servers and proofs run in {where}")
 
 
-async def _confined(settings: Settings) -> None:
-    """Run what every one of them is run by, once."""
+async def _confined(settings: Settings) -> str | None:
+    """Run what every one of them is run by, once; a sentence where it has a network that it must not have."""
     runtime = runtime_of(settings)
     try:
         await runtime.check()
+        if settings.runtime != "kubernetes":
+            return None
+        # It brings much that a machine's own sandboxes do not need.
+        from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
+
+        return await runtime.open_network() if isinstance(runtime, KubernetesRuntime) else None
     finally:
         await runtime.close()
 

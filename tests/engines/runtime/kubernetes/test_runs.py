@@ -69,6 +69,32 @@ async def test_a_run_goes_on_over_a_connection_that_breaks(fake: FakeCluster, ru
     await run.stop()
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (401, "Unauthorized", "Unauthorized"),
+        (403, "Forbidden", 'pods "x" is forbidden: User "holdfast" cannot create resource "pods/exec"'),
+        (404, "", "unable to upgrade connection: pod does not exist"),
+        (500, "InternalError", "error dialing backend: dial tcp: connection refused"),
+    ],
+)
+async def test_a_run_goes_on_although_a_cluster_that_was_killed_refuses_it_for_a_moment(
+    fake: FakeCluster, runtime: KubernetesRuntime, refusal: tuple[int, str, str]
+) -> None:
+    run = await runtime.start(spec("while read line; do echo $line; done"))
+    run.stdin.write(b"before\n")
+    assert await run.stdout.readline() == b"before\n"
+    refusals = iter([refusal] * 3)
+    fake.refuse = lambda method, path: next(refusals, None)
+    await fake.drop_streams(killed=True)
+    run.stdin.write(b"after\n")
+    async with asyncio.timeout(20):
+        assert await run.stdout.readline() == b"after\n"
+    run.stdin.close()
+    assert (await run.wait()).code == 0
+    await run.stop()
+
+
 async def test_a_megabyte_goes_both_ways_while_connections_break(fake: FakeCluster, runtime: KubernetesRuntime) -> None:
     run = await runtime.start(spec("cat"))
     data = bytes(range(256)) * 16_384

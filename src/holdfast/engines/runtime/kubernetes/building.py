@@ -5,6 +5,7 @@ from holdfast.engines.runtime.egress import EgressRules
 from holdfast.engines.runtime.kubernetes.cluster.api import ClusterApi
 from holdfast.engines.runtime.kubernetes.cluster.config import cluster_config
 from holdfast.engines.runtime.kubernetes.namespaces import Namespaces
+from holdfast.engines.runtime.kubernetes.network import NetworkProbe
 from holdfast.engines.runtime.kubernetes.pods import PodImages
 from holdfast.engines.runtime.kubernetes.runtime import Cluster, KubernetesRuntime
 from holdfast.engines.runtime.kubernetes.secrets import SecretOfPod
@@ -29,6 +30,7 @@ def kubernetes_runtime(settings: Settings) -> KubernetesRuntime:
                 settings.kubernetes_pull,
                 settings.kubernetes_pull_secret,
             ),
+            NetworkProbe(api),
         )
 
     return KubernetesRuntime(cluster, EgressRules(settings.fetch_allow))

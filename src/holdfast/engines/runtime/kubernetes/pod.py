@@ -20,7 +20,14 @@ from holdfast.engines.runtime.kubernetes.failures import PodFailure, failure_of,
 from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodStream, pump
 from holdfast.engines.runtime.kubernetes.names import GATE
 from holdfast.engines.runtime.kubernetes.pods import Box, is_brought
-from holdfast.engines.runtime.kubernetes.running import PodRun, came_back, fetch_directory, send_directory, writable
+from holdfast.engines.runtime.kubernetes.running import (
+    PodRun,
+    came_back,
+    fetch_directory,
+    greet,
+    send_directory,
+    writable,
+)
 from holdfast.engines.runtime.kubernetes.secrets import PodSecrets
 from holdfast.engines.runtime.kubernetes.tunnel import PodLost, PodTunnel
 from holdfast.engines.runtime.kubernetes.watching import PodWatch
@@ -67,6 +74,7 @@ class Pod:
         self._heard = asyncio.Event()
         self._gone = asyncio.Event()
         self._filled: set[tuple[str, Path]] = set()
+        self._answered: set[str] = set()
         self._services: list[LoopbackService] = []
         self._ways: dict[str, str] = {}
         self._proxies: dict[str, EgressProxy] = {}
@@ -84,8 +92,7 @@ class Pod:
         made = await self._api.request("POST", self._path.rpartition("/")[0], pod)
         if owns_secrets:
             await self._secrets.own(self.namespace, self.name, made["metadata"]["uid"])
-        await self._running()
-        await self.tunnel.open()
+        await self._reached()
 
     async def find(self) -> bool:
         """Take over what an earlier process of ours left under this name; False where there is nothing that runs."""
@@ -109,6 +116,7 @@ class Pod:
 
     async def start(self, box: Box) -> PodRun:
         """Run a program in one of its containers, with these directories as they are now."""
+        await self._answering(box)
         mounts = box.spec.mounts
         await self._serve(box.spec)
         # The outer first: it is emptied before it is filled.
@@ -176,29 +184,63 @@ class Pod:
             self._gone.set()
         failure = self.failure()
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if self._phase() == "Running":
+            self.tunnel.hurry()
         if self._gone.is_set() or ended or (failure is not None and failure.is_final):
             self.tunnel.lose(failure.said if failure is not None else "Its pod ended.")
         self._heard.set()
 
-    async def _running(self) -> None:
-        """Until its containers run."""
+    async def _reached(self) -> None:
+        """Until its sidecar answers. It is dialled once the pod has a node: that it runs is told a second too late."""
         deadline = time.monotonic() + START_SECONDS
-        while True:
-            failure = self.failure()
-            if failure is not None and (failure.is_final or time.monotonic() > deadline):
-                raise PodFailed(self.name, failure)
-            if self._pod is not None and (self._pod.get("status") or {}).get("phase") in (
-                "Running",
-                "Succeeded",
-                "Failed",
-            ):
-                return
-            if time.monotonic() > deadline:
-                raise PodFailed(self.name, PodFailure("slow", f"It did not run within {START_SECONDS:g} seconds."))
-            self._heard.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
-                    await self._heard.wait()
+        while not self._has_node():
+            self._check(deadline)
+            await self._hears(deadline)
+        opening = asyncio.create_task(self.tunnel.open())
+        opening.add_done_callback(lambda _: self._heard.set())
+        try:
+            while not opening.done():
+                self._check(deadline)
+                await self._hears(deadline)
+            try:
+                opening.result()
+            except PodLost:
+                self._check(deadline)
+                raise
+        finally:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+
+    async def _answering(self, box: Box) -> None:
+        """Until the container is up: its sidecar may answer before."""
+        if box.name in self._answered:
+            return
+        try:
+            await greet(self.tunnel, box.name)
+        except PodLost:
+            self._check(0)
+            raise
+        self._answered.add(box.name)
+
+    def _has_node(self) -> bool:
+        return self._pod is not None and bool(self._pod["spec"].get("nodeName"))
+
+    def _phase(self) -> str:
+        return str(((self._pod or {}).get("status") or {}).get("phase") or "Pending")
+
+    def _check(self, deadline: float) -> None:
+        """PodFailed where it does not come to run."""
+        failure, is_late = self.failure(), time.monotonic() > deadline
+        if failure is not None and (failure.is_final or is_late):
+            raise PodFailed(self.name, failure)
+        if is_late and self._phase() == "Pending":
+            raise PodFailed(self.name, PodFailure("slow", f"It did not run within {START_SECONDS:g} seconds."))
+
+    async def _hears(self, deadline: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+                await self._heard.wait()
+        self._heard.clear()
 
     async def _until_gone(self) -> None:
         try:

@@ -100,6 +100,18 @@ def secret_names(spec: RunSpec) -> frozenset[str]:
     return frozenset(name for name, value in spec.env.items() if value and value in spec.secrets)
 
 
+def kept_keys(boxes: Mapping[str, Box], namespace: str) -> dict[str, SecretKey]:
+    """The values that the pod's namespace keeps already, by what they are called in the pod's secrets."""
+    found: dict[str, SecretKey] = {}
+    for box in boxes.values():
+        for name in secret_names(box.spec) & box.spec.kept.keys():
+            at = box.spec.kept[name]
+            where, _, object_name = at.ref.partition("/")
+            if where == namespace:
+                found[secret_key(box.name, name)] = SecretKey(object_name, at.key)
+    return found
+
+
 def boxes_of(spec: RunSpec) -> dict[str, Box]:
     """The containers of a program and its companions, by their names."""
     found: dict[str, Box] = {}
@@ -149,7 +161,8 @@ def pod_of(
     if native_sidecars:
         before.append({**sidecar, "restartPolicy": "Always"})
     else:
-        containers.append(sidecar)
+        # First: it is dialled while the others are started.
+        containers.insert(0, sidecar)
     user = _first_user(name)
     for index, container in enumerate([*containers, *before]):
         # Another user in each: none of them could signal, trace or read the others even where they meet.

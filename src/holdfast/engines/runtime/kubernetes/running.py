@@ -264,6 +264,14 @@ class _Ordered:
             raise PodLost(f"The pod could not do what it was asked: {answer.get('problem') or 'it is gone'}")
 
 
+async def greet(tunnel: PodTunnel, box: str) -> None:
+    """Return when a container is up; PodLost where it does not come."""
+    try:
+        await _Ordered(tunnel.channel({"to": "box", "box": box}), {"do": "greet"}).answer()
+    except LinkBroken as problem:
+        raise PodLost(tunnel.problem or str(problem)) from None
+
+
 async def send_directory(tunnel: PodTunnel, box: str, mount: Mounted) -> None:
     """Fill a directory of a container with what a mount's source holds."""
     if mount.writable:

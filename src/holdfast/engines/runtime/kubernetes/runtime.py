@@ -11,6 +11,7 @@ from holdfast.engines.runtime.base import RunEnding, RunSpec, SandboxMissing
 from holdfast.engines.runtime.egress import EgressRules
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi
 from holdfast.engines.runtime.kubernetes.namespaces import Namespaces
+from holdfast.engines.runtime.kubernetes.network import NetworkProbe
 from holdfast.engines.runtime.kubernetes.pod import Pod
 from holdfast.engines.runtime.kubernetes.pods import (
     Box,
@@ -19,6 +20,7 @@ from holdfast.engines.runtime.kubernetes.pods import (
     box_name,
     boxes_of,
     check_spec,
+    kept_keys,
     pod_name,
     pod_of,
     secret_key,
@@ -45,6 +47,7 @@ class Cluster:
     namespaces: Namespaces
     secrets: PodSecrets
     images: PodImages
+    network: NetworkProbe
 
 
 class KubernetesRuntime:
@@ -65,6 +68,16 @@ class KubernetesRuntime:
         async with self._checking:
             cluster = self._found()
             await cluster.watch.start()
+
+    async def open_network(self) -> str | None:
+        """Have one pod try it: a sentence where pods have a network although their policy leads nowhere."""
+        spec = RunSpec(name="network probe", command=("/bin/sh", "-c", "read line"))
+        run = await self.start(spec)
+        try:
+            (pod,) = self._alone
+            return await self._found().network.open_network(pod.namespace, pod.name)
+        finally:
+            await run.stop(0)
 
     async def run(self) -> None:
         """Collect, from now on and each minute, what others of us left in the cluster."""
@@ -176,15 +189,19 @@ class KubernetesRuntime:
         cluster = self._found()
         name, boxes = pod_name(spec), boxes_of(spec)
         namespace = await cluster.namespaces.ready(spec.tenant)
+        kept = kept_keys(boxes, namespace)
         values = {
-            secret_key(box.name, each): box.spec.env[each] for box in boxes.values() for each in secret_names(box.spec)
+            key: box.spec.env[each]
+            for box in boxes.values()
+            for each in secret_names(box.spec)
+            if (key := secret_key(box.name, each)) not in kept
         }
         native = await cluster.api.version() >= _NATIVE_SIDECARS
         for attempt in (1, 2):
             pod = self._pod(cluster, spec, name, boxes)
             try:
                 keys = await cluster.secrets.put(namespace, name, values) if values else {}
-                made = pod_of(name, boxes, keys, cluster.images, native_sidecars=native)
+                made = pod_of(name, boxes, {**keys, **kept}, cluster.images, native_sidecars=native)
                 await pod.create(made, owns_secrets=bool(values))
             except ApiProblem as problem:
                 if problem.reason == "NotFound":
@@ -200,6 +217,7 @@ class KubernetesRuntime:
                 self._tell_group(spec, problem)
                 raise
             self._tell_group(spec, pod)
+            self._later(cluster.network.look(pod.namespace, pod.name))
             return pod
         raise Conflict(f"The pod {name} is somebody else's.")
 

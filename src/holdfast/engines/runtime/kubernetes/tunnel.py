@@ -6,6 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
@@ -16,6 +17,8 @@ from holdfast.engines.runtime.kubernetes.names import CONTROL, IMAGE_PLACE, PYTH
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _LOST_SECONDS = 120.0
 _CALM_SECONDS = 5.0
+_REFUSED_SECONDS = 15.0
+"""An API server that has just begun refuses everybody for a moment: it does not know yet who may do what."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,9 +40,14 @@ class PodTunnel:
         self._pod = pod
         self._link = PodLink(first=True, holder=uuid.uuid4().hex, accept=accept)
         self._ready = asyncio.Event()
+        self._hurried = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         self.problem: str | None = None
         """Why it is lost, once it is."""
+
+    def hurry(self) -> None:
+        """Dial at once: it may answer now."""
+        self._hurried.set()
 
     async def open(self) -> None:
         """Dial, and return when the sidecar answers; PodLost where it does not."""
@@ -77,6 +85,13 @@ class PodTunnel:
             raise PodLost(f"The sidecar could not do what it was asked: {answer.get('problem') or self.problem}.")
 
     async def _keep(self) -> None:
+        try:
+            await self._dial_again()
+        finally:
+            # However it came: nobody waits for a pod that nobody dials.
+            self._link.end()
+
+    async def _dial_again(self) -> None:
         pause, broken_at = _FIRST_PAUSE, time.monotonic()
         while self.problem is None:
             began = time.monotonic()
@@ -88,7 +103,8 @@ class PodTunnel:
             except (ApiProblem, ClusterUnreachable) as problem:
                 # A container that is not up yet is a refusal too, and so is an API server that restarts.
                 why = problem.message
-                if isinstance(problem, ApiProblem) and problem.status_code in (401, 403, 404, 406):
+                is_new = self._ready.is_set() and time.monotonic() - broken_at < _REFUSED_SECONDS
+                if isinstance(problem, ApiProblem) and _is_final(problem, is_new):
                     self.problem = problem.message
                     break
             now = time.monotonic()
@@ -98,9 +114,11 @@ class PodTunnel:
                 self.problem = f"Its pod could not be reached for {_LOST_SECONDS:g} seconds: {why}"
                 break
             _log.debug("the way to pod %s broke (%s); dialling again", self._pod, why)
-            await asyncio.sleep(pause)
+            self._hurried.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._hurried.wait()
             pause = min(_LONGEST_PAUSE, pause * 2)
-        self._link.end()
 
     async def _dial(self) -> str:
         """Hold one connection until it breaks; why it did."""
@@ -122,3 +140,11 @@ class PodTunnel:
             return piece
 
         return read
+
+
+def _is_final(problem: ApiProblem, is_new: bool) -> bool:
+    """Whether dialling again is of no use."""
+    if problem.status_code in (401, 403):
+        return not is_new
+    # A kubelet that has just begun knows neither its pods nor their containers; its 404 is none of the API server's.
+    return problem.reason == "NotFound" or problem.status_code == 406

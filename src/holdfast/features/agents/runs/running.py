@@ -12,7 +12,7 @@ from holdfast.core.errors import FieldError, HoldfastError, Unauthenticated
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs import Job, JobRun
 from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunner, Assignment, LaunchPlan, Runners
-from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.engines.runtime.base import KeptAt, Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
 from holdfast.features.agents.gate.masking import SecretMask
@@ -29,6 +29,7 @@ from holdfast.features.agents.sessions.model import AgentSession, NotStartable
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository
+from holdfast.features.secrets.references import Resolved
 from holdfast.storage.database import Tx
 
 _PATH = f"/usr/local/bin:/usr/bin:/bin:{PROGRAMS}"
@@ -40,7 +41,7 @@ class _Begun:
     """What a run knows once everything was checked again."""
 
     session: AgentSession
-    env: Mapping[str, str]
+    env: Resolved
     repository: Repository | None
     resumed: str | None
     """What its runner called the conversation that it goes on with."""
@@ -121,7 +122,7 @@ class SessionRuns:
             return ended
         begun = await job.write(lambda tx: self._begin(tx, session))
         session = begun.session
-        secrets += granted_values(session.frozen.spec.env, begun.env)
+        secrets += granted_values(session.frozen.spec.env, begun.env.values)
         await self._runtime.check()
         runner = self._runners.get(session.frozen.spec.runner, session.frozen.spec.words, session.frozen.runner)
         if await asyncio.to_thread(place.begin):
@@ -139,11 +140,21 @@ class SessionRuns:
                 model_url=model.url,
                 model_key=model.token,
                 servers=gate.servers,
-                env=begun.env,
+                env=begun.env.values,
                 resume=begun.resumed,
             )
             attended = await stack.enter_async_context(
-                self._started(session, place, runner, assignment, gate, model, live, SecretMask(secrets, model.token))
+                self._started(
+                    session,
+                    place,
+                    runner,
+                    assignment,
+                    begun.env.kept,
+                    gate,
+                    model,
+                    live,
+                    SecretMask(secrets, model.token),
+                )
             )
             if begun.resumed is not None:
                 now = self._clock.now()
@@ -201,6 +212,7 @@ class SessionRuns:
         place: SessionPlace,
         runner: AgentRunner,
         assignment: Assignment,
+        kept: Mapping[str, KeptAt],
         gate: OpenGate,
         model: OpenModel,
         live: LiveSession,
@@ -215,7 +227,7 @@ class SessionRuns:
         for path, content in plan.home_files.items():
             await asyncio.to_thread(write_below, place.home, path, content)
         disk = await asyncio.to_thread(used_bytes, place.home, place.work)
-        running = await self._runtime.start(_spec(session, place, plan, assignment, gate, model))
+        running = await self._runtime.start(_spec(session, place, plan, assignment, kept, gate, model))
         try:
             driving = await runner.drive(running, assignment)
             yield Attended(session, driving, running, live, place, mask, disk_before=disk)
@@ -267,6 +279,7 @@ def _spec(
     place: SessionPlace,
     plan: LaunchPlan,
     assignment: Assignment,
+    kept: Mapping[str, KeptAt],
     gate: OpenGate,
     model: OpenModel,
 ) -> RunSpec:
@@ -282,10 +295,13 @@ def _spec(
         "HOLDFAST_SESSION": session.id,
     }
     path = ":".join(dict.fromkeys([*plan.env.get("PATH", "").split(":"), *_PATH.split(":")])).strip(":")
+    env = {**ours, **assignment.env, **plan.env, "PATH": path, "HOME": HOME}
     return RunSpec(
         name=f"session {session.id}",
         command=plan.command,
-        env={**ours, **assignment.env, **plan.env, "PATH": path, "HOME": HOME},
+        env=env,
+        # A runner may want another value under the name.
+        kept={name: at for name, at in kept.items() if env[name] == assignment.env[name]},
         directory=WORKTREE,
         mounts=(
             Mounted(place.home, HOME, writable=True),

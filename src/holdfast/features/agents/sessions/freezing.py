@@ -18,7 +18,7 @@ from holdfast.features.endpoints.model import EMBEDDED_MODEL
 from holdfast.features.endpoints.service import Endpoints
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository
-from holdfast.features.secrets.references import ReferenceBroken, References, referred
+from holdfast.features.secrets.references import ReferenceBroken, References, Resolved, referred
 from holdfast.features.secrets.service import Secrets
 from holdfast.features.workspaces.model import Workspace
 from holdfast.storage.database import Tx
@@ -64,7 +64,7 @@ class Freezing:
             runner=runner,
         )
 
-    def env(self, tx: Tx, workspace_id: str, agent: AgentDefinition | None, frozen: FrozenStart) -> dict[str, str]:
+    def env(self, tx: Tx, workspace_id: str, agent: AgentDefinition | None, frozen: FrozenStart) -> Resolved:
         """The agent's own environment with what it was granted; NotStartable where that ended meanwhile."""
         wrong: list[FieldError] = []
         granted = frozenset(each.name for each in agent.secrets) if agent is not None else frozenset[str]()
@@ -83,14 +83,14 @@ class Freezing:
                 found.append((name, self._secrets.value_to_compare(tx, session.workspace_id, name)))
         return found
 
-    def _resolved(self, tx: Tx, workspace_id: str, env: object, wrong: list[FieldError]) -> dict[str, str]:
+    def _resolved(self, tx: Tx, workspace_id: str, env: object, wrong: list[FieldError]) -> Resolved:
         assert isinstance(env, dict)
         try:
             # No places: its process has no way out but the model and the gate.
             return self._references.resolve(tx, workspace_id, env, (), field="env")
         except ReferenceBroken as problem:
             wrong += problem.fields
-            return {}
+            return Resolved()
 
     def _server(
         self, tx: Tx, workspace: Workspace, attached: Attachment, wrong: list[FieldError]

@@ -14,7 +14,7 @@ from holdfast.core.text import jsontext
 from holdfast.engines.mcp_client.base import Connection, ServerDescription, ServerFailed
 from holdfast.engines.mcp_client.pool import ConnectionPool
 from holdfast.engines.mcp_client.stdio import open_stdio
-from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
+from holdfast.engines.runtime.base import KeptAt, Mounted, RunLimits, RunSpec, Runtime
 from holdfast.engines.runtime.images import Images
 from holdfast.engines.runtime.packages import Packages
 from holdfast.features.catalog import store
@@ -38,6 +38,8 @@ class ServerStart:
     headers: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     """The values among them that came from secrets."""
+    kept: Mapping[str, KeptAt]
+    """Where a cluster has those of the environment that it keeps."""
     user_id: str | None
     """Whose login a remote server sees; None where nobody's is needed."""
     beside: str | None = None
@@ -168,6 +170,7 @@ class ServerConnections:
             command=command,
             env=env,
             secrets=start.secrets,
+            kept=start.kept,
             directory=directory,
             mounts=mounts,
             root=root,
@@ -234,5 +237,5 @@ class ServerStarts:
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
         user_id = owner() if spec.shape == "remote" else None
         # What stands otherwise in the entry is a reference there.
-        secrets = frozenset(value for name, value in env.items() if value != spec.env.get(name))
-        return ServerStart(entry, env, headers, secrets, user_id)
+        secrets = frozenset(value for name, value in env.values.items() if value != spec.env.get(name))
+        return ServerStart(entry, env.values, headers.values, secrets, env.kept, user_id)

@@ -10,7 +10,7 @@ import httpcore
 
 from holdfast.core.errors import HoldfastError, Unavailable, UpstreamFailed
 from holdfast.engines.runtime.kubernetes.cluster.config import ClusterConfig
-from holdfast.engines.runtime.kubernetes.cluster.websocket import ExecStream, accept_of, new_key
+from holdfast.engines.runtime.kubernetes.cluster.websocket import BROKEN, ExecStream, accept_of, new_key
 
 Object = dict[str, Any]
 
@@ -18,7 +18,7 @@ _TIMEOUT = {"connect": 10.0, "read": 30.0, "write": 30.0, "pool": 30.0}
 _WATCH_SECONDS = 300
 _MOST_LINE = 16 << 20
 _PROTOCOL = "v4.channel.k8s.io"
-_UNREACHABLE = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError)
+_UNREACHABLE = (httpcore.ProtocolError, *BROKEN)
 
 
 class ClusterUnreachable(Unavailable):
@@ -55,6 +55,11 @@ class ClusterApi:
             ssl_context=config.tls, max_connections=256, max_keepalive_connections=16, keepalive_expiry=60
         )
         self._version: tuple[int, int] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the API server is."""
+        return self._config.host, self._config.port
 
     async def close(self) -> None:
         """Close every connection."""

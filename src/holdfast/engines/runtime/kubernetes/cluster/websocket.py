@@ -6,6 +6,7 @@ import os
 import struct
 from contextlib import suppress
 
+import anyio
 import httpcore
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -15,6 +16,16 @@ _MOST_FRAME = 32 << 20
 _READ_BYTES = 262_144
 _WRITE_SECONDS = 60.0
 _KEPT_WORDS = 4_096
+BROKEN = (
+    httpcore.NetworkError,
+    httpcore.TimeoutException,
+    # httpcore lets these through where TLS finds out while it writes that the other end was killed.
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    OSError,
+)
+"""What is raised where the other end is gone."""
 
 
 def new_key() -> str:
@@ -47,7 +58,7 @@ class ExecStream:
         while not self._is_closed:
             try:
                 opcode, data = await self._frame()
-            except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
+            except BROKEN:
                 break
             if opcode == _PING:
                 await self._send(_PONG, data)
@@ -65,13 +76,13 @@ class ExecStream:
         """Send it to its stdin; OSError where the connection broke."""
         try:
             await self._send(_BINARY, bytes((_STDIN,)) + data)
-        except (httpcore.NetworkError, httpcore.TimeoutException) as problem:
-            raise OSError(str(problem)) from None
+        except BROKEN as problem:
+            raise OSError(str(problem) or type(problem).__name__) from None
 
     async def close(self) -> None:
         """Break it off."""
         self._is_closed = True
-        with suppress(httpcore.NetworkError, httpcore.TimeoutException, OSError):
+        with suppress(*BROKEN):
             await self._send(_CLOSE, struct.pack("!H", 1000))
         await self._stream.aclose()
         await self._connection.aclose()

@@ -136,6 +136,10 @@ class Bridge:
                 _say(connection, {"end": end})
                 return
 
+    def do_greet(self, connection: socket.socket) -> None:
+        """Say that the container is up."""
+        _say(connection, {"ok": True})
+
     def do_signal(self, connection: socket.socket, id: str, name: str) -> None:
         """Send a run a signal; KILL goes to everything in the container."""
         pid = self._run(id).pid
@@ -182,7 +186,6 @@ class Bridge:
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError):
-            # As the container's first process: everybody else in it.
             # As the container's first process: everybody else in it.
             os.kill(-1, signal.SIGKILL)
 

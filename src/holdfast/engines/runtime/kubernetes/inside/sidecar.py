@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 # Beside it in the pod, where there is no package.
 from link import LinkBroken, PodLink, PodStream, Records, TakenOver, over, pump  # type: ignore[import-not-found]
 
-_BOX_SECONDS = 60.0
+_BOX_SECONDS = 180.0
+"""Containers are started one after the other, and an image may have to be fetched for each."""
 
 
 class Sidecar:
