@@ -46,6 +46,10 @@ SETTINGS = """# Settings
 ## Burners
 
 Burners are lit in parallel, so use `-b` to say how many are lit by default.
+
+## samovar.spout
+
+The recommended way for hot water to leave.
 """
 README = """# Samovar
 
@@ -158,3 +162,8 @@ async def test_a_definition_is_shown_with_what_is_written_above_it(here: Reposit
 
 async def test_a_license_at_the_head_of_a_file_says_nothing_of_it(here: RepositoryWorld) -> None:
     assert "Apache License" not in await told(here, "Where is the kettle kept hot?")
+
+
+async def test_a_section_that_is_called_so_tells_of_it(here: RepositoryWorld) -> None:
+    answer = await told(here, "What is samovar.spout for?")
+    assert "The recommended way for hot water to leave." in answer.splitlines()[0]

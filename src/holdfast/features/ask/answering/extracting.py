@@ -13,7 +13,7 @@ from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.question.aspects import Aspect, is_definition
 from holdfast.features.ask.question.wanted import is_of_contents, wants_value
-from holdfast.features.ask.ranking import REASON, coverage, covering, giving, is_document, is_notes, least_covered
+from holdfast.features.ask.ranking import LEAST_COVERED, REASON, coverage, covering, giving, is_document, is_notes, least_covered
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
@@ -174,7 +174,10 @@ class _Section:
             return self._sentences(evidence)[:3]
         points = []
         most = MOST_LISTED if is_of_contents(self._aspect) else 2
-        covered = [point for _, point in covering(self._aspect, evidence)[:most]]
+        covered = [point for _, point in covering(self._aspect, evidence)]
+        # Below a heading that names the thing stands much that is not about it.
+        own = [point for point in covered if self._aspect.topic.overlap(point.text)]
+        covered = (covered if is_of_contents(self._aspect) else own or covered)[:most]
         chosen = [point.text for point in covered]
         if self._aspect.kind in ("why", "broke"):
             # What was done is told first, and the reason for it in the next breath or right below it.
@@ -247,7 +250,11 @@ class _Section:
             if chosen:
                 return chosen
         written = [line for line in lines if is_prose(line)] if evidence.kind == FILE else lines
-        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
+        found = [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
+        if not found and self._aspect.topic.coverage(evidence.heading.rpartition("›")[2]) >= LEAST_COVERED:
+            # A section that is called so tells of it in other words.
+            return [each for each in _split("\n".join(written)) if len(each) <= LONGEST_SENTENCE][:2]
+        return found
 
     def _defines(self, sentence: str) -> bool:
         """Whether a sentence begins with the thing and says what it is."""
