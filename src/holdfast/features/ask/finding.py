@@ -12,8 +12,10 @@ from holdfast.engines.search.text.analyser import words
 from holdfast.features.ask.landmarks import Landmarks, is_of_the_whole
 from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.question.aspects import Aspect, aspects_of, is_definition
-from holdfast.features.ask.question.topic import topic_of
+from holdfast.features.ask.question.topic import action_of, topic_of
+from holdfast.features.ask.question.wanted import wants_value
 from holdfast.features.ask.ranking import LEAST_COVERED, ranked
+from holdfast.features.ask.referred import with_referred
 from holdfast.features.ask.sources import Evidence, commit_evidence, evidence_of, file_evidence
 from holdfast.features.repositories.finding.names import names_in
 from holdfast.features.repositories.finding.search import RepositoryFinding
@@ -65,6 +67,7 @@ class SourceFinding:
         self._finding = finding
         self._files = files
         self._landmarks = Landmarks(database)
+        self._database = database
 
     async def find(self, principal: Principal, repositories: Sequence[Repository], question: str) -> list[FoundFor]:
         """The sources for every aspect of the question."""
@@ -93,7 +96,8 @@ class SourceFinding:
         first: list[Evidence] = []
         if aspect.is_of_origin:
             first = await self._origins(principal, repositories, aspect, found)
-        elif aspect.kind == "who":
+        elif aspect.kind == "who" and action_of(aspect.text) is None:
+            # Who was the last to change lines says nothing of who removed, fixed or moved something.
             first = await people_behind(principal, best, self._files)
         elif _LICENSE.search(aspect.text):
             first = await self._licenses(principal, repositories)
@@ -105,6 +109,8 @@ class SourceFinding:
                 # What came later is no beginning; notes name the version that brought it.
                 best = [each for each in best if each.version] if aspect.kind == "when" else []
             first += announced
+        if not first:
+            best = await with_referred(self._database, aspect, best)
         known = {(each.kind, each.address) for each in first}
         best = [*first, *(each for each in best if (each.kind, each.address) not in known)]
         kept = {id(each) for each in best}
@@ -127,7 +133,7 @@ class SourceFinding:
         if aspect.kind == "where":
             matches += await self._likely(principal, slugs, query)
         # A page without a version tells neither who nor when, and no page is where something is done.
-        of_notes = written.notes if aspect.is_of_change else frozenset[str]()
+        of_notes = written.notes if aspect.is_of_change or wants_value(aspect) else frozenset[str]()
         of_pages = frozenset[str]() if aspect.kind in ("who", "when", "version", "where") else written.documents
         for entries in filter(None, (of_notes, of_pages)):
             matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=entries)

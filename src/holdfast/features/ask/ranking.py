@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from holdfast.features.ask.answering.points import Point, points
 from holdfast.features.ask.question.aspects import Aspect, Kind, is_definition
+from holdfast.features.ask.question.wanted import has_value, is_left_out, is_of_another, is_of_contents, wants_value
 from holdfast.features.ask.sources import Evidence
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 from holdfast.registry.precedence import KnowledgeKind, in_order, is_about_tests, place_of_path
@@ -83,7 +84,19 @@ def ranked(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
         return _by_score([(each.similarity + fitness(kind, each), each) for each in there])
     listed = in_order(aspect.text, there, _place, lambda each: each.similarity + _aboutness(aspect, each) / 4)
     # A page that has most of what is asked for explains it, however much code is like the question.
-    return sorted(listed, key=lambda each: not _explains(aspect, each))
+    wants = wants_value(aspect)
+    return sorted(listed, key=lambda each: (wants and not giving(aspect, each), not _explains(aspect, each)))
+
+
+def giving(aspect: Aspect, evidence: Evidence) -> list[str]:
+    """The statements of a document that give the value that is asked for."""
+    if evidence.kind != FILE or not is_document(evidence.key):
+        return []
+    return [
+        point.text
+        for point in points(evidence.text)
+        if has_value(point.text) and aspect.topic.coverage(f"{point.above}\n{point.text}") >= LEAST_COVERED
+    ]
 
 
 def _places(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
@@ -126,7 +139,9 @@ def _of_change(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
             scored.append((covered + each.similarity / 2 + better, each))
         elif each.kind == FILE and not is_document(each.key):
             code += [each] if each.exact or coverage(aspect, each) >= least_covered(aspect) else []
-    return [*_by_score(scored), *code]
+    # What a version brought stands in its notes; its tag says that there is one.
+    by_score = sorted(_by_score(scored), key=lambda each: is_of_contents(aspect) and each.kind == TAG)
+    return [*by_score, *code]
 
 
 def _decided(aspect: Aspect, evidence: Evidence) -> float:
@@ -216,6 +231,8 @@ def covering(aspect: Aspect, evidence: Evidence) -> list[tuple[float, Point]]:
     )
     for point in points(evidence.text):
         heading = f"{evidence.heading}\n{point.above}"
+        if is_left_out(aspect, point.text, heading) or is_of_another(aspect, point.text, heading):
+            continue
         covered = aspect.topic.coverage(f"{heading}\n{point.text}")
         if covered >= least_covered(aspect) and (lenient or _is_done(aspect, point.text, heading)):
             if not aspect.topic.is_exact(f"{heading}\n{point.text}"):

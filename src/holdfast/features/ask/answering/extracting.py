@@ -12,7 +12,8 @@ from holdfast.features.ask.answering.points import is_prose, paragraphs
 from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.question.aspects import Aspect, is_definition
-from holdfast.features.ask.ranking import REASON, coverage, covering, is_document, is_notes, least_covered
+from holdfast.features.ask.question.wanted import is_of_contents, wants_value
+from holdfast.features.ask.ranking import LEAST_COVERED, REASON, coverage, covering, giving, is_document, is_notes, least_covered
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 
@@ -21,6 +22,8 @@ MOST_PASSAGES = 5
 FEW_PASSAGES = 3
 """Under each aspect, where there are several."""
 MOST_CODE = 3
+MOST_LISTED = 8
+"""Points of one passage, where all that a version brought is asked for."""
 NOTHING_MORE = "Nothing that was found answers this."
 NO_NOTES = "No release notes that were found name a version. The change itself:"
 ONLY_CODE = "No commit, pull request, issue or document that was found tells this. The nearest code:"
@@ -29,6 +32,11 @@ _TRAILER = re.compile(r"^(?:[A-Z][\w-]+-by|Change-Id|Co-authored-by|Cc|Closes|Fi
 _IS = re.compile(r"\b(?:is|are|provides?|allows?|lets?)\b")
 _FENCES = re.compile(r"`{3,}")
 _EXAMPLE = re.compile(r"^(`{3,})([\w+-]*)[^\n`]*\n(.*?\n)\1\s*$", re.M | re.S)
+_REMARK = re.compile(r"\s*(?://|/\*|\*|#|--|;|%|<!--|\"\"\"|you may|licen[cs]ed)", re.I)
+_ABOVE = re.compile(r"\s*(?://|/\*|\*|#|--|@\w)")
+_LICENSED = re.compile(r"\b(?:licen[cs]e|copyright|warrant(?:y|ies))\b", re.I)
+MOST_REMARKED = 16
+"""Lines above a definition that are shown with it."""
 MOST_POINT = 600
 """Characters of a point that is quoted whole."""
 
@@ -165,7 +173,11 @@ class _Section:
         if not self._aspect.is_of_change:
             return self._sentences(evidence)[:3]
         points = []
-        covered = [point for _, point in covering(self._aspect, evidence)[:2]]
+        most = MOST_LISTED if is_of_contents(self._aspect) else 2
+        covered = [point for _, point in covering(self._aspect, evidence)]
+        # Below a heading that names the thing stands much that is not about it.
+        own = [point for point in covered if self._aspect.topic.overlap(point.text)]
+        covered = (covered if is_of_contents(self._aspect) else own or covered)[:most]
         chosen = [point.text for point in covered]
         if self._aspect.kind in ("why", "broke"):
             # What was done is told first, and the reason for it in the next breath or right below it.
@@ -198,7 +210,9 @@ class _Section:
         lines = evidence.text.split("\n")
         named = evidence.line - evidence.start_line
         if evidence.line and 0 <= named < len(lines):
-            begin, end = named, _definition_end(lines, named)
+            # What is written above a definition says what it does.
+            begin = _remark_begin(lines, named) if self._aspect.kind in ("what", "how") else named
+            end = _definition_end(lines, named)
         else:
             begin = _best_window(lines, self._aspect.query)
             end = min(len(lines), begin + WINDOW_LINES)
@@ -218,6 +232,10 @@ class _Section:
         if evidence.kind != FILE and lines and lines[0] == " ".join(evidence.title.split()):
             lines = lines[1:]
         query = self._aspect.query
+        if wants_value(self._aspect):
+            given = [tidy for each in giving(self._aspect, evidence) if len(tidy := each.lstrip("#>*- ")) <= MOST_POINT]
+            if given:
+                return given[:2]
         if is_definition(self._aspect):
             told = [each for each in _split("\n".join(lines)) if self._defines(each)]
             if told:
@@ -232,7 +250,11 @@ class _Section:
             if chosen:
                 return chosen
         written = [line for line in lines if is_prose(line)] if evidence.kind == FILE else lines
-        return [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
+        found = [quote.text for quote in quotes(query, [QuotedPassage("", "\n".join(written or lines))])]
+        if not found and self._aspect.topic.coverage(evidence.heading.rpartition("›")[2]) >= LEAST_COVERED:
+            # A section that is called so tells of it in other words.
+            return [each for each in _split("\n".join(written)) if len(each) <= LONGEST_SENTENCE][:2]
+        return found
 
     def _defines(self, sentence: str) -> bool:
         """Whether a sentence begins with the thing and says what it is."""
@@ -271,14 +293,34 @@ def _best_window(lines: Sequence[str], query: str) -> int:
     if len(lines) <= WINDOW_LINES:
         return 0
     wanted = set(query_words(query))
+    after = _license_end(lines)
     matched = [wanted.intersection(words(line)) for line in lines]
-    best, begin = 0, 0
-    for start in range(len(lines) - WINDOW_LINES + 1):
+    last = len(lines) - WINDOW_LINES
+    best, begin = 0, min(after, last)
+    for start in range(begin, last + 1):
         found = len(set[str]().union(*matched[start : start + WINDOW_LINES]))
         # A window that begins with a match shows what belongs to it.
         score = 2 * found + bool(matched[start])
         if score > best:
             best, begin = score, start
+    return begin
+
+
+def _license_end(lines: Sequence[str]) -> int:
+    """Where a file begins to say something of its own: below the license at its head."""
+    end = next((number for number, line in enumerate(lines) if not _is_remark(line)), len(lines))
+    return end if _LICENSED.search("\n".join(lines[:end])) else 0
+
+
+def _is_remark(line: str) -> bool:
+    return not line.strip() or _REMARK.match(line) is not None
+
+
+def _remark_begin(lines: Sequence[str], named: int) -> int:
+    """Where the remark right above a definition begins, or the definition itself."""
+    begin = named
+    while begin > 0 and named - begin < MOST_REMARKED and _ABOVE.match(lines[begin - 1]):
+        begin -= 1
     return begin
 
 

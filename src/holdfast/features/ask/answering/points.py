@@ -10,6 +10,8 @@ _MARKUP = ("<", "[![", ":::", "???")
 """How lines begin that say nothing to a reader: tags, badges, directives."""
 _CONTENTS = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*")
 """A line of a table of contents: it names what stands elsewhere."""
+_DEFINED_LINK = re.compile(r"\s*\[[^\]]+\]:\s+\S+.*")
+"""A line that says where a link of the text leads."""
 _NEW_POINT = re.compile(r"\s*(?:[-*+•>#|]|\d{1,3}[.)])\s*\S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LABEL = re.compile(r"#+\s.*|\*\*[^*]+\*\*:?|.*:")
@@ -70,7 +72,7 @@ def _read(text: str) -> Iterator[Point]:
         if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
             line = ""
-        if line.lstrip().startswith(_MARKUP) or _CONTENTS.fullmatch(line):
+        if line.lstrip().startswith(_MARKUP) or _CONTENTS.fullmatch(line) or _DEFINED_LINK.fullmatch(line):
             line = ""
         starts = _NEW_POINT.match(line) is not None
         if is_code or not line.strip() or starts:

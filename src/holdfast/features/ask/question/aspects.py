@@ -55,6 +55,7 @@ _TYPES: dict[Kind, frozenset[str]] = {
     "support": frozenset({COMMIT, "release", "pull_request", "issue"}),
 }
 _WHICH_VERSION = re.compile(r"\b(?:which|what|whose)\s+(?:[\w-]+\s+)?(?:version|release)s?\b", re.I)
+_WHICH_DID = re.compile(r"\W*(?:and\s+|then\s+|later\s+)*which\s+(?:one\s+)?(?:\w+ed|brought|made|broke|did|was|is)\b", re.I)
 _WHOSE_VERSION = re.compile(r"\b(?:[Ww]hich|[Ww]hat)\s+[A-Z][\w.+#-]*(?:\s+[A-Z][\w.+#-]*)?\s+versions?\b")
 _NEEDED = re.compile(
     r"\b(?:requir\w*|needs?|needed|supports?|supported|runs?|works?|compatible|minimum|expects?)\b", re.I
@@ -120,7 +121,12 @@ def aspects_of(question: str) -> list[Aspect]:
     queries = [" ".join(filter(None, (part, setting))) if _says_enough(part) else "" for part in said]
     # "Why was it moved, who decided?": what says too little is about what came before, or what comes after.
     topics = list(accumulate(queries, lambda topic, query: query or topic, initial=next(filter(None, queries), whole)))
-    return [Aspect(_kind_of(part), part, topic) for part, topic in zip(said, topics[1:], strict=True)]
+    kinds: list[Kind] = []
+    for part in said:
+        # "Which version broke it, and which fixed it?" asks for a version twice.
+        is_same = bool(kinds) and kinds[-1] == "version" and _WHICH_DID.match(part) is not None
+        kinds.append("version" if is_same else _kind_of(part))
+    return [Aspect(kind, part, topic) for kind, part, topic in zip(kinds, said, topics[1:], strict=True)]
 
 
 def _kind_of(text: str) -> Kind:

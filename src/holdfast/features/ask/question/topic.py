@@ -30,7 +30,8 @@ _SCAFFOLD_WORDS = """
     issues bug bugs reason reasons change changed changes way thing need want use used using get got make made come came
     happen happened please tell explain show work works working gained invented vulnerability commit file code
     keep keeps kept hold holds held put store stored set decide decided choose chose chosen break breaks broke broken
-    stop stopped let lets happens prefer preferred there here now
+    stop stopped let lets happens prefer preferred there here now still ship ships shipped longer regression regressions
+    cause causes caused lead led another else
 """
 
 
@@ -131,6 +132,13 @@ class AskedTopic:
 
     terms: tuple[AskedWord, ...]
     action: Action | None
+    names: frozenset[str] = frozenset()
+    """What the repositories are called."""
+
+    @property
+    def is_of_version(self) -> bool:
+        """Whether it names nothing but versions: what is asked is what they brought."""
+        return bool(self.terms) and all(term.is_number for term in self.terms)
 
     def coverage(self, text: str) -> float:
         """The share of the question's words in a text, rare ones counting more; none where a number or name lacks."""
@@ -165,7 +173,7 @@ class AskedTopic:
         said = _said(text) | _said(heading)
         if action == "move":
             return bool(said & _INSTEAD)
-        if action in ("remove", "deprecate"):
+        if action in ("remove", "deprecate") and not self.is_of_version:
             return self._is_near(text, heading, action)
         if said & _ACTIONS[action]:
             return True
@@ -199,7 +207,7 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     # What was not chosen may be named elsewhere, or in other words.
     chosen = _NOT_CHOSEN.sub("", text)
     tokens = list(dict.fromkeys(token.strip("`'*.") for token in _TOKEN.findall(chosen)))
-    action = _action_of(asked) or (_action_of(text) if asked != text else None)
+    action = action_of(asked) or (action_of(text) if asked != text else None)
     doing = _ACTIONS[action] if action is not None else frozenset[str]()
     called = _names_in(text)
     counted = _counted_in(chosen, names)
@@ -208,7 +216,7 @@ def topic_of(asked: str, text: str, weights: Mapping[str, float], names: frozens
     left = _SCAFFOLD | (doing if action == "add" else doing - frozenset(words("support")))
     telling = [term for term in terms if term.spelled or term.whole not in left]
     own = [term for term in telling if term.whole not in names] or telling
-    return AskedTopic(tuple(own or terms), action)
+    return AskedTopic(tuple(own or terms), action, names)
 
 
 def _counted_in(text: str, names: frozenset[str]) -> Mapping[str, str]:
@@ -248,7 +256,8 @@ def _names_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _action_of(text: str) -> Action | None:
+def action_of(text: str) -> Action | None:
+    """What a text says was done."""
     found = _said(text)
     for action, said in _ACTIONS.items():
         if found & said:

@@ -123,6 +123,16 @@ def commits_by_prefix(tx: Tx, repository_id: str, prefix: str, limit: int = 5) -
     return [_commit(row) for row in rows]
 
 
+def commits_of_change(tx: Tx, repository_id: str, number: str, limit: int = 2) -> list[Commit]:
+    """The commits whose subject ends with the number of the change that brought them, oldest first."""
+    rows = tx.all(
+        f"SELECT {_COMMIT} WHERE repository_id = :repository AND subject LIKE :named "
+        "ORDER BY committed_at, sha LIMIT :limit",
+        {"repository": repository_id, "named": f"%(#{number})%", "limit": limit},
+    )
+    return [_commit(row) for row in rows]
+
+
 def page_commits(
     tx: Tx, repository_id: str, *, before: tuple[int, str] | None = None, limit: int = 500
 ) -> list[Commit]:
