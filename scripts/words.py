@@ -14,6 +14,9 @@ from typing import get_args
 
 from holdfast.core.principal import ROLES
 from holdfast.features.audit import model as audit
+from holdfast.features.cases.model import LINK_TYPES
+from holdfast.features.cases.proofs import model as proofs
+from holdfast.features.cases.states import Kind
 from holdfast.features.documents import model as documents
 from holdfast.features.intelligence import model as intelligence
 from holdfast.features.memory import model as memory
@@ -39,6 +42,9 @@ _SAID_BY_SERVICES = (
     tuple(each.lower() for each in get_args(repositories.SyncStatus)),
     intelligence.STATUSES,
     CATEGORIES,
+    get_args(proofs.Verdict),
+    get_args(proofs.TestOutcome),
+    ("no proof", *LINK_TYPES, *get_args(Kind)),
     tuple(name.replace("_", " ") for name in FULL_SCORE),
 )
 """Words that pages show as the services say them: roles, states, kinds."""

@@ -7,6 +7,8 @@ import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from holdfast.features.cases.model import NewCase, NewLink
+from holdfast.features.cases.proofs.model import NewProof
+from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.service import CaseService
 from holdfast.features.endpoints.model import EndpointUpstream
 from holdfast.features.endpoints.service import Endpoints
@@ -49,6 +51,25 @@ async def test_what_another_person_saves_appears_without_a_reload(server: TestSe
         saved = await other.post(path, json={"content": "The build cache lives on the second disk."})
         assert saved.status_code == 201
         await person.page.get_by_text("The build cache lives on the second disk").first.wait_for()
+        assert person.problems == []
+
+
+async def test_a_case_shows_its_proofs_as_they_come_and_what_was_unfolded_stays_so(
+    server: TestServer, browser: Browser
+) -> None:
+    cases, proofs, place = server.services[CaseService], server.services[ProofService], server.start.workspace_id
+    case = await cases.add(server.owner, place, NewCase(title="Mend the roof", criteria=("It is dry",)))
+    first = await proofs.add(server.owner, place, case.id, NewProof(kind="word", claim="I touched it"))
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        page = person.page
+        async with page.expect_request(lambda request: _is_stream(request.url)):
+            await person.open(f"/w/default/cases/{case.id}")
+        unfolded = page.locator(f"#{first.proof.id}")
+        await unfolded.locator("summary").click()
+        reported = NewProof(kind="reported", outcome="failed", claim="It drips", criteria=("c1",))
+        second = await proofs.add(server.owner, place, case.id, reported)
+        await page.locator(f"#{second.proof.id}").wait_for()
+        await expect(unfolded).to_have_attribute("open", "")
         assert person.problems == []
 
 

@@ -22,6 +22,8 @@ CHECKLIST = """\
   - [x] It is dry
 - [x] Buy paint
 * [ ] Mend the gate
+2. [ ] Sweep
+   1) [ ] The yard
 ```
 - [ ] not an item
 ```
@@ -76,8 +78,9 @@ def test_a_word_closes_a_case_and_stays_visible(at: Cli) -> None:
 def test_a_checklist_becomes_cases_with_criteria(at: Cli, tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text(CHECKLIST)
     made = at.json("cases", "add", "--checklist", tmp_path / "plan.md")
-    assert [row["title"] for row in made] == ["Paint the fence", "Mend the gate"]
+    assert [row["title"] for row in made] == ["Paint the fence", "Mend the gate", "Sweep"]
     assert [each["text"] for each in made[0]["criteria"]] == ["It is green", "It is dry"]
+    assert [each["text"] for each in made[2]["criteria"]] == ["The yard"]
 
 
 async def _issue(at: Cli, path: Path) -> None:

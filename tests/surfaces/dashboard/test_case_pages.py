@@ -158,8 +158,24 @@ async def test_a_case_shows_which_proof_speaks_of_which_criterion(server: TestSe
         assert (await _post(owner, f"{one}/word", claim=claim, criteria=criterion)).status_code == 303
     table = (await owner.get(one)).text.partition("<tbody>")[2].partition("</tbody>")[0]
     green, dry = (row.partition("</tr>")[0] for row in table.split("<tr>")[1:])
-    assert green.count('class="state good"') == 2 and "–" not in green
-    assert dry.count('class="state good"') == 1 and dry.index("–") < dry.index('class="state good"')
+    # What both say together, then each.
+    assert green.count('class="state good"') == 3 and "–" not in green
+    assert dry.count('class="state good"') == 2 and "–" in dry
+
+
+async def test_the_history_says_in_words_what_happened_and_to_what(
+    server: TestServer, owner: httpx.AsyncClient
+) -> None:
+    cases, place = server.services[CaseService], server.start.workspace_id
+    other = await cases.add(server.owner, place, NewCase(title="Buy <paint>"))
+    case = await cases.add(server.owner, place, NewCase(title="Paint it"))
+    await cases.edit(server.owner, place, case.id, {"priority": 1, "body": "All of it"})
+    await cases.links.link(server.owner, place, case.id, NewLink("related", other.id))
+    await cases.move(server.owner, place, case.id, "PLANNING", reason="it is dry")
+    page = (await owner.get(f"/w/default/cases/{case.id}")).text
+    told = " ".join(page.partition("History</h2>")[2].split())
+    assert "changed it: body, priority" in told and "moved it: OPEN → PLANNING: it is dry" in told
+    assert f'tied it: related <a href="/w/default/cases/{other.id}">Buy &lt;paint&gt;</a>' in told
 
 
 async def test_a_case_names_what_it_waits_for_and_what_it_is_part_of(

@@ -20,7 +20,7 @@ from holdfast.storage.database import Tx
 ExportFormat = Literal["jsonl", "markdown"]
 MOST_ITEMS = 500
 _ISSUE = re.compile(r"(?P<name>[\w.-]+(?:/[\w.-]+)*)#(?P<number>\d{1,18})")
-_ITEM = re.compile(r"^(?P<indent>[ \t]*)[-*+] \[(?P<mark>[ xX])\]\s+(?P<text>\S.*)$")
+_ITEM = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[(?P<mark>[ xX])\]\s+(?P<text>\S.*)$")
 _TAB = 4
 
 

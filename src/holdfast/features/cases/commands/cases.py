@@ -308,8 +308,8 @@ async def environment(session: Session, service: ProofService, given: Environmen
         raise Invalid("It needs a NAME, and to be added a DIRECTORY.")
     elif given.action == "use":
         used = await service.declare(session.principal, workspace, given.name, given.repository)
-        told = ", ".join(used.repositories) or "no repository"
-        session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {told} see {used.name}."])
+        repositories = ", ".join(used.repositories) or "no repository"
+        session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {repositories} see {used.name}."])
     elif given.action == "look":
         seen = await service.look(session.principal, workspace, given.name)
         session.out.record(EnvironmentAnswer.of(seen), [seen.problem or f"{seen.name} has the digest {seen.digest}."])

@@ -99,6 +99,7 @@ async def show(
     _, found = await proofs.of_case(view.principal, view.ws.id, case.id)
     base = f"/w/{view.ws.slug}/cases"
     tied = [each.case_id for each in case.links] + [*case.blocked_by, *case.children]
+    tied += [each.detail["case_id"] for each in case.history if "case_id" in each.detail]
     titles = await reading.titles(view.principal, view.ws.id, [*tied, *([case.parent] if case.parent else [])])
     return view.page(
         "cases/show.html",
