@@ -7,6 +7,7 @@ import pytest
 from holdfast.engines.search.model import Query
 from holdfast.features.collections.model import NewRecord
 from holdfast.features.collections.service import GraphRecords
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.interchange.model import Report, SourceFile
 from holdfast.features.interchange.service import InterchangeService
 from holdfast.features.memory.model import NewMemory
@@ -127,3 +128,62 @@ async def test_a_record_that_was_tampered_with_is_left_out_with_its_reason(
     report = await _bring(stage, other, edited)
     assert report.created == {} and why in report.problems[0].reason
     assert not (await stage.services[GraphRecords].collections(stage.ada, other))
+
+
+async def _texts_and_vectors(stage: CaseStage) -> None:
+    vectors, by, workspace = stage.services[VectorCollections], stage.agent, stage.workspace
+    for number in range(45):
+        text, said = f"Harbour note {number} é\u2028", {"lang": "de", "z": [number, None], "a": {"b": 1.5}}
+        await vectors.upsert(
+            by, workspace, f"Z/{number}", text=text, metadata=said, collection="notes", session_id="s-1"
+        )
+    for id in ("é", "b", "A"):
+        vector = [0.25, -1.0, ord(id[0]) / 100]
+        await vectors.upsert(by, workspace, id, vector=vector, metadata={"of": id}, collection="points")
+    stage.clock.advance(seconds=7)
+
+
+async def test_texts_and_vectors_of_collections_come_back_as_they_were(stage: CaseStage) -> None:
+    await _texts_and_vectors(stage)
+    vectors = stage.services[VectorCollections]
+    exported = await _export(stage, stage.workspace)
+    assert [path for path in exported if path.startswith("vectors/")] == ["vectors/000001.md", "vectors/000002.md"]
+    other = await _other(stage, "Other")
+    report = await _bring(stage, other, exported)
+    assert not report.problems and report.created == {"vector": 48}
+    assert await _export(stage, other) == exported
+    for place in (other, stage.workspace):
+        again = await _bring(stage, place, exported)
+        assert (again.created, again.unchanged, again.problems) == ({}, 48, [])
+    for words in ({"text": "Harbour note 7"}, {"vector": [0.2, -1.0, 0.9]}):
+        name = "notes" if "text" in words else "points"
+        was, now = [
+            await vectors.search(stage.ada, each, collection=name, top_k=3, **words)  # type: ignore[arg-type]
+            for each in (stage.workspace, other)
+        ]
+        assert len(now) == 3 and now == was
+    await vectors.upsert(stage.agent, other, "b", vector=[1.0, 0.0, 0.0], collection="points")
+    later = await _bring(stage, other, exported)
+    assert [each.reason for each in later.problems] == ["it is here already and differs; it was left as it is"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('"collection": "points"', '"collection": "Poi/nts"', "small letters"),
+        ('"collection": "points"', '"collection": "notes"', "holds texts"),
+        ('"text": "Harbour note 1 ', '"vector": "AAA=", "text": "Harbour note 1 ', "either vector or text"),
+        ('"vector": "', '"vector": "!', "halves in base64"),
+        ('"vector": "', '"vector": "AA', "halves in base64"),
+        ('"lang": "de"', '"lang": "ghp_' + "a1B2" * 9 + '"', "credential"),
+    ],
+)
+async def test_a_vector_that_was_tampered_with_is_left_out_with_its_reason(
+    stage: CaseStage, old: str, new: str, why: str
+) -> None:
+    await _texts_and_vectors(stage)
+    exported = await _export(stage, stage.workspace)
+    edited = {path: data.replace(old.encode(), new.encode()) for path, data in exported.items()}
+    assert edited != exported
+    report = await _bring(stage, await _other(stage, "Other"), edited)
+    assert report.problems and {why in each.reason for each in report.problems} == {True}, report.problems

@@ -94,6 +94,8 @@ async def test_one_attachment_as_documented_is_kept_and_told_without_values(auth
         ({"name": "linear", "env": {**RIGHT, "LINEAR_WORKSPACE_ID": "Not It"}}, "env.LINEAR_WORKSPACE_ID"),
         ({"name": "linear", "env": {**RIGHT, "LINEAR_REGION": "mars"}}, "env.LINEAR_REGION"),
         ([{"name": "linear", "env": RIGHT}, {"name": "linear", "env": RIGHT}], "[1].name"),
+        ({"env": {}}, "name"),
+        ([{"name": "linear", "env": RIGHT}, {"env": {}}], "[1].name"),
     ],
 )
 async def test_what_is_wrong_with_an_attachment_is_named_by_its_field(
@@ -164,6 +166,12 @@ async def test_what_is_wrong_with_a_definition_is_named_by_its_field(
     answer = await authoring.client.post(f"{authoring.space}/agents", json=body)
     assert answer.status_code == 422, answer.text
     assert field in [each["field"] for each in answer.json()["error"]["fields"]]
+
+
+@pytest.mark.parametrize(("name", "slug"), [("2nd reader", "agent-2nd-reader"), ("Ünder", "under"), ("山", "agent")])
+async def test_a_name_gives_a_slug_whatever_it_begins_with(authoring: Authoring, name: str, slug: str) -> None:
+    made = await authoring.client.post(f"{authoring.space}/agents", json={"name": name})
+    assert (made.status_code, made.json().get("slug")) == (201, slug), made.text
 
 
 async def test_an_agents_own_environment_has_a_secret_only_where_an_admin_granted_it(authoring: Authoring) -> None:

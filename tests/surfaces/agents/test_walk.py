@@ -25,6 +25,21 @@ async def test_an_agent_says_something_and_completes(house: Agency) -> None:
     assert not (house.data_dir / "sessions" / session).exists()
 
 
+async def test_last_words_that_were_told_in_pieces_are_the_summary(house: Agency) -> None:
+    pieces = (
+        "tell(type='said', text='All ', whole=False)",
+        "time.sleep(0.5)",
+        "tell(type='said', text='green.', whole=False)",
+    )
+    agent = await house.define(command=speaking("say('First.')", *pieces, "time.sleep(0.5)", "over('')"))
+    session = await house.start(agent)
+    found = await house.until(session)
+    assert (found["state"], found["result"]["summary"]) == ("completed", "All green."), found["error"]
+    told = [each["data"] for each in await house.told(session, "text")]
+    # Whoever reads along is told where a paragraph ends.
+    assert "".join(each["text"] for each in told) == "First.All green." and told[-1]["whole"]
+
+
 async def test_the_built_in_agent_asks_its_model_through_our_router(house: Agency) -> None:
     house.model.script.final = "I am the model."
     agent = await house.define(runner="builtin")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -133,6 +133,14 @@ class SearchEngine:
         if shelf is None:
             return []
         return [_hit(row, 1.0, None) for row in self._store.parts(tx, shelf, type, id, limit)]
+
+    def entries(self, tx: Tx, workspace_id: str, collection: str, *, page: int = 200) -> Iterator[Hit]:
+        """Every entry of a collection by id, as `parts` shows them, some at a time."""
+        shelf = self._store.shelf(tx, workspace_id)
+        numbers = [] if shelf is None else [each[2] for each in sorted(self._store.numbered(tx, shelf, collection))]
+        for start in range(0, len(numbers), page):
+            shown = self._store.shown(tx, numbers[start : start + page])
+            yield from (_hit(shown[number], 1.0, None) for number in numbers[start : start + page])
 
     async def has_collections(self, workspace_id: str) -> bool:
         """Whether anything in the workspace belongs to a collection."""

@@ -175,7 +175,7 @@ async def tools(session: Session, service: ToolPins, given: Named) -> None:
 class SetPolicy(NamedTool):
     """What `policy` is given."""
 
-    policy: Annotated[str, Argument(choices=POLICIES)]
+    policy: Annotated[str | None, Argument(choices=POLICIES)] = Field(None, description="As it is, where left out.")
     destructive: Annotated[bool | None, Option("--destructive/--not-destructive")] = Field(
         None, description="Whether it deletes or cannot be undone."
     )
@@ -187,7 +187,7 @@ class SetPolicy(NamedTool):
 
 @catalog.command("policy", help="Say how calls of a tool are decided: auto, approve or deny.")
 async def policy(session: Session, service: ToolPins, given: SetPolicy) -> None:
-    wanted: Policy = next(each for each in POLICIES if each == given.policy)
+    wanted: Policy | None = next((each for each in POLICIES if each == given.policy), None)
     change = ToolChange(wanted, given.destructive, given.idempotent, given.scope)
     workspace_id = await session.workspace(given.workspace)
     changed = await service.set(session.principal, workspace_id, given.name, given.tool, change)

@@ -109,6 +109,21 @@ class CollectionFacts:
     holds_text: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionVector:
+    """A text or a given vector as its collection keeps it."""
+
+    collection: str
+    id: str
+    text: str = ""
+    vector: str = ""
+    """Where it is no text: its numbers of length one, as halves (little-endian) in base64."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    author: str = ""
+    updated_at: int
+    session_id: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class FoundVector:
     """A vector that is near, and how near: 1 is the same direction."""

@@ -1,10 +1,11 @@
 """Owns the SQL of collections: their names, records, what is said of edges, and given vectors."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.features.collections.model import EdgeFacts, GraphRecord, folded
+from holdfast.features.collections.model import CollectionVector, EdgeFacts, GraphRecord, folded
 from holdfast.features.intelligence.store import in_list
 from holdfast.storage.database import Params, Row, Tx
 
@@ -214,6 +215,35 @@ def vectors(tx: Tx, workspace_id: str, collection: str) -> list[Row]:
         "WHERE workspace_id = :workspace_id AND collection = :collection ORDER BY id"
     )
     return tx.all(sql, {"workspace_id": workspace_id, "collection": collection})
+
+
+def vector_ids(tx: Tx, workspace_id: str, collection: str) -> list[str]:
+    """The ids of a collection's vectors; in whichever order the store sorts texts."""
+    sql = "SELECT id FROM collection_vector WHERE workspace_id = :workspace_id AND collection = :collection"
+    return [row["id"] for row in tx.all(sql, {"workspace_id": workspace_id, "collection": collection})]
+
+
+def kept_vectors(tx: Tx, workspace_id: str, collection: str, ids: Sequence[str]) -> dict[str, CollectionVector]:
+    """Some of a collection's vectors with all that is known of them, by id."""
+    names = {f"id_{number}": id for number, id in enumerate(ids)}
+    rows = tx.all(
+        "SELECT id, vector, metadata, author, updated_at, session_id FROM collection_vector "
+        "WHERE workspace_id = :workspace_id AND collection = :collection "
+        f"AND id IN ({', '.join(':' + name for name in names) or 'NULL'})",
+        {"workspace_id": workspace_id, "collection": collection, **names},
+    )
+    return {
+        row["id"]: CollectionVector(
+            collection=collection,
+            id=row["id"],
+            vector=base64.b64encode(bytes(row["vector"])).decode(),
+            metadata=json.loads(row["metadata"]),
+            author=row["author"],
+            updated_at=row["updated_at"],
+            session_id=row["session_id"],
+        )
+        for row in rows
+    }
 
 
 def count_vectors(tx: Tx, workspace_id: str, collection: str) -> int:

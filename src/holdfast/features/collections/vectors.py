@@ -1,8 +1,10 @@
 """Owns the rules of vectors in collections: given ones are compared as they are, texts are embedded by the engine."""
 
+import base64
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.principal import Principal
 from holdfast.core.text.fields import invalid
 from holdfast.engines.search import Entry, SearchEngine
-from holdfast.engines.search.model import Query
+from holdfast.engines.search.model import Hit, Query
 from holdfast.features.audit.service import Audit
 from holdfast.features.collections import store
 from holdfast.features.collections.model import (
@@ -21,6 +23,7 @@ from holdfast.features.collections.model import (
     MAX_METADATA_BYTES,
     MAX_TEXT,
     PASSAGE,
+    CollectionVector,
     FoundVector,
     VectorNotFound,
     checked_collection,
@@ -36,6 +39,7 @@ from holdfast.storage.database import Database, Tx
 MAX_TOP = 100
 _MAX_ID = 256
 _OVERFETCH = 10
+_PAGE = 200
 _FILTER: TypeAdapter[Filter] = TypeAdapter(Filter)
 _FILTER_TYPES = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "and", "or")
 
@@ -74,6 +78,10 @@ class VectorCollections:
         if text is not None and not words.strip():
             raise wrong("text", "write at least one word")
 
+        new = CollectionVector(
+            collection=name, id=key, metadata=said, author=principal.actor, updated_at=0, session_id=session_id
+        )
+
         def work(tx: Tx) -> None:
             workspace = self._workspaces.check(tx, principal, workspace_id).id
             now = self._clock.now()
@@ -81,38 +89,49 @@ class VectorCollections:
             wanted = 0 if unit is None else len(unit)
             _check_same(name, store.settle_dimensions(tx, workspace, name, wanted), wanted)
             if unit is None:
-                entry = Entry(
-                    workspace_id=workspace,
-                    type=PASSAGE,
-                    id=_passage(name, key),
-                    title="",
-                    text=words,
-                    learned_at=now,
-                    source=session_id or "",
-                    meta=said,
-                    collection=passages_of(name),
-                )
-                self._search.put(tx, [entry])
+                self._search.put(tx, [_entry(workspace, replace(new, text=words, updated_at=now))])
             else:
-                values = {
-                    "workspace_id": workspace,
-                    "collection": name,
-                    "id": key,
-                    "vector": unit.astype("<f2").tobytes(),
-                    "metadata": json.dumps(said, ensure_ascii=False),
-                    "author": principal.actor,
-                    "updated_at": now,
-                    "session_id": session_id,
-                }
-                store.put_vector(tx, values)
-                most = MAX_COLLECTION_FLOATS // wanted
-                if store.count_vectors(tx, workspace, name) > most:
-                    raise wrong(
-                        "collection", f"it holds {most:,} vectors of {wanted} numbers, and no more; use another"
-                    )
+                store.put_vector(tx, _row(workspace, replace(new, updated_at=now), unit.astype("<f2").tobytes()))
+                _check_room(tx, workspace, name, wanted)
             self._note(tx, principal, workspace, "vector.upsert", name, key)
 
         await self._database.write(work)
+
+    def kept(self, tx: Tx, workspace_id: str) -> Iterator[CollectionVector]:
+        """Everything that a workspace's collections keep, by collection and id."""
+        for name, dimensions in sorted(store.names(tx, workspace_id)):
+            if dimensions:
+                ids = sorted(store.vector_ids(tx, workspace_id, name))
+                for start in range(0, len(ids), _PAGE):
+                    some = ids[start : start + _PAGE]
+                    found = store.kept_vectors(tx, workspace_id, name, some)
+                    yield from (found[id] for id in some)
+            else:
+                yield from map(_told, self._search.entries(tx, workspace_id, passages_of(name)))
+
+    def bring(self, tx: Tx, principal: Principal, workspace_id: str, kept: CollectionVector) -> bool | None:
+        """Keep what was kept elsewhere: True where it is new, False where it is here already, None where it differs."""
+        name, key = checked_collection(kept.collection), _checked_id(kept.id)
+        said = checked_object(kept.metadata, "metadata", MAX_METADATA_BYTES)
+        _check_either(kept.vector or None, kept.text or None)
+        checked_line(kept.text, "text", MAX_TEXT)
+        unit = _unit(_numbers(kept.vector)) if kept.vector else None
+        wanted = 0 if unit is None else len(unit)
+        ensure_collection(tx, workspace_id, name, self._clock.now(), principal.actor)
+        _check_same(name, store.settle_dimensions(tx, workspace_id, name, wanted), wanted)
+        if unit is None:
+            found = next(map(_told, self._search.parts(tx, workspace_id, PASSAGE, _passage(name, key), limit=1)), None)
+        else:
+            found = store.kept_vectors(tx, workspace_id, name, [key]).get(key)
+        if found is not None:
+            same = (found.text, found.vector, dict(found.metadata)) == (kept.text, kept.vector, dict(said))
+            return False if same else None
+        if unit is None:
+            self._search.put(tx, [_entry(workspace_id, kept)])
+        else:
+            store.put_vector(tx, _row(workspace_id, kept, base64.b64decode(kept.vector)))
+            _check_room(tx, workspace_id, name, wanted)
+        return True
 
     async def search(
         self,
@@ -224,7 +243,7 @@ def _checked_id(id: str) -> str:
     return key
 
 
-def _check_either(vector: Sequence[float] | None, text: str | None) -> None:
+def _check_either(vector: Sequence[float] | str | None, text: str | None) -> None:
     if (vector is None) == (text is None):
         raise wrong("vector", "give either vector or text")
 
@@ -237,6 +256,60 @@ def _check_same(name: str, held: int, wanted: int) -> None:
     if held == 0:
         raise wrong("vector", f"the collection {name} holds texts; give text, or use another for vectors")
     raise wrong("vector", f"the collection {name} holds vectors of {held} numbers; this has {wanted}")
+
+
+def _check_room(tx: Tx, workspace_id: str, name: str, dimensions: int) -> None:
+    most = MAX_COLLECTION_FLOATS // dimensions
+    if store.count_vectors(tx, workspace_id, name) > most:
+        raise wrong("collection", f"it holds {most:,} vectors of {dimensions} numbers, and no more; use another")
+
+
+def _entry(workspace_id: str, kept: CollectionVector) -> Entry:
+    return Entry(
+        workspace_id=workspace_id,
+        type=PASSAGE,
+        id=_passage(kept.collection, kept.id),
+        title="",
+        text=kept.text,
+        learned_at=kept.updated_at,
+        source=kept.session_id or "",
+        meta=kept.metadata,
+        collection=passages_of(kept.collection),
+    )
+
+
+def _told(hit: Hit) -> CollectionVector:
+    """A text as search keeps it, which does not know who wrote it."""
+    name, _, key = hit.id.partition("/")
+    return CollectionVector(
+        collection=name,
+        id=key,
+        text=hit.text,
+        metadata=hit.meta,
+        updated_at=hit.learned_at,
+        session_id=hit.source or None,
+    )
+
+
+def _row(workspace_id: str, kept: CollectionVector, halves: bytes) -> dict[str, Any]:
+    return {
+        "workspace_id": workspace_id,
+        "collection": kept.collection,
+        "id": kept.id,
+        "vector": halves,
+        "metadata": json.dumps(dict(kept.metadata), ensure_ascii=False),
+        "author": kept.author,
+        "updated_at": kept.updated_at,
+        "session_id": kept.session_id,
+    }
+
+
+def _numbers(vector: str) -> list[float]:
+    try:
+        numbers: list[float] = np.frombuffer(base64.b64decode(vector, validate=True), "<f2").astype(float).tolist()
+    except ValueError:
+        raise wrong("vector", "its numbers are written as halves in base64") from None
+    return numbers
 
 
 def _passage(name: str, id: str) -> str:

@@ -5,6 +5,7 @@ from holdfast.core.parts import Parts
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange.service import InterchangeService
@@ -28,4 +29,5 @@ def interchange(parts: Parts) -> InterchangeService:
         parts[IntelligenceService],
         parts[DocumentService],
         parts[Contradictions],
+        parts[VectorCollections],
     )

@@ -15,8 +15,9 @@ from holdfast.features.collections.model import (
     title_of,
 )
 from holdfast.features.collections.service import MAX_PROPERTIES_BYTES, ensure_collection, entry_of
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.intelligence.graph import relation_store
-from holdfast.features.interchange.model import KeptRecord, KeptRelation
+from holdfast.features.interchange.model import KeptRecord, KeptRelation, KeptVector
 from holdfast.features.interchange.restore import NotImported, Restore
 
 
@@ -50,6 +51,18 @@ def bring_record(restore: Restore, item: KeptRecord) -> None:
     restore.known(RECORD, kept.id, id)
     restore.entries.append(entry_of(made, restore.principal.name))
     restore.report.create(RECORD)
+
+
+def bring_vector(vectors: VectorCollections, item: KeptVector, restore: Restore) -> None:
+    """A text or a given vector, in the collection that it was in; texts are embedded here."""
+    kept = replace(
+        item.vector, author=restore.whose(item.vector.author), updated_at=restore.past(item.vector.updated_at)
+    )
+    made = vectors.bring(restore.tx, restore.principal, restore.workspace_id, kept)
+    if made:
+        restore.report.create("vector")
+    else:
+        restore.compare(made is not None)
 
 
 def bring_relation(restore: Restore, item: KeptRelation) -> None:

@@ -1,12 +1,13 @@
 """Owns the export of a workspace: everything as files, from one snapshot, in an order that depends on nothing else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.features.artifacts import store as artifacts
 from holdfast.features.cases import store as cases
 from holdfast.features.cases.model import CaseFilter, NewLink
 from holdfast.features.cases.proofs import store as proofs
 from holdfast.features.collections import store as collections
+from holdfast.features.collections.model import CollectionVector
 from holdfast.features.documents import store as documents
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence import store as intelligence
@@ -22,6 +23,8 @@ from holdfast.storage.database import Tx
 
 ORIGIN = "id:"
 PAGE = 200
+VECTORS_PAGE = 40
+"""Texts are long: a file stays below what an import reads of one."""
 CONTENT_BYTES = 64 * 1024 * 1024
 """Of one file of a document's bytes; a larger document has several."""
 
@@ -29,7 +32,9 @@ Sink = Callable[[str, bytes], None]
 """Takes each file: its path, and its bytes."""
 
 
-def write_workspace(tx: Tx, workspace_id: str, sink: Sink, *, derived: bool) -> dict[str, int]:
+def write_workspace(
+    tx: Tx, workspace_id: str, sink: Sink, vectors: Iterable[CollectionVector], *, derived: bool
+) -> dict[str, int]:
     """Give the sink every file, with what repositories give again if so asked; how many there are of each type."""
     known = store.origins(tx, workspace_id, ORIGIN)
     passed_over = frozenset[tuple[str, str]]() if derived else publishing.derived(tx, workspace_id)
@@ -46,6 +51,7 @@ def write_workspace(tx: Tx, workspace_id: str, sink: Sink, *, derived: bool) -> 
         ("document", _documents(tx, workspace_id, names)),
         ("case", _cases(tx, workspace_id, names)),
         ("record", _records(tx, workspace_id, names)),
+        ("vector", _vectors(vectors, names)),
         ("relation", _relations(tx, workspace_id, names, passed_over)),
     ):
         for number, path, data in files:
@@ -131,6 +137,18 @@ def _records(tx: Tx, workspace_id: str, names: Names) -> _Files:
         for row in rows:
             yield (1, *own.record_file(row, names))
         last = rows[-1].id
+
+
+def _vectors(kept: Iterable[CollectionVector], names: Names) -> _Files:
+    some: list[CollectionVector] = []
+    page = 1
+    for each in kept:
+        some.append(each)
+        if len(some) == VECTORS_PAGE:
+            yield (len(some), *own.vectors_file(some, names, page))
+            some, page = [], page + 1
+    if some:
+        yield (len(some), *own.vectors_file(some, names, page))
 
 
 def _contents(tx: Tx, document: Document) -> Iterator[bytes]:

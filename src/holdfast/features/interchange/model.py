@@ -8,7 +8,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
 from holdfast.features.cases.model import Case, Comment, HistoryEntry, NewLink
 from holdfast.features.cases.proofs.model import Proof
-from holdfast.features.collections.model import EdgeFacts, GraphRecord
+from holdfast.features.collections.model import CollectionVector, EdgeFacts, GraphRecord
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import Decision, Milestone, Relation
 from holdfast.features.memory.model import Memory, Revision
@@ -138,6 +138,14 @@ class KeptRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptVector:
+    """A text or a given vector of a collection."""
+
+    file: str
+    vector: CollectionVector
+
+
+@dataclass(frozen=True, slots=True)
 class KeptCase:
     """A case with all that was said of it. Runs of its proofs are not among it: a server believes only its own."""
 
@@ -170,6 +178,7 @@ Item = (
     | KeptBytes
     | KeptRelation
     | KeptRecord
+    | KeptVector
     | KeptCase
     | KeptCaseTies
     | ImportProblem

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby, islice
 
 from holdfast.core.clock import Clock
@@ -12,6 +13,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
 from holdfast.features.audit.service import Audit
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.documents.service import DocumentService
 from holdfast.features.documents.upload import PART_BYTES
 from holdfast.features.intelligence.graph.vocabulary import checked_relation
@@ -19,7 +21,7 @@ from holdfast.features.intelligence.model import Ref, Relation
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.interchange import store
 from holdfast.features.interchange.cases import bring_case, tie_case
-from holdfast.features.interchange.collections import bring_record, bring_relation
+from holdfast.features.interchange.collections import bring_record, bring_relation, bring_vector
 from holdfast.features.interchange.export import Sink, write_workspace
 from holdfast.features.interchange.formats.readers import is_readable, read
 from holdfast.features.interchange.model import (
@@ -35,6 +37,7 @@ from holdfast.features.interchange.model import (
     KeptMilestone,
     KeptRecord,
     KeptRelation,
+    KeptVector,
     KeptVersion,
     Note,
     NoteLink,
@@ -79,6 +82,7 @@ class InterchangeService:
         intelligence: IntelligenceService,
         documents: DocumentService,
         contradictions: Contradictions,
+        vectors: VectorCollections,
     ) -> None:
         self._database = database
         self._audit = audit
@@ -89,6 +93,7 @@ class InterchangeService:
         self._intelligence = intelligence
         self._documents = documents
         self._contradictions = contradictions
+        self._vectors = vectors
 
     async def export(self, principal: Principal, workspace_id: str, sink: Sink, *, derived: bool = False) -> Exported:
         """Give every file of the workspace to the sink, from one snapshot; how many of each type there are.
@@ -98,7 +103,9 @@ class InterchangeService:
 
         def work(tx: Tx) -> tuple[str, dict[str, int]]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            return workspace.id, write_workspace(tx, workspace.id, sink, derived=derived)
+            return workspace.id, write_workspace(
+                tx, workspace.id, sink, self._vectors.kept(tx, workspace.id), derived=derived
+            )
 
         id, counts = await self._database.read(work)
         await self._database.write(lambda tx: self._record(tx, principal, id, "workspace.export", counts))
@@ -116,7 +123,7 @@ class InterchangeService:
         later: list[Item] = []
         arrived: list[str] = []
         items = read(_readable(files, total))
-        steps = _steps(items if most is None else _first(items, most), total, later)
+        steps = _steps(items if most is None else _first(items, most), total, later, self._vectors)
         async for batch in _batches(steps):
             arrived += await self._write(principal, workspace.id, batch, total)
         ties = iter([_Step(_file(item), _tie_work(item)) for item in later])
@@ -190,7 +197,7 @@ def _first(items: Iterable[Item], most: int) -> Iterator[Item]:
         yield item
 
 
-def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[_Step]:
+def _steps(items: Iterable[Item], total: Report, later: list[Item], vectors: VectorCollections) -> Iterator[_Step]:
     """What to do, in order; ties wait until both their ends can be there, and an artifact for all its versions."""
     for artifact_id, group in groupby(_with_documents(items), _artifact_of):
         if artifact_id:
@@ -204,6 +211,8 @@ def _steps(items: Iterable[Item], total: Report, later: list[Item]) -> Iterator[
                 total.problem(item)
             elif isinstance(item, NoteLink | KeptRelation):
                 later.append(item)
+            elif isinstance(item, KeptVector):
+                yield _Step(item.file, partial(bring_vector, vectors, item))
             else:
                 yield _Step(_file(item), _work(item))
             if isinstance(item, KeptCase) and (item.case.parent or item.links):

@@ -311,6 +311,12 @@ class Store(ABC):
         rows = tx.all(f"{_SHOWN} WHERE e.number {self.among}", {"numbers": self.numbers(numbers)})
         return {int(row["number"]): row for row in rows}
 
+    def numbered(self, tx: Tx, shelf: int, collection: str) -> list[tuple[str, int, int]]:
+        """Every entry of a collection: its id, part and number."""
+        sql = f"SELECT id, part, number FROM search_entry WHERE {_COLLECTED}"
+        rows = tx.all(sql, {"shelf": shelf, "collection": collection})
+        return [(str(row["id"]), int(row["part"]), int(row["number"])) for row in rows]
+
     def parts(self, tx: Tx, shelf: int, type: str, id: str, limit: int) -> list[Row]:
         """What hits show of an entity's first parts, in order."""
         return tx.all(

@@ -27,7 +27,9 @@ _OURS = ("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT")
 def tidied(new: NewAgent) -> NewAgent:
     """The same with a slug, and without blanks around its name."""
     name = new.name.strip()
-    return replace(new, name=name, slug=new.slug or slug_of(name, fallback="agent", max_length=48))
+    made = slug_of(name, fallback="agent", max_length=40)
+    # A slug begins with a letter, a name need not.
+    return replace(new, name=name, slug=new.slug or (made if made[0].isalpha() else f"agent-{made}"))
 
 
 def definition_problems(new: NewAgent) -> list[FieldError]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
+from holdfast.core.text.counting import many
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.runners.base import (
     CanResume,
@@ -277,7 +278,7 @@ class Attending:
         worked = now - (session.started_at or now) - session.waited_millis
         minutes = session.frozen.limits.minutes
         if worked > minutes * 60_000:
-            raise LimitReached("minutes", f"It worked for {minutes} minutes, all that it may.")
+            raise LimitReached("minutes", f"It worked for {many(minutes, 'minute')}, all that it may.")
         silent = time.monotonic() - self._attended.live.touched_at
         if silent > self._quiet_seconds and now > session.quiet_until:
             raise LimitReached("quiet", f"Nothing was heard of it for {self._quiet_seconds:g} seconds.")

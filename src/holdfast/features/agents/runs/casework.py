@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.text.counting import many
 from holdfast.features.agents.runs.attending import SessionEnding
 from holdfast.features.agents.runs.worktrees import WorkDone, Worktrees
 from holdfast.features.agents.sessions.model import AgentSession
@@ -59,7 +60,7 @@ class Casework:
             await self._say(session, f"Session {session.id} ended without a change to verify. {said}")
             return case
         await self._worktrees.adopt(session, work)
-        await self._say(session, f"Session {session.id} left {len(work.commits)} commits, {work.head}. {said}")
+        await self._say(session, f"Session {session.id} left {many(len(work.commits), 'commit')}, {work.head}. {said}")
         writing = Writing(fence=session.case_fence)
         case = await self._cases.edit(
             session.principal, session.workspace_id, case.id, {"head_commit": work.head}, writing=writing

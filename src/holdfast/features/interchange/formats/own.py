@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core.text.slugs import is_slug, slug_of
 from holdfast.features.artifacts.model import Artifact, ArtifactVersion
-from holdfast.features.collections.model import EdgeFacts, GraphRecord
+from holdfast.features.collections.model import CollectionVector, EdgeFacts, GraphRecord
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence.model import MAX_NOTE, MAX_TEXT, Decision, Milestone, Relation
 from holdfast.features.interchange.formats import case_files, collection_files
@@ -141,6 +141,12 @@ def record_file(record: GraphRecord, names: Names) -> tuple[str, bytes]:
     return f"records/{_name(record.title, names(record.id))}.md", render(front, "")
 
 
+def vectors_file(vectors: Sequence[CollectionVector], names: Names, page: int) -> tuple[str, bytes]:
+    """`vectors/<page>.md`: some texts and vectors of collections a file, each on a line."""
+    records = [collection_files.VECTOR.dump(each, names) for each in vectors]
+    return f"vectors/{page:06d}.md", render({"holdfast": "vectors", "vectors": records}, "")
+
+
 def relations_file(
     relations: Sequence[Relation], edges: Mapping[str, EdgeFacts], names: Names, page: int
 ) -> tuple[str, bytes]:
@@ -164,6 +170,7 @@ def read_own(file: str, front: Mapping[str, Any], body: str) -> list[Item]:
         "document": _document,
         "case": case_files.read_case,
         "record": collection_files.read_record,
+        "vectors": collection_files.read_vectors,
         "relations": _relations,
     }
     kind = str(front.get("holdfast"))

@@ -20,7 +20,17 @@ MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 """An archive's list of its files is held in memory, several times as large as it is written."""
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
 # Our own folders: what a renewed export replaces.
-OWN_FOLDERS = ("memories", "decisions", "milestones", "artifacts", "documents", "cases", "records", "relations")
+OWN_FOLDERS = (
+    "memories",
+    "decisions",
+    "milestones",
+    "artifacts",
+    "documents",
+    "cases",
+    "records",
+    "vectors",
+    "relations",
+)
 _ENCRYPTED = 1
 # The end record and its comment, and the wide one with its locator before it.
 _LONGEST_END = 22 + 65_535 + 76
