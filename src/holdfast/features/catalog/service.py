@@ -143,7 +143,8 @@ class ServerCatalog:
             changed = replace(
                 found, spec=wanted, revision=found.revision + 1, updated_at=now, updated_by=principal.actor
             )
-            if _runs_otherwise(found.spec, new):
+            # Saving it once more is how what could not be installed is tried again.
+            if found.install == "failed" or _runs_otherwise(found.spec, new):
                 fresh = replace(changed, install="none", installed=None, problem=None)
                 changed = self._installations.queue(tx, principal, fresh)
             else:

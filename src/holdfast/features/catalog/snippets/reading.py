@@ -232,7 +232,7 @@ def _check_arguments(args: Sequence[str], where: str) -> None:
 
 def _argument_problem(arg: str, before: str) -> str | None:
     option, _, value = arg.partition("=") if arg.startswith("-") else (before, "=", arg)
-    is_named = option.startswith("-") and SECRET_NAME.search(option) is not None
+    is_named = option.startswith("-") and SECRET_NAME.search(option.replace("-", "_")) is not None
     if (value and is_named) or first_secret_kind([arg]) is not None:
         return _IN_ARGUMENT
     if (open := _OPEN.search(arg)) is not None:
