@@ -22,8 +22,9 @@ from mcp.server.context import ServerRequestContext
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.fetch.network.guard import Guard
 from holdfast.engines.mcp_client.base import LoginNeeded, ServerFailed
+from holdfast.engines.mcp_client.exchanges import NotSignedIn, RemoteAuth
 from holdfast.engines.mcp_client.oauth import Login, OAuthRefused, RemoteOAuth
-from holdfast.engines.mcp_client.remote import NotSignedIn, RemoteAuth, open_remote
+from holdfast.engines.mcp_client.remote import open_remote
 
 pytestmark = pytest.mark.slow
 

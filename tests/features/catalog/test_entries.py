@@ -213,6 +213,63 @@ async def test_the_snippets_of_vs_code_and_of_a_registry_are_read_too(shelf: She
     assert weather.spec.manifest.env["WEATHER_KEY"].required and not weather.spec.enabled
 
 
+@pytest.mark.contract("XA-2")
+async def test_what_a_snippets_command_stands_for_is_registered(shelf: Shelf) -> None:
+    servers = {
+        "memory": {"command": "cmd", "args": ["/c", "npx", "-y", "@modelcontextprotocol/server-memory"]},
+        "github": {
+            "command": "docker",
+            "args": ["run", "-i", "--rm", "-e", "GITHUB_TOKEN", "-e", "LEVEL=2", "oci:/srv/github", "stdio"],
+            "env": {"GITHUB_TOKEN": "<your token>"},
+        },
+        "linear": {
+            "command": "npx",
+            "args": ["-y", "mcp-remote", "https://mcp.example/mcp", "--header", "Authorization: Bearer ${AUTH}"],
+            "env": {"AUTH": TOKEN},
+        },
+        "clickhouse": {
+            "command": "uv",
+            "args": ["run", "--with", "mcp-clickhouse", "--python", "3.10", "mcp-clickhouse"],
+            "env": {"CLICKHOUSE_HOST": "<clickhouse-host>"},
+        },
+    }
+    made = await shelf.services[SnippetImport].run(shelf.owner, shelf.workspace, {"mcpServers": servers})
+    memory, github, linear, clickhouse = (each.spec for each in made.servers)
+    assert (memory.command, memory.args) == ("npx", ("-y", "@modelcontextprotocol/server-memory"))
+    assert (github.shape, github.image, github.args) == ("image", "oci:/srv/github", ("stdio",))
+    assert github.env == {"LEVEL": "2"} and github.manifest.env["GITHUB_TOKEN"].kind == "secret"
+    assert (linear.shape, linear.url) == ("remote", "https://mcp.example/mcp")
+    assert linear.headers == {"Authorization": "${AUTHORIZATION}"}
+    assert made.servers[3].install == "installing" and not clickhouse.enabled
+    assert [(each.name, each.is_set) for each in made.secrets] == [("GITHUB_TOKEN", False), ("AUTHORIZATION", True)]
+    assert [(each.server, each.variable) for each in made.values] == [("clickhouse", "CLICKHOUSE_HOST")]
+
+
+async def test_everything_wrong_in_a_snippet_is_named_at_once_by_its_server(shelf: Shelf) -> None:
+    servers = {
+        "vault": {"command": "npx", "args": ["-y", "mcp-obsidian", "${input:vault}"]},
+        "db": {"command": "npx", "args": ["-y", "some-db", "--project-ref=<project-ref>"]},
+        "figma": {"command": "npx", "args": ["-y", "figma-mcp", "--figma-api-key=YOUR-KEY"]},
+        "docs": {"command": "npx", "args": ["-y", "docs-mcp", "--api-key", "YOUR_API_KEY"]},
+        "git": {"command": "docker", "args": ["run", "-v", "/a:/a", "mcp/git"]},
+        "fine": {"command": "/usr/bin/true"},
+    }
+    with pytest.raises(Invalid) as refused:
+        await shelf.services[SnippetImport].run(shelf.owner, shelf.workspace, {"mcpServers": servers})
+    assert {each.field: each.message.split(";")[0] for each in refused.value.fields} == {
+        "mcpServers.vault.args[2]": "put your own value in place of ${input:vault}, which only your editor or you know",
+        "mcpServers.db.args[2]": "put your own value in place of <project-ref>, which only your editor or you know",
+        "mcpServers.figma.args[2]": "a credential in an argument shows in the list of processes",
+        "mcpServers.docs.args[3]": "a credential in an argument shows in the list of processes",
+        "mcpServers.git.args": "-v: folders of this machine are not shown to an image",
+    }
+    with pytest.raises(Invalid) as refused:
+        given = {"mcpServers": {"one": {"command": "/usr/bin/true"}, "two": {"url": "file:///etc/passwd"}}}
+        await shelf.services[SnippetImport].run(shelf.owner, shelf.workspace, given)
+    assert [each.field for each in refused.value.fields] == ["mcpServers.two.url"]
+    assert await shelf.services[ServerCatalog].list(shelf.owner, shelf.workspace) == []
+
+
 async def test_an_import_that_fails_leaves_nothing(shelf: Shelf) -> None:
     broken = {"mcpServers": {"good": {"command": "/usr/bin/true", "env": {"A_TOKEN": TOKEN}}, "bad": {"args": []}}}
     with pytest.raises(Invalid):

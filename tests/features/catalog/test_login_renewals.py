@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.core.settings import Settings
 from holdfast.engines.mcp_client.base import LoginNeeded
+from holdfast.engines.mcp_client.exchanges import RemoteAuth
 from holdfast.engines.mcp_client.oauth import AuthServer, Login, LoginEnded, OAuthClient
-from holdfast.engines.mcp_client.remote import RemoteAuth
 from holdfast.features.catalog.model import NewEntry
 from holdfast.features.catalog.servers import login_store
 from holdfast.features.catalog.servers.kept_logins import KeptLogins

@@ -1,7 +1,11 @@
-"""Owns a connection to a remote MCP server: the official client over Streamable HTTP, by the guarded way out."""
+"""Owns a connection to a remote MCP server: the official client over Streamable HTTP, by the guarded way out.
+
+It opens, agrees on a revision, lists and listens; tools are called beside it (`posted.py`).
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,98 +15,28 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from holdfast import __version__
-from holdfast.core.errors import HoldfastError, Invalid
-from holdfast.engines.fetch.network.guard import FAILURES, Guard, OpenReply, Request
-from holdfast.engines.fetch.network.url import Url, parse_url
+from holdfast.core.errors import HoldfastError, Invalid, UpstreamFailed
+from holdfast.core.text import jsontext
+from holdfast.engines.fetch.network.guard import Guard
+from holdfast.engines.fetch.network.url import parse_url
+from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.mcp_client.base import (
     CallRefused,
     CallResult,
-    LoginNeeded,
+    ServedTool,
     ServerDescription,
     ServerFailed,
     TellProgress,
 )
+from holdfast.engines.mcp_client.exchanges import CONNECT_SECONDS, MAX_BYTES, SILENT_SECONDS, Exchanges, RemoteAuth
 from holdfast.engines.mcp_client.listing import call_result, list_tools
-from holdfast.engines.mcp_client.oauth import Login, LoginEnded, LoginStore, RemoteOAuth, is_stale
+from holdfast.engines.mcp_client.posted import PostedCalls, Session, SessionLost
 from holdfast.engines.mcp_client.stdio import ToolsChanged
 
-_MAX_BYTES = 16 << 20
-_CONNECT_SECONDS = 10.0
-_SILENT_SECONDS = 300.0
 _LOST = ("Session terminated", "Connection closed")
-
-
-class RemoteAuth:
-    """One person's standing at one remote server; one for all of that person's connections, so that one renews."""
-
-    def __init__(self, name: str, oauth: RemoteOAuth, store: LoginStore, login_url: str) -> None:
-        self._name = name
-        self._oauth = oauth
-        self._store = store
-        self._login_url = login_url
-        self._lock = asyncio.Lock()
-        self._renewing: set[asyncio.Task[str]] = set()
-
-    async def token(self, *, rejected: str | None = None) -> str:
-        """The token to send; LoginNeeded where there is none. `rejected` is the one that was just refused."""
-        async with self._lock:
-            login = await self._kept()
-            # Somebody else may have renewed it while we waited, or were being refused.
-            if _serves(login, rejected):
-                return login.access_token
-            # A caller who gives up in the middle must not take the new tokens along.
-            renewing = asyncio.create_task(self._renewed(rejected))
-            self._renewing.add(renewing)
-            renewing.add_done_callback(self._over)
-            return await asyncio.shield(renewing)
-
-    async def _kept(self) -> Login:
-        login = await self._store.load()
-        if login is None:
-            raise self.login_needed("nobody has signed in there for you yet")
-        return login
-
-    async def _renewed(self, rejected: str | None) -> str:
-        async with self._store.renewal():
-            login = await self._kept()
-            if _serves(login, rejected):
-                # By another process, while this one waited for its turn.
-                return login.access_token
-            try:
-                renewed = await self._oauth.refresh(login)
-            except LoginEnded:
-                now = await self._kept()
-                if now.access_token != login.access_token:
-                    # The person signed in anew meanwhile.
-                    return now.access_token
-                await self._store.forget()
-                raise self.login_needed("your login there has ended") from None
-            await self._store.save(renewed)
-            return renewed.access_token
-
-    def _over(self, renewing: "asyncio.Task[str]") -> None:
-        self._renewing.discard(renewing)
-        if not renewing.cancelled():
-            # Whoever asked for it may have given up; it is no news to anybody else.
-            renewing.exception()
-
-    def login_needed(self, why: str) -> LoginNeeded:
-        """The error that a person can do something about."""
-        return LoginNeeded(f"{self._name} needs you to sign in: {why}. Open {self._login_url}", self._login_url)
-
-
-def _serves(login: Login, rejected: str | None) -> bool:
-    return not is_stale(login) and login.access_token != rejected
-
-
-class NotSignedIn(ServerFailed):
-    """The remote server wants a login, and none is set up; `challenge` says where one begins (RFC 9728)."""
-
-    code = "remote_unauthenticated"
-
-    def __init__(self, name: str, challenge: str) -> None:
-        super().__init__(f"{name} wants a login before it says anything.")
-        self.challenge = challenge
+_FRAMING = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
+# Of any other name the headers would hold an encoding, which is the client's affair.
+_PLAIN_NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 async def open_remote(
@@ -120,9 +54,8 @@ async def open_remote(
     address = parse_url(url)
     if address.place.is_overheard and (headers or auth):
         raise Invalid(f"{name} is at {address.origin}, which is not https; credentials would be read on the way.")
-    connection = RemoteConnection(
-        name, GuardedTransport(guard, name, address, headers, auth), tools_changed, answer_seconds
-    )
+    exchanges = Exchanges(guard, name, address, headers, auth)
+    connection = RemoteConnection(name, exchanges, tools_changed, answer_seconds)
     try:
         async with asyncio.timeout(start_seconds):
             await connection.open(str(address))
@@ -136,83 +69,52 @@ async def open_remote(
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """httpx2's way to the network, narrowed: to one origin, by the guard, with the credential attached here alone."""
+    """httpx2's way to the network, narrowed to what exchanges with this one server allow."""
 
-    def __init__(self, guard: Guard, name: str, url: Url, headers: Mapping[str, str], auth: RemoteAuth | None) -> None:
-        self._guard = guard
-        self._name = name
-        self._origin = url.origin
-        self._headers = {key.lower(): value for key, value in headers.items()}
-        self._auth = auth
+    def __init__(self, exchanges: Exchanges) -> None:
+        self._exchanges = exchanges
         self.problem: HoldfastError | None = None
         """Why the last exchange came to nothing, in words that the client's own errors do not have."""
+        self.session_id: str | None = None
+        """Of the session that the client opened, where the server counts in sessions."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.problem = None
         try:
             url = parse_url(str(request.url))
-            if url.origin != self._origin:
-                raise ServerFailed(f"{self._name} leads to {url.origin}, which is another server.")
             body = await request.aread()
-            reply = await self._send(request, url, body)
+            headers = {key.lower(): value for key, value in request.headers.items() if key.lower() not in _FRAMING}
+            answer = await self._exchanges.send(request.method, url, headers, body)
         except HoldfastError as problem:
             self.problem = problem
             raise httpx2.ConnectError(problem.message, request=request) from None
-        except FAILURES as problem:
-            self.problem = ServerFailed(f"{self._name} could not be reached: {str(problem)[:200] or 'no answer'}.")
-            raise httpx2.ConnectError(self.problem.message, request=request) from None
-        headers = [(key, value) for key, value in reply.headers if key != b"content-encoding"]
-        return httpx2.Response(reply.status, headers=headers, stream=_Body(reply, self._name), request=request)
-
-    async def _send(self, request: httpx2.Request, url: Url, body: bytes) -> OpenReply:
-        token = await self._auth.token() if self._auth is not None else None
-        reply = await self._open(request, url, body, token)
-        if reply.status == 401 and self._auth is not None:
-            await reply.aclose()
-            token = await self._auth.token(rejected=token)
-            reply = await self._open(request, url, body, token)
-            if reply.status == 401:
-                await reply.aclose()
-                raise self._auth.login_needed("it does not take your login")
-        elif reply.status == 401:
-            await reply.aclose()
-            raise NotSignedIn(self._name, reply.header("www-authenticate"))
-        return reply
-
-    async def _open(self, request: httpx2.Request, url: Url, body: bytes, token: str | None) -> OpenReply:
-        headers = {key.lower(): value for key, value in request.headers.items()} | self._headers
-        headers["accept-encoding"] = "identity"
-        if token is not None:
-            headers["authorization"] = f"Bearer {token}"
-        sent = Request(url, request.method, headers, body)
-        reply = await self._guard.open(sent, connect_seconds=_CONNECT_SECONDS, read_seconds=_SILENT_SECONDS)
-        if reply.header("content-encoding") not in ("", "identity"):
-            await reply.aclose()
-            raise ServerFailed(f"{self._name} compresses its answers although it was asked not to.")
-        return reply
+        if session := answer.header(b"mcp-session-id"):
+            self.session_id = session.decode("latin-1")
+        headers_ = [(key, value) for key, value in answer.headers if key != b"content-encoding"]
+        return httpx2.Response(answer.status, headers=headers_, stream=_Body(answer, request), request=request)
 
 
 class _Body(httpx2.AsyncByteStream):
     """An answer's bytes, bounded: events by each, a document as a whole."""
 
-    def __init__(self, reply: OpenReply, name: str) -> None:
-        self._reply = reply
-        self._name = name
+    def __init__(self, answer: UpstreamAnswer, request: httpx2.Request) -> None:
+        self._answer = answer
+        self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        streaming = self._reply.header("content-type").startswith("text/event-stream")
+        streaming = (self._answer.header(b"content-type") or b"").startswith(b"text/event-stream")
         received = 0
         try:
-            async for piece in self._reply.pieces():
+            while piece := await self._answer.read():
                 received += len(piece)
-                if received > _MAX_BYTES and not streaming:
-                    raise httpx2.ReadError(f"{self._name} answered more than {_MAX_BYTES >> 20} MiB")
+                if received > MAX_BYTES and not streaming:
+                    raise httpx2.ReadError(f"more than {MAX_BYTES >> 20} MiB in one answer", request=self._request)
                 yield piece
-        except FAILURES as problem:
-            raise httpx2.ReadError(str(problem)[:200] or "it broke off the exchange") from None
+        except UpstreamFailed as problem:
+            raise httpx2.ReadError(problem.message, request=self._request) from None
 
     async def aclose(self) -> None:
-        await self._reply.aclose()
+        self._answer.close()
 
 
 class RemoteConnection:
@@ -221,12 +123,16 @@ class RemoteConnection:
     def __init__(
         self,
         name: str,
-        transport: GuardedTransport,
+        exchanges: Exchanges,
         tools_changed: ToolsChanged | None,
         answer_seconds: float | None,
     ) -> None:
         self._name = name
-        self._transport = transport
+        self._exchanges = exchanges
+        self._transport = GuardedTransport(exchanges)
+        self._posted = PostedCalls(name, exchanges, tools_changed)
+        self._plain: frozenset[str] = frozenset()
+        """The tools that are called without anything that only the client knows of them."""
         self._tools_changed = tools_changed
         self._answer_seconds = answer_seconds
         self._client: Client | None = None
@@ -250,6 +156,7 @@ class RemoteConnection:
     async def describe(self) -> ServerDescription:
         client = self._open_client()
         tools = await list_tools(self._name, lambda params: self._answered(self._page(client, params.get("cursor"))))
+        self._plain = frozenset(tool.name for tool in tools if _is_plain(tool))
         info = (
             client.server_info.model_dump(mode="json", by_alias=True, exclude_none=True) if client.server_info else {}
         )
@@ -259,6 +166,9 @@ class RemoteConnection:
         self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
     ) -> CallResult:
         client, listener = self._open_client(), progress
+        if tool in self._plain:
+            session = Session(self._transport.session_id, str(client.protocol_version))
+            return call_result(self._name, await self._answered(self._posted.call(session, tool, arguments, progress)))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             if listener is not None:
@@ -273,6 +183,7 @@ class RemoteConnection:
         return call_result(self._name, await self._answered(called()))
 
     async def close(self) -> None:
+        await self._posted.close()
         self._ending.set()
         self._client = None
         if self._owner is not None:
@@ -281,12 +192,13 @@ class RemoteConnection:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
+        await self._exchanges.aclose()
 
     async def _own(self, url: str, ready: "asyncio.Future[None]") -> None:
         try:
-            timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENT_SECONDS)
+            timeout = httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS)
             async with httpx2.AsyncClient(transport=self._transport, timeout=timeout) as http:
-                streams = streamable_http_client(url, http_client=http, max_sse_event_size=_MAX_BYTES)
+                streams = streamable_http_client(url, http_client=http, max_sse_event_size=MAX_BYTES)
                 information = mcp_types.Implementation(name="holdfast", version=__version__)
                 async with Client(streams, mode="auto", client_info=information, message_handler=self._noted) as client:
                     self._client = client
@@ -309,17 +221,20 @@ class RemoteConnection:
         page = await client.session.list_tools(params=params)
         return page.model_dump(mode="json", by_alias=True, exclude_none=True)
 
-    async def _answered(self, work: Any) -> dict[str, Any]:
+    async def _answered(self, work: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(self._answer_seconds):
-                answer: dict[str, Any] = await work
-                return answer
+                return await work
         except TimeoutError:
             raise ServerFailed(f"{self._name} did not answer within {self._answer_seconds:g} seconds.") from None
         except Exception as problem:
             raise self._told(problem) from None
 
     def _told(self, problem: BaseException) -> HoldfastError:
+        if isinstance(problem, SessionLost):
+            self._is_lost = True
+        if isinstance(problem, HoldfastError):
+            return problem
         if self._transport.problem is not None:
             return self._transport.problem
         while isinstance(problem, BaseExceptionGroup):
@@ -339,3 +254,8 @@ class RemoteConnection:
         if self._client is None:
             raise ServerFailed(f"The connection to {self._name} was closed.")
         return self._client
+
+
+def _is_plain(tool: ServedTool) -> bool:
+    """Whether its calls say nothing but its name and arguments: no header repeats any of them (SEP-2243)."""
+    return _PLAIN_NAME.fullmatch(tool.name) is not None and b"x-mcp-header" not in jsontext.dumps(tool.input_schema)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -35,6 +36,8 @@ _MOST_DECLINED = 20
 _LAST_WORDS = 600
 _REMEMBERED_IDS = 256
 _END_SECONDS = 2.0
+
+_FRAMES = re.compile(r"^ +at .*\n|^ +File \".*\", line \d.*\n(?: {4}.*\n)*", re.MULTILINE)
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +122,8 @@ class StdioConnection:
 
     def last_words(self) -> str:
         """The end of its log, as the end of a sentence; nothing where it said nothing."""
-        said = self.logs()[-_LAST_WORDS:].strip()
+        # What went wrong stands before the frames of JavaScript and after those of Python.
+        said = _FRAMES.sub("", f"{self.logs()}\n")[-_LAST_WORDS:].strip()
         return f" Its last words: {said}" if said else ""
 
     async def greet(self) -> None:

@@ -103,6 +103,9 @@ def read_command(command: str, args: Sequence[str]) -> PackageCommand | None:
         return _pypi(words)
     if program == "uv" and words[:2] == ["tool", "run"]:
         return _pypi(words[2:])
+    if program == "uv" and words[:2] == ["run", "--with"]:
+        # As several READMEs have it: `uv run --with mcp-clickhouse --python 3.10 mcp-clickhouse`.
+        return _pypi(["--from", *words[2:]])
     if program == "pipx" and words[:1] == ["run"]:
         return _pypi(words[1:])
     return None

@@ -175,9 +175,15 @@ class ImportedSecretAnswer(Answer):
     is_set: bool
 
 
+class MissingValueAnswer(Answer):
+    server: str
+    variable: str
+
+
 class SnippetAnswer(Answer):
     servers: list[ServerAnswer]
     secrets: list[ImportedSecretAnswer]
+    values: list[MissingValueAnswer] = Field(description="What is no secret and still has to be given, in env")
 
     @classmethod
     def shown(cls, imported: Imported, principal: Principal) -> "SnippetAnswer":
@@ -185,6 +191,7 @@ class SnippetAnswer(Answer):
         return cls(
             servers=[ServerAnswer.shown(each, principal) for each in imported.servers],
             secrets=[ImportedSecretAnswer.of(each) for each in imported.secrets],
+            values=[MissingValueAnswer.of(each) for each in imported.values],
         )
 
 

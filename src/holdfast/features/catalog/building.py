@@ -8,6 +8,7 @@ from holdfast.core.parts import Parts
 from holdfast.core.principal import Principal
 from holdfast.core.settings import Settings
 from holdfast.engines.events.bus import EventBus
+from holdfast.engines.jobs import JobRun
 from holdfast.engines.jobs.engine import JobEngine
 from holdfast.engines.master_key import KeyRing
 from holdfast.engines.mcp_client.pool import ConnectionPool
@@ -135,9 +136,13 @@ def address(parts: Parts) -> PublicAddress:
 
 
 def handle_jobs(parts: Parts) -> None:
-    """Install packages and unpack images."""
+    """Install packages and unpack images, and see their tools."""
     installations = parts[Installations]
-    parts[JobEngine].handle(KIND, installations.run, concurrency=2, max_attempts=3, ended=installations.ended)
+
+    async def run(job: JobRun) -> None:
+        await installations.run(job, parts[ToolPins].probe)
+
+    parts[JobEngine].handle(KIND, run, concurrency=2, max_attempts=3, ended=installations.ended)
 
 
 @build

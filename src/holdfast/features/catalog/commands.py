@@ -151,9 +151,19 @@ async def import_file(session: Session, service: SnippetImport, given: Import) -
     workspace_id = await session.workspace(given.workspace)
     made = SnippetAnswer.shown(await service.run(session.principal, workspace_id, _json(given.file)), session.principal)
     lines = [f"{each.name} is registered{'' if each.enabled else ', switched off'}." for each in made.servers]
+    remote = {each.name for each in made.servers if each.shape == "remote"}
     for secret in made.secrets:
-        state = "holds its value" if secret.is_set else f"is missing: holdfast secrets set {secret.name}"
-        lines.append(f"{secret.server}: {secret.variable} – the secret {secret.name} {state}")
+        said = f"{secret.server}: {secret.variable} – the secret {secret.name}"
+        if secret.is_set:
+            lines.append(f"{said} holds its value")
+            continue
+        option = "--header" if secret.server in remote else "--env"
+        whole = " (all of the header: Bearer and the token)" if secret.server in remote else ""
+        then = f"holdfast catalog set {secret.server} {option} '{secret.variable}=${{{secret.name}}}' --enabled"
+        lines.append(f"{said} is missing: holdfast secrets set {secret.name}{whole}, then {then}")
+    for value in made.values:
+        then = f"holdfast catalog set {value.server} --env {value.variable}=VALUE --enabled"
+        lines.append(f"{value.server}: {value.variable} is missing: {then}")
     session.out.record(made, lines)
 
 

@@ -86,9 +86,9 @@ class CatalogEntry:
     install: InstallState = "none"
     installed: PackagePin | None = None
     job_id: str | None = None
-    """The job that installs its package."""
+    """The job that installs its package and starts it to see its tools."""
     problem: str | None = None
-    """Why its package could not be installed."""
+    """Why its package could not be installed, or why its tools could not be seen after that."""
     server_info: Mapping[str, Any] | None = None
     protocol: str | None = None
     probed_at: int | None = None

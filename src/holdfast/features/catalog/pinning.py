@@ -186,9 +186,11 @@ class ToolPins:
         if entry is None or entry.probed_at is not None or store.tools_of(tx, entry.id):
             return None
         if entry.install == "installing":
-            return f"The package of {entry.name} is still being installed; then an admin has to probe it."
+            return f"The package of {entry.name} is still being installed; its tools are known after that."
         if entry.install == "failed":
             return f"The package of {entry.name} could not be installed; its page says why."
+        if entry.problem:
+            return f"{entry.problem} When that is mended, an admin runs `holdfast catalog probe {entry.name}`."
         return (
             f"{entry.name} was not probed yet, so its tools are not known: an admin runs "
             f"`holdfast catalog probe {entry.name}`, or probes it on its page."
@@ -214,7 +216,8 @@ class ToolPins:
                 gone = replace(pin, state="gone", waiting=None)
                 store.put_tool(tx, gone, position=0, now=now)
                 self._tell(tx, current, gone)
-        known = replace(current, server_info=dict(described.server_info), protocol=described.protocol, probed_at=now)
+        info, protocol = dict(described.server_info), described.protocol
+        known = replace(current, server_info=info, protocol=protocol, probed_at=now, problem=None)
         store.update(tx, known)
         self._audit.record(
             tx,

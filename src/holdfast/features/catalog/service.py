@@ -121,7 +121,7 @@ class ServerCatalog:
         )
         if not store.insert(tx, entry):
             raise EntryExists(new.name)
-        entry = self._installations.queue(tx, entry)
+        entry = self._installations.queue(tx, principal, entry)
         store.update(tx, entry)
         if keep is not None:
             keep(tx, entry.id)
@@ -143,8 +143,12 @@ class ServerCatalog:
             changed = replace(
                 found, spec=wanted, revision=found.revision + 1, updated_at=now, updated_by=principal.actor
             )
-            if _runs_otherwise(found.spec, new):
-                changed = self._installations.queue(tx, replace(changed, install="none", installed=None, problem=None))
+            # Saving it once more is how what could not be installed is tried again.
+            if found.install == "failed" or _runs_otherwise(found.spec, new):
+                fresh = replace(changed, install="none", installed=None, problem=None)
+                changed = self._installations.queue(tx, principal, fresh)
+            else:
+                changed = self._installations.queue_probe(tx, principal, changed)
             store.update(tx, changed)
             if keep is not None:
                 keep(tx, changed.id)

@@ -67,7 +67,7 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        addresses = await self._checked(host, port)
+        addresses = await self.checked(host, port)
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in addresses[:_MAX_TRIED]:
             try:
@@ -84,7 +84,8 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def _checked(self, host: str, port: int) -> list[str]:
+    async def checked(self, host: str, port: int) -> list[str]:
+        """The addresses that a host has now, each of them one that may be reached; Blocked where one is not."""
         try:
             addresses = [str(ipaddress.ip_address(host))]
         except ValueError:

@@ -118,14 +118,15 @@ class Guard:
         self._allow_private = tuple(allow_private)
         self._exceptions = Exceptions(self._allow_private)
         self._resolver = resolver or SystemResolver()
-        self._ssl_context = ssl_context or system_trust()
+        self.ssl_context = ssl_context or system_trust()
         self.limits = limits or FetchLimits()
+        self._backend = PinnedBackend(self._resolver, self._exceptions)
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=self._ssl_context,
+            ssl_context=self.ssl_context,
             max_connections=64,
             max_keepalive_connections=16,
             keepalive_expiry=10,
-            network_backend=PinnedBackend(self._resolver, self._exceptions),
+            network_backend=self._backend,
         )
 
     def trusting(self, base_url: str) -> "Guard":
@@ -135,7 +136,7 @@ class Guard:
         return Guard(
             allow_private=(*self._allow_private, f"{host}:{url.port}"),
             resolver=self._resolver,
-            ssl_context=self._ssl_context,
+            ssl_context=self.ssl_context,
             limits=self.limits,
         )
 
@@ -185,6 +186,11 @@ class Guard:
             extensions={"timeout": timeout},
         )
         return OpenReply(await self._pool.handle_async_request(sent))
+
+    async def addresses(self, url: Url) -> list[str]:
+        """Where a URL's host leads now, judged as for `open`, for whoever connects to exactly that by other means."""
+        self._admit(url)
+        return await self._backend.checked(url.host, url.port)
 
     async def _follow(self, request: Request, limits: FetchLimits, before_hop: Hop | None) -> FetchReply:
         for _ in range(limits.redirects + 1):

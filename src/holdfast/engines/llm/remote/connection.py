@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -139,20 +139,32 @@ class UpstreamAnswer:
 class UpstreamConnections:
     """A pool for every upstream of the process."""
 
-    def __init__(self, refused_because: Callable[[str], str | None] | None = None) -> None:
-        """`refused_because` judges the address that a name led to, before anything is sent there."""
+    def __init__(
+        self,
+        refused_because: Callable[[str], str | None] | None = None,
+        *,
+        resolve: Callable[[Origin], Awaitable[list[str]]] | None = None,
+        tls: ssl.SSLContext | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        """`refused_because` judges the address that a name led to before anything is sent; `resolve` does both."""
         self._refused_because = refused_because
+        self._resolve = resolve or self._addresses
+        self._idle_seconds = idle_seconds
         self._idle: dict[Origin, list[Wire]] = {}
         self._origins: dict[Wire, Origin] = {}
-        self._tls: ssl.SSLContext | None = None
+        self._tls = tls
 
     @property
     def open(self) -> int:
         """How many connections there are."""
         return len(self._origins)
 
-    async def send(self, origin: Origin, data: bytes, timeouts: Timeouts) -> UpstreamAnswer:
-        """Send a written-out request and wait for the head of its answer; UpstreamUnreachable when none came."""
+    async def send(self, origin: Origin, data: bytes, timeouts: Timeouts, *, may_repeat: bool = True) -> UpstreamAnswer:
+        """Send a written-out request and wait for the head of its answer; UpstreamUnreachable when none came.
+
+        What may not be repeated is not sent again where a kept connection closes before it answered.
+        """
         while True:
             wire = self._kept(origin)
             fresh = wire is None
@@ -171,7 +183,7 @@ class UpstreamConnections:
                 raise
             except UpstreamUnreachable:
                 # A kept connection may have been closed by its server just now; a new one tells.
-                if fresh:
+                if fresh or not may_repeat:
                     raise
             except BaseException:
                 wire.close()
@@ -204,7 +216,7 @@ class UpstreamConnections:
 
     def _kept(self, origin: Origin) -> Wire | None:
         kept = self._idle.get(origin)
-        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        oldest = asyncio.get_running_loop().time() - self._idle_seconds
         while kept:
             wire = kept.pop()
             if wire.closed:
@@ -220,7 +232,7 @@ class UpstreamConnections:
                 if origin.tls and self._tls is None:
                     # Reading the trusted roots takes tens of milliseconds.
                     self._tls = await asyncio.to_thread(ssl.create_default_context)
-                wire = await self._connect_to_any(origin, await self._addresses(origin))
+                wire = await self._connect_to_any(origin, await self._resolve(origin))
         except TimeoutError:
             raise UpstreamTimeout(f"No connection to {origin.authority} within {seconds:g} seconds.") from None
         except (OSError, UnicodeError) as problem:

@@ -228,7 +228,8 @@ class ServerStarts:
         if entry.install == "installing":
             raise NotReady(f"The package of {spec.name} is still being installed; try again in a moment.")
         if entry.install == "failed":
-            raise NotReady(f"The package of {spec.name} could not be installed: {entry.problem}")
+            problem = f"The package of {spec.name} could not be installed: {entry.problem}"
+            raise NotReady(f"{problem} To try again: holdfast catalog set {spec.name}, or save it on its page.")
         wrong = env_problems(spec.manifest, spec.env)
         if wrong:
             raise invalid_entry(wrong)

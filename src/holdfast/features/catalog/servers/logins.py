@@ -26,7 +26,7 @@ from holdfast.features.workspaces.service import Workspaces
 from holdfast.storage.database import Database, Tx
 
 if TYPE_CHECKING:
-    from holdfast.engines.mcp_client.remote import RemoteAuth
+    from holdfast.engines.mcp_client.exchanges import RemoteAuth
 
 ATTEMPT_MILLIS = 600_000
 
@@ -62,7 +62,8 @@ class RemoteLogins:
     async def open(self, start: ServerStart, /) -> Connection:
         """A connection with the entry's headers or the person's login; LoginNeeded where it takes one."""
         # The official client takes a second to import, which most commands need not spend.
-        from holdfast.engines.mcp_client.remote import NotSignedIn, open_remote
+        from holdfast.engines.mcp_client.exchanges import NotSignedIn
+        from holdfast.engines.mcp_client.remote import open_remote
 
         name, url = start.entry.name, start.entry.spec.url or ""
         try:
@@ -159,7 +160,7 @@ class RemoteLogins:
         return known
 
     async def _auth(self, start: ServerStart) -> "RemoteAuth | None":
-        from holdfast.engines.mcp_client.remote import RemoteAuth
+        from holdfast.engines.mcp_client.exchanges import RemoteAuth
 
         user_id, server_id = start.user_id, start.entry.id
         if user_id is None or sends_credential(start.headers):

@@ -1,10 +1,12 @@
 """Owns the import of snippets: every server an entry, every credential a secret that the entry refers to."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import CatalogEntry
 from holdfast.features.catalog.servers.remote_clients import KeepClient
@@ -26,11 +28,20 @@ class MadeReference:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingValue:
+    """A variable or header that is no secret, for which the snippet had a placeholder."""
+
+    server: str
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     """What an import made."""
 
     servers: Sequence[CatalogEntry]
     secrets: Sequence[MadeReference]
+    values: Sequence[MissingValue] = ()
 
 
 class SnippetImport:
@@ -54,6 +65,7 @@ class SnippetImport:
             workspace_id = self._catalog.workspace(tx, principal, named)
             servers: list[CatalogEntry] = []
             made: list[MadeReference] = []
+            values: list[MissingValue] = []
             for each, keep in zip(pasted, found, strict=True):
                 references: dict[str, str] = {}
                 for variable, value in each.credentials.items():
@@ -61,9 +73,14 @@ class SnippetImport:
                     self._secrets.put(tx, principal, workspace_id, name, value, sealed_by=key)
                     references[variable] = "${" + name + "}"
                     made.append(MadeReference(name, each.entry.name, variable, True))
-                made += [MadeReference(_plain(name), each.entry.name, name, False) for name in each.missing]
-                servers.append(self._catalog.add(tx, principal, workspace_id, _referring(each, references).entry, keep))
-            return Imported(servers, made)
+                open = [name for name in each.missing if _is_plain_value(each, name)]
+                values += [MissingValue(each.entry.name, name) for name in open]
+                secret = [name for name in each.missing if name not in open]
+                made += [MadeReference(_plain(name), each.entry.name, name, False) for name in secret]
+                with _placed(each):
+                    entry = self._catalog.add(tx, principal, workspace_id, _referring(each, references).entry, keep)
+                servers.append(entry)
+            return Imported(servers, made, values)
 
         return await self._database.write(work)
 
@@ -71,7 +88,25 @@ class SnippetImport:
         """What is found out about a remote server, unless it brings a credential, or lacks the one it names."""
         if pasted.entry.shape != "remote" or pasted.credentials or pasted.missing:
             return None
-        return await self._catalog.looked(principal, named, pasted.entry)
+        with _placed(pasted):
+            return await self._catalog.looked(principal, named, pasted.entry)
+
+
+@contextmanager
+def _placed(pasted: PastedServer) -> Iterator[None]:
+    """What is wrong with one server of many says which."""
+    try:
+        yield
+    except Invalid as refused:
+        if not pasted.where:
+            raise
+        fields = [FieldError(f"{pasted.where}.{each.field}", each.message) for each in refused.fields]
+        raise Invalid("The snippet cannot be imported.", fields=fields) from None
+
+
+def _is_plain_value(pasted: PastedServer, name: str) -> bool:
+    rule = pasted.entry.manifest.env.get(name)
+    return rule is not None and rule.kind == "value"
 
 
 def _referring(pasted: PastedServer, references: Mapping[str, str]) -> PastedServer:

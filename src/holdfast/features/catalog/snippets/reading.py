@@ -9,6 +9,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.text.secrets_scan import first_secret_kind
 from holdfast.features.catalog.guessing import SECRET_NAME, is_credential
 from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
+from holdfast.features.catalog.snippets.commands import meant
 
 MAX_SERVERS = 50
 # What stands in READMEs where a person's own value goes.
@@ -16,6 +17,12 @@ _PLACEHOLDER = re.compile(
     r"\s*(?:<.*>|\[.*\]|\{\{.*\}\}|\$\{(?:input|env):[^}]*\}|your[ _-].*|.*[_-]here|"
     r".*[ _-]?(?:your|my)[_-].*(?:key|token|secret).*|x{3,}|\.{3}|…|changeme|replace.*|todo|)\s*",
     re.I | re.S,
+)
+# What a reader, or an editor that asks, puts a value in place of.
+_OPEN = re.compile(r"<[A-Za-z][^<>]*>|\$\{[^}]*\}")
+_IN_ARGUMENT = (
+    "a credential in an argument shows in the list of processes; give it in env, by the name that the server's README "
+    "has, where it becomes a secret"
 )
 _PLAIN_NAME = re.compile(r"[^a-z0-9_-]+")
 
@@ -27,6 +34,8 @@ class PastedServer:
     entry: NewEntry
     credentials: Mapping[str, str] = field(repr=False)
     missing: tuple[str, ...] = ()
+    where: str = ""
+    """Its place in the snippet; empty where it is all of it."""
 
 
 def read_snippet(given: Mapping[str, Any]) -> list[PastedServer]:
@@ -43,7 +52,17 @@ def read_snippet(given: Mapping[str, Any]) -> list[PastedServer]:
         raise Invalid("The snippet cannot be read.", fields=[FieldError("mcpServers", problem)])
     if not 1 <= len(listed) <= MAX_SERVERS:
         raise Invalid("The snippet cannot be read.", fields=[FieldError("mcpServers", f"name 1 to {MAX_SERVERS}")])
-    return [_configured(name, spec) for name, spec in listed.items()]
+    found: list[PastedServer] = []
+    wrong: list[FieldError] = []
+    for name, spec in listed.items():
+        try:
+            found.append(replace(_configured(name, spec), where=_where(name)))
+        except Invalid as refused:
+            # Whoever pasted it mends all of it in one go.
+            wrong += refused.fields
+    if wrong:
+        raise Invalid("The snippet cannot be imported.", fields=wrong)
+    return found
 
 
 def plain_name(name: str) -> str:
@@ -55,7 +74,7 @@ def plain_name(name: str) -> str:
 
 
 def _configured(name: str, spec: Any) -> PastedServer:
-    where = f"mcpServers.{name[:80]}"
+    where = _where(name)
     if not isinstance(spec, Mapping):
         raise _wrong(where, "write an object with command or url")
     url = spec.get("url") or spec.get("serverUrl") or spec.get("httpUrl")
@@ -72,8 +91,15 @@ def _configured(name: str, spec: Any) -> PastedServer:
     if not isinstance(args, Sequence) or isinstance(args, str) or not all(isinstance(each, str) for each in args):
         raise _wrong(f"{where}.args", "write a list of texts")
     env = _texts(spec.get("env") or spec.get("environment"), f"{where}.env")
-    _no_credentials(args, f"{where}.args")
-    return _local(name, command, tuple(args), env, {}, enabled=enabled)
+    found = meant(command, args, env, where)
+    if found.url is not None:
+        return _remote(name, found.url, found.headers, enabled=enabled)
+    _check_arguments(found.args, f"{where}.args")
+    return _local(name, found.command, found.args, found.env, {}, enabled=enabled, image=found.image)
+
+
+def _where(name: str) -> str:
+    return f"mcpServers.{name[:80]}"
 
 
 def _local(
@@ -194,16 +220,24 @@ def _behind_scheme(value: str) -> str:
     return rest if scheme.lower() in ("bearer", "basic", "token") and rest else value
 
 
-def _no_credentials(args: Sequence[str], where: str) -> None:
-    for number, arg in enumerate(args):
-        before = args[number - 1] if number else ""
-        named = before.startswith("-") and SECRET_NAME.search(before) is not None and not arg.startswith("-")
-        inline = arg.startswith("-") and "=" in arg and SECRET_NAME.search(arg.partition("=")[0]) is not None
-        if (named or inline or first_secret_kind([arg]) is not None) and not _is_placeholder(arg):
-            raise _wrong(
-                f"{where}[{number}]",
-                "a credential in an argument shows in the list of processes; give it in env, where it becomes a secret",
-            )
+def _check_arguments(args: Sequence[str], where: str) -> None:
+    wrong = [
+        FieldError(f"{where}[{number}]", problem)
+        for number, arg in enumerate(args)
+        if (problem := _argument_problem(arg, args[number - 1] if number else "")) is not None
+    ]
+    if wrong:
+        raise Invalid("The snippet cannot be imported.", fields=wrong)
+
+
+def _argument_problem(arg: str, before: str) -> str | None:
+    option, _, value = arg.partition("=") if arg.startswith("-") else (before, "=", arg)
+    is_named = option.startswith("-") and SECRET_NAME.search(option.replace("-", "_")) is not None
+    if (value and is_named) or first_secret_kind([arg]) is not None:
+        return _IN_ARGUMENT
+    if (open := _OPEN.search(arg)) is not None:
+        return f"put your own value in place of {open[0][:60]}, which only your editor or you know"
+    return None
 
 
 def _texts(given: Any, where: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.access import READ_EXEC, Access
 from holdfast.core.errors import Conflict, HoldfastError, Invalid, UpstreamFailed
 from holdfast.features.catalog.details import ServerDetails
-from holdfast.features.catalog.model import POLICIES, PinnedTool, ToolChange
+from holdfast.features.catalog.model import POLICIES, CatalogEntry, EnvRule, PinnedTool, ToolChange
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.pins import changes, description_json, digest_of
 from holdfast.features.catalog.servers.logins import RemoteLogins
@@ -44,8 +44,14 @@ async def change(view: PageView, details: ServerDetails, catalog: ServerCatalog)
 
 
 @pages.post(_ONE + "/probe", MANAGE)
-async def probe(view: PageView, details: ServerDetails, pins: ToolPins) -> Reply:
+async def probe(view: PageView, details: ServerDetails, catalog: ServerCatalog, pins: ToolPins) -> Reply:
+    """Start it and pin its tools; what could not be installed is installed first, and then probed by that job."""
+    check_administers(view)
+    entry = await catalog.get(view.principal, view.ws.id, view.path["name"])
     try:
+        if entry.install == "failed":
+            await catalog.change(view.principal, view.ws.id, entry.name, entry.spec)
+            return view.go(_url(view), "It is being installed again.")
         await pins.probe(view.principal, view.ws.id, view.path["name"])
     except (Conflict, Invalid, UpstreamFailed) as error:
         return await _shown(view, details, error=error)
@@ -114,9 +120,12 @@ async def _shown(
     may_change = view.administers and view.may(MANAGE)
     detail = await details.of(view.principal, view.ws.id, view.path["name"], with_logs=may_change)
     entry = detail.entry
+    rules = list(entry.spec.manifest.env.items())
     context: dict[str, Any] = {
         "entry": entry,
         "spec": entry.spec,
+        "expects": [each for each in rules if not _is_mere_guess(entry, *each)],
+        "may_expect": [each for each in rules if _is_mere_guess(entry, *each)],
         "job": detail.job,
         "tools": detail.tools,
         "waiting": [
@@ -135,6 +144,11 @@ async def _shown(
         "url": _url(view),
     }
     return view.page("catalog/show.html", entry.name, status=_status(error), **context)
+
+
+def _is_mere_guess(entry: CatalogEntry, name: str, rule: EnvRule) -> bool:
+    """Whether nothing but a README speaks of a variable: a server may name fifty that nobody needs."""
+    return rule.guessed and not rule.required and not entry.spec.env.get(name)
 
 
 def _status(error: HoldfastError | None) -> int:
