@@ -35,7 +35,8 @@ WORDS_IN_ENTRY = 60
 WORDS_IN_TURN = 20
 SPEAKERS = ("Ann", "Bob")
 MOST_CPU_MS = 10.0
-TARGETS_MS = {10_000: 9.0, 100_000: 9.0, 1_000_000: 47.0}
+TARGETS_MS = {"biggest": {10_000: 9.0, 100_000: 9.0, 1_000_000: 47.0}, "middle": {100_000: 2.0, 1_000_000: 4.0}}
+MOST_FIRST_MS = 500.0
 
 
 class Given:
@@ -140,15 +141,12 @@ async def measure(total: int, *, embed: bool) -> list[Figure]:
                 written += len(part)
         figures = [Figure(f"{total:,} entries: written", written / ingest_seconds, "/s", 6000.0)]
         names = list(kept)
+        await search.index()
+        search = SearchEngine(database, given, SystemClock())
         for label, here in (("biggest", names[0]), ("middle", names[8])):
-            figures += await ask(search, given, here, kept[here], random, f"{total:,} entries, {label} workspace")
-        target = TARGETS_MS.get(total)
-        figures = [
-            Figure(f.name, f.value, f.unit, target, "lower")
-            if target and "biggest" in f.name and "p50" in f.name
-            else f
-            for f in figures
-        ]
+            most = TARGETS_MS[label].get(total)
+            name = f"{total:,} entries, {label} workspace"
+            figures += await ask(search, given, here, kept[here], random, name, most)
         await database.close()
     if embed:
         figures.append(await embedding_time(random))
@@ -162,6 +160,7 @@ async def ask(
     kept: NDArray[np.float32],
     random: np.random.Generator,
     label: str,
+    most_ms: float | None,
 ) -> list[Figure]:
     """The times of hybrid queries and of exact numpy, and how many of the nearest are found."""
     texts = [f"{text} q{number}" for number, text in enumerate(sentences(random, QUERIES, 4))]
@@ -169,14 +168,15 @@ async def ask(
         kept[random.integers(0, len(kept), QUERIES)] + 0.03 * random.standard_normal((QUERIES, DIMENSIONS), np.float32)
     )
     given.vectors = dict(zip(texts, asked, strict=True))
-    began = time.perf_counter()
+    began = time.process_time()
     await search.search(Query(here, texts[0]))
-    cold = time.perf_counter() - began
-    times, exact_times, shares = [], [], []
+    cold = time.process_time() - began
+    times, spent, exact_times, shares = [], [], [], []
     for text, vector in zip(texts, asked, strict=True):
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         await search.search(Query(here, text))
         times.append(time.perf_counter() - began)
+        spent.append(time.process_time() - cpu)
         began = time.perf_counter()
         best = np.argsort(-(kept @ vector))[:RECALL_AT]
         exact_times.append(time.perf_counter() - began)
@@ -184,8 +184,9 @@ async def ask(
         shares.append(len({f"m{row}" for row in best} & {id for id, _ in found}) / min(RECALL_AT, len(kept)))
     p50, p99 = (1000 * float(np.percentile(times, share)) for share in (50, 99))
     return [
-        Figure(f"{label} ({len(kept):,}): first search", 1000 * cold, "ms"),
-        Figure(f"{label}: hybrid p50", p50, "ms"),
+        Figure(f"{label} ({len(kept):,}): CPU of the first search", 1000 * cold, "ms", MOST_FIRST_MS, "lower"),
+        Figure(f"{label}: hybrid p50", p50, "ms", most_ms, "lower"),
+        Figure(f"{label}: hybrid p50, CPU", 1000 * float(np.median(spent)), "ms"),
         Figure(f"{label}: hybrid p99", p99, "ms"),
         Figure(f"{label}: exact numpy, vectors only, p50", 1000 * float(np.median(exact_times)), "ms"),
         Figure(f"{label}: recall@{RECALL_AT} of the nearest", float(np.mean(shares)), "", 0.98),

@@ -25,6 +25,7 @@ ENGINES = {
     "0023_search_turns",
     "0030_embedding_rate",
     "0050_events_of_organizations",
+    "0066_search_packs",
 }
 
 

@@ -18,6 +18,7 @@ from tests.support.clock import MovableClock
 _WRITER = textwrap.dedent("""
     import asyncio, sys
     from pathlib import Path
+    from holdfast.engines.search.stores import packs
     from holdfast.storage.sqlite import SqliteDatabase
     from tests.engines.search.corpus import engine, entry, put
     from tests.support.clock import MovableClock
@@ -25,11 +26,13 @@ _WRITER = textwrap.dedent("""
     async def write() -> None:
         database = SqliteDatabase(Path(sys.argv[1]))
         search = engine(database, MovableClock())
+        packs.ENTRIES = 30
         for turn in range(1_000_000):
             texts = [f"turn {turn} words number{number}" for number in range(20)]
             entries = [entry("ws_a", f"m{turn % 50}-{number}", text) for number, text in enumerate(texts)]
             await put(search, database, entries, embedded=turn % 2 == 0)
             await database.write(lambda tx: search.remove(tx, "ws_a", "memory", f"m{turn % 50}-3"))
+            await search.index()
             print(turn, flush=True)
 
     asyncio.run(write())

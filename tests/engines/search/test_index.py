@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.engines.search import Hit, Query, SearchEngine
-from holdfast.engines.search.stores import sqlite as sqlite_store
+from holdfast.engines.search.stores import packs
 from holdfast.storage.database import Database
 from tests.conftest import OpenDatabase
 from tests.engines.search.corpus import engine, entry, put, workspace
@@ -47,7 +47,7 @@ async def test_a_second_process_sees_every_change(
 async def test_after_a_start_everything_is_found_however_many_pages_it_takes_to_read(
     database: Database, search: SearchEngine, here: str, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_store, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(packs, "ENTRIES", 3)
     first = [entry(here, f"a{number}", f"owl number {number}") for number in range(10)]
     await put(search, database, first)
     await put(search, database, [entry(here, f"b{number}", "owl unembedded") for number in range(4)], embedded=False)

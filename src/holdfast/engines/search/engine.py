@@ -225,7 +225,7 @@ class SearchEngine:
         await self._keeper.ended()
 
     async def index(self) -> list[str]:
-        """Build big workspaces' vector indexes now instead of soon; their names. SQLite needs none."""
+        """Build big workspaces' vector indexes, or on SQLite their packs, now instead of soon; what was done."""
         return await self._keeper.index()
 
     async def progress(self) -> EmbeddingProgress:

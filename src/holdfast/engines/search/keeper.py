@@ -12,7 +12,7 @@ from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.core.text.counting import many
 from holdfast.engines.search.embedders.base import Embedder
 from holdfast.engines.search.model import VectorCount
-from holdfast.engines.search.stores import hnsw
+from holdfast.engines.search.stores import hnsw, packs
 from holdfast.engines.search.stores.base import Pending, Store
 from holdfast.engines.search.text.speech import meant_text
 from holdfast.storage.database import Database, Tx
@@ -155,10 +155,10 @@ class IndexUpkeep:
             await self._database.write(lambda tx: self._store.forget_embedders(tx, number))
 
     async def index(self) -> list[str]:
-        """Build and drop big workspaces' indexes where the store has such; what was done."""
-        if self._database.dialect != "postgresql":
-            return []
+        """Make big workspaces' indexes, on SQLite their packs, and drop what is stale; what was done."""
         embedders = await self._database.glance(lambda tx: self._store.comparable(tx, self._embedder.id))
+        if self._database.dialect == "sqlite":
+            return await packs.keep(self._database, embedders, self._embedder.dimensions)
         return await hnsw.keep(self._database, embedders, self._embedder.dimensions, self._index_above)
 
     async def progress(self) -> EmbeddingProgress:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from holdfast.engines.search.pool import Places, Pool
 from holdfast.engines.search.scoring import RECIPE
-from holdfast.engines.search.stores.workspace_index import Postings, WorkspaceIndex, pack
+from holdfast.engines.search.stores.workspace_index import Postings, WorkspaceIndex, lengths, pack
 from holdfast.engines.search.text.analyser import code
 
 EXACT_ENTRIES = 2048
@@ -151,10 +151,7 @@ class IndexView:
         )
 
     def _lengths(self, rows: Places) -> NDArray[np.int64]:
-        ends = self._columns["ends"]
-        starts = ends[rows - 1]
-        starts[rows == 0] = 0
-        return ends[rows] - starts
+        return lengths(self._columns["ends"], rows)
 
     def _cosines(self, rows: Places, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         return likeness(self._bytes[rows].astype(np.float32), vector) * self._columns["scales"][rows]

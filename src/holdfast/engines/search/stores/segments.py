@@ -36,20 +36,12 @@ class Segment(NamedTuple):
         return found
 
 
-def segments_of(codes: NDArray[np.uint32], start: int, stop: int) -> list[Segment]:
-    """Segments of the words from `start` on; too few words at the end are left over."""
-    found = []
-    while stop - start >= LEAST_WORDS:
-        end = min(stop, start + MOST_WORDS)
-        found.append(_segment(codes[start:end], start))
-        start = end
-    return found
-
-
-def _segment(codes: NDArray[np.uint32], start: int) -> Segment:
+def first_segment(codes: NDArray[np.uint32], start: int, stop: int) -> Segment:
+    """A segment of the first of the words from `start` to `stop`, as many as fit."""
+    stop = min(stop, start + MOST_WORDS)
     # Numbers of sixteen bits are sorted without comparing them, in time that grows with their count only.
-    buckets = (codes >> np.uint32(16)).astype(np.uint16)
+    buckets = (codes[start:stop] >> np.uint32(16)).astype(np.uint16)
     places = np.argsort(buckets, kind="stable").astype(np.uint32)
     bounds = np.zeros(_BUCKETS + 1, np.uint32)
     np.cumsum(np.bincount(buckets, minlength=_BUCKETS), out=bounds[1:])
-    return Segment(start, start + len(codes), places, bounds)
+    return Segment(start, stop, places, bounds)

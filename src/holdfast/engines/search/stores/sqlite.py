@@ -1,7 +1,7 @@
 """Owns the index in SQLite: words as numbers and float16 vectors in rows, searched on shelves in memory."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.engines.search.freed_memory import give_back
 from holdfast.engines.search.model import Entry, Scalar
 from holdfast.engines.search.pool import Places, Pool
+from holdfast.engines.search.stores import packs
 from holdfast.engines.search.stores.base import (
     Embedders,
     Filter,
@@ -27,7 +28,6 @@ from holdfast.engines.search.text import analyser
 from holdfast.engines.search.text.agreement import wrong_words
 from holdfast.storage.database import Row, Tx
 
-ROWS_AT_ONCE = 4096
 MOST_NUMBER = 2**63 - 1
 
 _KNOWN = """
@@ -153,7 +153,7 @@ class SqliteStore(Store):
         return done
 
     def check(self, tx: Tx, shelf: int | None) -> list[str]:
-        return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf)
+        return self.findings(tx, _CHECKS, shelf) + wrong_words(tx, _WORDS, _right, shelf) + packs.wrong(tx, shelf)
 
     def _refreshed(self, tx: Tx, number: int, embedders: Embedders, dimensions: int) -> WorkspaceIndex:
         """The shelf in memory, brought to this transaction's state."""
@@ -162,15 +162,15 @@ class SqliteStore(Store):
         shelf = self._shelves.get(number, embedders[0], dimensions)
         with shelf.lock:
             if shelf.sequence >= sequence:
+                shelf.order_words()
                 # A newer snapshot filled it; what is not in ours is left out when its row is read.
                 return shelf
             if shelf.sequence == 0 or shelf.wasteful:
-                _fill(tx, shelf, number, embedders)
+                fill(tx, shelf, number, embedders)
             else:
                 _follow(tx, shelf, number, embedders)
                 if shelf.removed != removed:
-                    rows = tx.all("SELECT number FROM search_entry WHERE shelf = :shelf", {"shelf": number})
-                    shelf.keep_only(int(row["number"]) for row in rows)
+                    shelf.keep_only(packs.numbers(tx, number))
             shelf.sequence, shelf.removed = sequence, removed
         return shelf
 
@@ -225,37 +225,23 @@ class SqliteView(View):
         return [(str(row["id"]), cosine) for row, cosine in zip(rows, alike.tolist(), strict=True)]
 
 
-# In the order of the index, which holds the number after the change.
-_KEPT = """
-SELECT e.number, e.type, e.learned_at, e.valid_until, e.occurred_at, e.author, e.source, e.position, e.collection,
-    e.traits, k.codes, CASE WHEN e.embedder IN ({embedders}) THEN k.vector END AS vector, e.change
-FROM search_entry e JOIN search_kept k ON k.number = e.number
-WHERE e.shelf = :shelf AND (e.change, e.number) > (:change, :number) ORDER BY e.change, e.number LIMIT :limit
-"""
-
-
-def _fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedders: Embedders) -> None:
-    row = tx.one("SELECT COUNT(*) AS entries FROM search_entry WHERE shelf = :shelf", {"shelf": number})
-    batches = _kept(tx, number, embedders, -1)
-    shelf.fill(int(row["entries"]) if row else 0, batches)
-    if shelf.count > ROWS_AT_ONCE:
+def fill(tx: Tx, shelf: WorkspaceIndex, number: int, embedders: Embedders) -> None:
+    packed = packs.packed(tx, number, packs.form(embedders, shelf.dimensions))
+    if not packs.useful(tx, packed):
+        packed = packed._replace(packs=0, entries=0, last=packs.BEGINNING)
+    count = packed.entries + packs.count_after(tx, number, packed.last)
+    shelf.fill(count, packs.rows_after(tx, number, embedders, packed.last), packs.stored(tx, packed))
+    if shelf.count - shelf.dropped != packs.count_after(tx, number, packs.BEGINNING):
+        shelf.keep_only(packs.numbers(tx, number))
+    if shelf.count > packs.ENTRIES:
         # Reading takes several times the memory of what is kept.
         give_back()
 
 
 def _follow(tx: Tx, shelf: WorkspaceIndex, number: int, embedders: Embedders) -> None:
-    for batch in _kept(tx, number, embedders, shelf.sequence):
+    for batch in packs.rows_after(tx, number, embedders, packs.Key(shelf.sequence, MOST_NUMBER)):
         for row in batch:
             shelf.put(IndexedEntry(*row[:-1]))
-
-
-def _kept(tx: Tx, number: int, embedders: Embedders, seen: int) -> Iterator[list[Any]]:
-    """The values of `Kept` and the change of each entry that changed since, in batches that fit into memory."""
-    sql = _KEPT.format(embedders=listed(embedders))
-    params = {"shelf": number, "change": seen, "number": MOST_NUMBER, "limit": ROWS_AT_ONCE}
-    while rows := tx.all(sql, params):
-        yield rows
-        params |= {"change": rows[-1]["change"], "number": rows[-1]["number"]}
 
 
 def _numbered(tx: Tx, shelf: int, prepared: Sequence[Prepared]) -> list[int]:

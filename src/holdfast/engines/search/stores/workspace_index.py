@@ -1,5 +1,6 @@
 """Owns what SQLite's search keeps in memory: one shelf per workspace, followed by a sequence number."""
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -50,6 +51,17 @@ class IndexedEntry(NamedTuple):
     """Its words as numbers."""
     vector: bytes | None = None
     """In half precision."""
+
+
+class Pack(NamedTuple):
+    """Many entries in the form that a shelf has, ready to be copied onto one."""
+
+    entries: int
+    words: int
+    names: str
+    """What the numbers of types, collections, authors and sources stand for, as JSON."""
+    arrays: bytes
+    """The columns in their order, then bits, bytes and codes."""
 
 
 class Postings(NamedTuple):
@@ -143,16 +155,52 @@ class WorkspaceIndex:
         if entry.vector is not None:
             self._embed(np.array([row]), entry.vector)
 
-    def fill(self, count: int, batches: Iterable[Sequence[Sequence[Any]]]) -> None:
-        """Put many on an empty shelf, `count` in all; each has the values of a `Kept` in its order, or more."""
+    def fill(self, count: int, batches: Iterable[Sequence[Sequence[Any]]], packs: Iterable[Pack] = ()) -> None:
+        """Put many on an empty shelf, `count` in all; each has the values of an `IndexedEntry` in its order, or more.
+
+        Packs come first; where several tell of one entry, the last does.
+        """
         self._clear()
         self._grow(count)
         codes: list[bytes] = []
+        for pack in packs:
+            self._unpack(pack, codes)
         for batch in batches:
             self._fill(batch, codes)
         self.codes = np.frombuffer(bytearray().join(codes), np.uint32)
-        self._segment(len(self.codes))
+        self._drop_replaced()
         self._arrange()
+
+    def pack(self) -> Pack:
+        """Everything on a shelf that was just filled."""
+        arrays = [column[: self.count] for column in self.columns.values()]
+        arrays += [self.bits[:, : self.count], self.bytes[: self.count], self.codes]
+        names = [list(known) for known in (self.types, self.collections, self.authors, self._sources)]
+        return Pack(self.count, len(self.codes), json.dumps(names), b"".join(array.tobytes() for array in arrays))
+
+    def _unpack(self, pack: Pack, all_codes: list[bytes]) -> None:
+        start, stop, at = self.count, self.count + pack.entries, 0
+        for name, kind in _COLUMNS.items():
+            self.columns[name][start:stop] = np.frombuffer(pack.arrays, kind, pack.entries, at)
+            at += pack.entries * np.dtype(kind).itemsize
+        bits = np.frombuffer(pack.arrays, np.uint64, pack.entries * len(self.bits), at)
+        self.bits[:, start:stop] = bits.reshape(len(self.bits), pack.entries)
+        at += bits.nbytes
+        values = np.frombuffer(pack.arrays, np.int8, pack.entries * self.dimensions, at)
+        self.bytes[start:stop] = values.reshape(pack.entries, self.dimensions)
+        all_codes.append(pack.arrays[at + values.nbytes :])
+
+        column = {name: values[start:stop] for name, values in self.columns.items()}
+        *names, sources = json.loads(pack.names)
+        for name, known, given in zip(
+            ("types", "collections", "authors"), (self.types, self.collections, self.authors), names, strict=True
+        ):
+            column[name][:] = np.array(_numbered(known, given), np.int32)[column[name]]
+        beside = column["neighbours"] >= 0
+        theirs = column["neighbours"][beside] >> 32
+        column["neighbours"][beside] += (np.array(_numbered(self._sources, sources), np.int64)[theirs] - theirs) << 32
+        column["ends"] += self.columns["ends"][start - 1] if start else 0
+        self.count = stop
 
     def _fill(self, batch: Sequence[Sequence[Any]], all_codes: list[bytes]) -> None:
         (
@@ -206,23 +254,48 @@ class WorkspaceIndex:
 
     def drop(self, number: int) -> None:
         """Take an entry away; its row is never matched again."""
-        row = self._rows.pop(number, None)
+        row = self._rows.get(number)
         if row is not None:
-            self.columns["until"][row] = 0
-            self.columns["learned"][row] = FOREVER
-            self.columns["numbers"][row] = -1
-            self.dropped += 1
-            self.dropped_words += self.words(row)
+            self._drop_rows(np.array([row]))
 
-    def words(self, row: int) -> int:
-        """How many words a row has."""
-        ends = self.columns["ends"]
-        return int(ends[row] - ends[row - 1]) if row else int(ends[0])
+    def _drop_rows(self, rows: NDArray[np.intp]) -> None:
+        if self._rows_by_number is not None:
+            for number in self.columns["numbers"][rows].tolist():
+                del self._rows_by_number[number]
+        self.columns["until"][rows] = 0
+        self.columns["learned"][rows] = FOREVER
+        self.columns["numbers"][rows] = -1
+        self.dropped += len(rows)
+        self.dropped_words += int(lengths(self.columns["ends"], rows).sum())
 
-    def keep_only(self, numbers: Iterable[int]) -> None:
+    def _drop_replaced(self) -> None:
+        """Drop all but the last row of each entry."""
+        numbers = self.columns["numbers"][: self.count]
+        if not np.all(numbers[1:] > numbers[:-1]):
+            last = self.count - 1 - np.unique(numbers[::-1], return_index=True)[1]
+            self._drop_rows(np.setdiff1d(np.arange(self.count), last))
+
+    def holds(self, entry: IndexedEntry) -> bool:
+        """Whether the entry is here just as it is."""
+        row = self._rows.get(entry.number)
+        if row is None or not self._same(row, entry):
+            return False
+        alone = WorkspaceIndex(self.dimensions)
+        alone.put(entry)
+        same = all(
+            alone.columns[name][0] == self.columns[name][row]
+            for name in ("learned", "until", "moments", "traits", "scales")
+        )
+        return (
+            same
+            and np.array_equal(alone.bytes[0], self.bytes[row])
+            and np.array_equal(alone.bits[:, 0], self.bits[:, row])
+        )
+
+    def keep_only(self, numbers: NDArray[np.int64]) -> None:
         """Drop every entry that is not among these."""
-        for number in self._rows.keys() - set(numbers):
-            self.drop(number)
+        mine = self.columns["numbers"][: self.count]
+        self._drop_rows(np.flatnonzero((mine >= 0) & ~np.isin(mine, numbers)))
 
     def _neighbour(self, source: str, position: int) -> int:
         return neighbour_key(self._sources.setdefault(source, len(self._sources)), position) if source else NO_SOURCE
@@ -259,16 +332,16 @@ class WorkspaceIndex:
         column["numbers"][row] = entry.number
         rows[entry.number] = row
         self.count += 1
-        self._segment(used + len(codes))
         if self.count - len(self.arranged) > max(1024, len(self.arranged) // 8):
             self._arrange()
         return row
 
-    def _segment(self, used: int) -> None:
-        """Order the words that came since, where they are many."""
+    def order_words(self) -> None:
+        """Order a stretch of the words that came since, where they are many: one a query, as the first waits enough."""
+        used = int(self.columns["ends"][self.count - 1]) if self.count else 0
         done = self.segments[-1].stop if self.segments else 0
         if used - done >= segments.LEAST_WORDS:
-            self.segments += tuple(segments.segments_of(self.codes, done, used))
+            self.segments += (segments.first_segment(self.codes, done, used),)
 
     def _arrange(self) -> None:
         """Sort the neighbours; those added later are looked through one by one until the next time."""
@@ -321,6 +394,13 @@ def pack(vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
     padded = np.zeros((len(vectors), width), np.uint8)
     padded[:, : packed.shape[1]] = packed
     return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def lengths(ends: NDArray[np.int64], rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """How many words rows have, by where the words of each row end."""
+    starts = ends[rows - 1]
+    starts[rows == 0] = 0
+    return ends[rows] - starts
 
 
 def _numbered(known: dict[str, int], names: Sequence[str]) -> list[int]:
