@@ -81,6 +81,20 @@ async def test_surfaces_are_loaded_one_after_the_other() -> None:
     assert seen == [["first"], ["last"]]
 
 
+async def test_a_server_that_is_told_to_end_does_not_wait_for_what_it_still_loads() -> None:
+    async def endless() -> None:
+        said.append("loading")
+        server.should_exit = True
+        await asyncio.Event().wait()
+
+    async def more() -> None:
+        said.append("loading more")
+
+    server, said = _server(endless, more)
+    await asyncio.wait_for(server.serve(), 20)
+    assert said == ["announced", "loading", "stopped"]
+
+
 async def test_a_job_handler_that_cannot_be_built_ends_the_start(
     sqlite_database: SqliteDatabase, clock: MovableClock
 ) -> None:

@@ -147,7 +147,7 @@ class AnnouncingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         try:
             if self._loading is not None:
-                await self._loading
+                await _end(self._loading)
         finally:
             for stop in self._gate.on_stop:
                 await stop()
@@ -163,6 +163,14 @@ class AnnouncingServer(uvicorn.Server):
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+
+
+async def _end(loading: "asyncio.Task[None]") -> None:
+    """Let go of what is still being loaded; if it failed, that is why the server ends."""
+    loading.cancel()
+    await asyncio.wait({loading})
+    if not loading.cancelled():
+        loading.result()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -86,6 +86,7 @@ async def recall(session: Session, memories: MemoryService, given: Recall) -> No
         limit=given.limit,
         category=checked_category(given.category) if given.category else None,
         as_of=given.as_of,
+        snippets=True,
     )
     columns = ["slug", "content", "category", "relevance", "created_at"]
     rows = [RecalledAnswer.of(each.memory, relevance=round(each.relevance, 4), snippet=each.snippet) for each in found]

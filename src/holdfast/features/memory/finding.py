@@ -41,7 +41,7 @@ class MemoryFinding:
             rows = store.by_ids(tx, wanted.workspace_id, [hit.id for hit in hits])
             return {each.id: each for each in worded(tx, list(rows.values()), wanted.as_of)}
 
-        rows = await self._database.read(work)
+        rows = await self._database.glance(work)
         return [Recalled(rows[hit.id], hit.score, hit.snippet) for hit in hits if hit.id in rows]
 
     async def search(

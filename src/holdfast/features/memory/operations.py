@@ -105,7 +105,7 @@ async def recall(
 ) -> Page[RecalledAnswer]:
     category = checked_category(body.category) if body.category else None
     found = await memories.recall(
-        principal, workspace_id, body.query, limit=body.limit, category=category, as_of=body.as_of
+        principal, workspace_id, body.query, limit=body.limit, category=category, as_of=body.as_of, snippets=True
     )
     return Page(
         [RecalledAnswer.of(each.memory, relevance=round(each.relevance, 4), snippet=each.snippet) for each in found]

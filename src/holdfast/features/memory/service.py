@@ -302,8 +302,12 @@ class MemoryService:
         as_of: int | None = None,
         minimum_relevance: float = 0.0,
         chat_id: str | None = None,
+        snippets: bool = False,
     ) -> builtins.list[Recalled]:
-        """Memories about the query, best first; the last learned first without a query. Chats see their own too."""
+        """Memories about the query, best first; the last learned first without a query. Chats see their own too.
+
+        Finding the passages that matched takes time, so it is done only for callers that show them.
+        """
         principal.require_any("read", "inference")
         text = clean(query or "")[:MAX_QUERY]
         if not text:
@@ -312,7 +316,8 @@ class MemoryService:
             return [Recalled(memory, 1.0) for memory in page.items]
         meta = {"category": category} if category else {}
         workspace = await self._workspaces.get(principal, workspace_id)
-        wanted = Query(workspace.id, text, types=frozenset({ENTITY}), limit=limit, as_of=as_of, meta=meta)
+        types = frozenset({ENTITY})
+        wanted = Query(workspace.id, text, types, limit=limit, as_of=as_of, meta=meta, snippets=snippets)
         found = await self._finding.recall(wanted, chat_id)
         return [each for each in found if each.relevance >= minimum_relevance]
 
