@@ -28,6 +28,10 @@ REPEATED = [
     ("API keys expire after 90 days", "An API key is valid for 90 days"),
     ("Kim reports to Lee", "Lee is Kim's manager"),
     ("The suite needs Node 20", "Node 20 is what the suite needs"),
+    ("User prefers tabs over spaces", "The user likes tabs better than spaces"),
+    ("Retention of audit logs is seven years", "Audit logs are kept for 7 years"),
+    ("The nightly job deletes old tickets", "Old tickets get removed by the nightly job"),
+    ("Customer data must never leave the EU", "Customer data has to stay within the EU"),
 ]
 CHANGED = [
     ("We deploy on Tuesdays", "We deploy on Thursdays"),
@@ -42,6 +46,8 @@ CHANGED = [
     ("My favourite colour is green", "Blue is my favourite colour"),
     ("Elena leads the data team", "The data team is led by Marco"),
     ("This project uses npm", "Use pnpm, not npm"),
+    ("User prefers tabs over spaces", "User prefers spaces over tabs"),
+    ("Ana likes tea better than coffee", "Ana likes coffee better than tea"),
 ]
 UNRELATED = [
     ("We use tabs for indentation", "The API uses OAuth2"),

@@ -115,6 +115,31 @@ def test_a_revert_names_what_it_takes_back() -> None:
     assert cues.reverted("Revertible changes", "") is None
 
 
+@pytest.mark.parametrize(
+    ("subject", "reason", "paths", "is_one"),
+    [
+        ('Revert "Switch from mpsc to crossbeam-channel"', "It was slower.", ["src/walk.rs"], True),
+        ('Revert "Drop support for sockets" (#12)', "", ["src/net.c"], True),
+        ('Revert "Limit the size of requests" (#12)', "", ["src/net.c"], True),
+        ("Revert back to registering implicit handlers", "Pages were not found.", ["group.go"], True),
+        ("Revert -X stuff", "", ["src/exec.rs"], False),
+        ("Revert last change, the string is consistent", "", ["src/make.py"], False),
+        ('Revert "Update docs/Pipfile.lock"', "", ["docs/Pipfile.lock"], False),
+        ('Revert "Skip slow tests on JRuby" (#2186)', "", ["test/spec_deflater.rb"], False),
+        ('Revert "Bump mkdocs-material from 9.1 to 9.2"', "", ["requirements.txt"], False),
+        ('Revert "Add io.js support to .travis.yml"', "", [".travis.yml"], False),
+        ('Revert "Revert "closes #605""', "", ["echo.go"], False),
+        ('Revert "Fixed #1078"', "", ["router.go"], False),
+    ],
+)
+def test_a_revert_is_a_decision_where_what_it_takes_back_was_one_or_a_reason_is_given(
+    subject: str, reason: str, paths: list[str], is_one: bool
+) -> None:
+    found = cues.reverted(subject, "")
+    assert found is not None
+    assert (cues.of_revert(found[0], reason, of=touched(paths)).score >= cues.LEAST_SCORE) is is_one
+
+
 def test_titles_lose_prefixes_and_numbers() -> None:
     assert cues.title_of("feat(api)!: drop the old path (#41)") == "Drop the old path"
     assert cues.pull_number("Drop the old path (#41)") == "41"

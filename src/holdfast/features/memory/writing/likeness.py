@@ -146,6 +146,8 @@ def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
     if reworded and few and not _bounds(new) - old.words and not _another_in_place(new, old, entered, left):
         # Nothing is a value that only one of them has; a name at a sentence's beginning is not known for one.
         return cosine >= (SAME_VALUES if new.values & old.values else REWORDED)
+    if _nominal(new, old, entered, left) and cosine >= REWORDED and not _bounds(new) - old.words:
+        return True
     kinds = CLASS_NOUNS if new.values and new.values == old.values and not left - {old.verb} else frozenset[str]()
     if entered - kinds <= {new.verb} and left <= {old.verb} and not _bounds(new) - old.words:
         if left and entered - kinds and not reworded:
@@ -153,6 +155,23 @@ def _repeats(new: Statement, old: Statement, cosine: float) -> bool:
             return cosine >= REPEATS and not ({new.verb, old.verb} <= VERBS and len(new.strong & old.strong) < 3)
         return cosine >= (NEAR_SUBJECT if not (left and entered - kinds) else REWORDED)
     return False
+
+
+def _nominal(new: Statement, old: Statement, entered: frozenset[str], left: frozenset[str]) -> bool:
+    """'Retention of logs is 7 years' and 'logs are kept for 7 years': a noun for the verb, of the same amount."""
+    amounts = _amounts(new)
+    if not amounts or amounts != _amounts(old) or not new.strong & old.strong - amounts:
+        return False
+    if not new.verb and not old.verb:
+        # 'The gym costs 30 euros a month', 'gym membership is €30 monthly'.
+        return len(amounts) > 1 and len(entered) == len(left) == 1
+    noun, verb = (left, entered) if new.verb else (entered, left)
+    one, other = (new, old) if new.verb else (old, new)
+    return bool(one.verb) and not other.verb and verb <= {one.verb} and len(noun) == 1
+
+
+def _amounts(one: Statement) -> frozenset[str]:
+    return frozenset(word for word in one.values if one.kinds[word].kind not in ("word", "name"))
 
 
 def _within(new: Statement, old: Statement) -> bool:

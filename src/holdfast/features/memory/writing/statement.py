@@ -29,8 +29,10 @@ _BECOMES = re.compile(rf"\b{BECOMES}\b", re.IGNORECASE)
 _REJECTED = re.compile(
     r"(?:,? (?:and )?not|,? instead of|,? rather than|,? in place of)"
     r"(?= (?!(?:be|been|to|have|only|yet|just|a|an|the)\b)[\w.@/-]+)"
-    r"|(?<=prefer )(?P<liked>[\w.@/-]+(?: [\w.@/-]+)?) (?:to|over)(?= \w)"
-    r"|(?<=favour )(?P<liked2>[\w.@/-]+(?: [\w.@/-]+)?) (?:to|over)(?= \w)",
+    r"|(?:(?<=prefer )|(?<=prefers )|(?<=preferred )|(?<=favour )|(?<=favours )|(?<=favor )|(?<=favors ))"
+    r"(?P<liked>[\w.@/-]+(?: [\w.@/-]+)?) (?:to|over)(?= \w)"
+    r"|(?:(?<=like )|(?<=likes )|(?<=liked ))(?P<liked2>[\w.@/-]+(?: [\w.@/-]+)?) (?:better|more) than(?= \w)"
+    r"|(?<=rather )(?P<liked3>(?!than\b)[\w.@/-]+(?: (?!than\b)[\w.@/-]+)?) than(?= \w)",
     re.IGNORECASE,
 )
 _AFTER_VERB = re.compile(r"\b(?:is|are|was|were|do|does|did|must|should|may|can|will|has|have|had|would|could)$", re.I)
@@ -153,7 +155,7 @@ def _rejection(sentence: str) -> tuple[str, str]:
     rest = sentence[match.end() :].lstrip()
     end = re.search(r"[,;.]|\b(?:for|in|on|when|because|as|if)\b", rest)
     rejected, tail = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
-    kept = match.group("liked") or match.group("liked2") or ""
+    kept = match.group("liked") or match.group("liked2") or match.group("liked3") or ""
     return f"{sentence[: match.start()]} {kept} {tail}", rejected
 
 

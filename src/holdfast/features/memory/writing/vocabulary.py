@@ -163,6 +163,12 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"append[ -]only|(?:is |are )?never (?:changed|modified) (?:or|and) (?:deleted|removed)", "immutable"),
     (r"throttl(?:es?|ed|ing)", "rate limit"),
     (r"(?:is|are) scheduled (?:for|on|at)", "is on"),
+    (
+        # What is done again and again removes; what 'was removed' is no longer there.
+        r"(?:gets?|is|are|be|being) removed(?= (?:by|after|when|once|every|each|at|nightly|daily|weekly|monthly|auto))",
+        "are deleted",
+    ),
+    (r"(?:(?:must|may|should|can|do|does)(?:n't| not)|(?:(?:must|may|should|can) )?never) leaves?", "must stay within"),
 )
 """Several words that mean one, before anything else is read."""
 

@@ -59,6 +59,7 @@ def decisions(
         for candidate in history.candidates
         if candidate.sha not in absorbed and (candidate.pull is None or candidate.pull not in pulls)
     ]
+    commits = _still_so(history, commits)
     found = [(each.telling.score, _from_commit(repository, each)) for each in _unlike(commits)]
     found += [(each.telling.score, _from_item(repository, each, history)) for each in told_items]
     fit = [(score, draft) for score, draft in found if is_fit(draft.title, draft.body, *draft.alternatives)]
@@ -156,6 +157,21 @@ def _unlike(candidates: Sequence[DecisionCandidate]) -> list[DecisionCandidate]:
     for candidate in sorted(candidates, key=lambda each: (each.at, each.sha)):
         found.setdefault(shortened(candidate.telling.title.lower(), 120), candidate)
     return sorted(found.values(), key=lambda each: each.order, reverse=True)
+
+
+def _still_so(history: History, candidates: Sequence[DecisionCandidate]) -> list[DecisionCandidate]:
+    """Without what was taken back by a commit that is no decision itself."""
+    known = {candidate.sha for candidate in candidates}
+    gone = {
+        named
+        for named, revert in history.reverts.items()
+        if revert not in known and not any(revert.startswith(other) for other in history.reverts)
+    }
+    return [
+        candidate
+        for candidate in candidates
+        if not any(candidate.sha.startswith(named) or cues.title_of(named) == candidate.telling.title for named in gone)
+    ]
 
 
 def _taken_back(history: History, candidates: Sequence[DecisionCandidate]) -> dict[str, str]:

@@ -109,6 +109,11 @@ _NOT_CHOSEN = tuple(
         rf"\b(?:drop|dropped|remove|removed|deprecate|deprecated)\s+{_THING}\s+in\s+favou?r\s+of\b",
     )
 )
+_IDLE = re.compile(
+    r"\b(?:deps?|lock ?file|\S+\.lock|release)\b|^(?:last|closes?|changes?|commits?|bump|update|merge)\b|^\W*\S+\W*$|^\W*#\d+",
+    re.IGNORECASE,
+)
+"""What says too little to have been a choice, or renews what others released."""
 _REVERT = re.compile(r"^Revert[:\s]+(?P<quote>\"?)(?P<what>.+)(?P=quote)\s*$", re.IGNORECASE)
 _REVERTED = re.compile(r"\breverts?\s+(?:commit\s+)?([0-9a-f]{7,40})\b", re.IGNORECASE)
 _BOT = re.compile(r"\[bot\]|\b(?:dependabot|renovate|greenkeeper|github-actions|pre-commit-ci|snyk)\b", re.IGNORECASE)
@@ -208,11 +213,31 @@ def alternatives(text: str) -> tuple[str, ...]:
 
 def reverted(subject: str, body: str) -> tuple[str, str] | None:
     """(what is reverted, the beginning of its hash or nothing) when a commit is a revert."""
-    head = _REVERT.match(subject)
+    head = _REVERT.match(_PULL.sub("", subject))
     named = _REVERTED.search(body)
     if head is None:
         return None
     return head["what"].strip(), named[1].lower() if named else ""
+
+
+def of_revert(what: str, reason: str, *, of: Touched = NOTHING_KNOWN) -> Telling:
+    """What taking something back tells: a choice where that was one, or where a reason is given for what users see."""
+    inner = what
+    while (deeper := _REVERT.match(_PULL.sub("", inner))) is not None:
+        inner = deeper["what"]
+    title = title_of(inner)
+    taken = tell(title, "", of=of)
+    is_back = re.match(r"(?:back )?to\b", what, re.IGNORECASE) is not None
+    score = 34.0 + (12.0 if reason else 0.0)
+    if not (taken.quotes and taken.score >= LEAST_SCORE):
+        score -= 24.0 if of.around or _HANDIWORK.search(title) or _IDLE.search(title) else 0.0
+        score -= 14.0 if _SMALL.match(title) else 0.0
+    named = shortened(_PULL.sub("", _unquoted(what)).strip(), 180)
+    return Telling(f"Revert {named}" if is_back else f"Revert: {named}", score, (), ())
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 2 and text[0] == text[-1] == '"' else text
 
 
 def reason_of_revert(body: str) -> str:

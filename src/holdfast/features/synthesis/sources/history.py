@@ -187,10 +187,11 @@ class History:
             if len(self.reverts) < MOST_REVERTS:
                 self.reverts[sha or what] = commit.sha
             reason = cues.reason_of_revert(commit.body)
-            told = cues.Telling(f"Revert: {shortened(what, 180)}", 34.0 + (12.0 if reason else 0.0), (), ())
-            self._keep(
-                DecisionCandidate(commit.sha, commit.authored_at, commit.author, told, pull, sha or what, reason)
-            )
+            told = cues.of_revert(what, reason, of=touched(change.path for change in commit.changes))
+            if told.score >= cues.LEAST_SCORE:
+                self._keep(
+                    DecisionCandidate(commit.sha, commit.authored_at, commit.author, told, pull, sha or what, reason)
+                )
             return
         size = min(len(commit.changes) + commit.more_changes, 30) / 5
         of = touched(change.path for change in commit.changes)
