@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.errors import UpstreamFailed
+from holdfast.core.errors import Invalid, UpstreamFailed
+from holdfast.engines.llm.assembly import tally_of
 from holdfast.engines.llm.messages.chat_request import chat_body
 from holdfast.engines.llm.messages.message_events import MessageEvents, whole_message
 from holdfast.engines.llm.messages.messages_request import messages_body
+from holdfast.engines.llm.messages.plain import plain_message
+from holdfast.engines.llm.model import Tally
 from tests.fakes.llm.messages import check as check_messages
 from tests.fakes.llm.model import Turn, calls, says
 
@@ -202,3 +205,63 @@ def test_a_tool_that_ran_here_is_streamed_as_anthropic_streams_its_own() -> None
     assert start["content_block"] == {**use, "input": {}}
     assert piece["delta"] == {"type": "input_json_delta", "partial_json": '{"query":"tide"}'}
     assert stop["type"] == "content_block_stop"
+
+
+def test_null_is_no_arguments_and_a_call_has_a_name_and_an_id_of_its_own() -> None:
+    assert answer_of(calls(("look", "null"), pieces=4))["content"][0]["input"] == {}
+    assert answer_of(calls(("look", ' {"a": null}'), pieces=4))["content"][0]["input"] == {"a": None}
+    two = calls(("look", {}), ("look", {}), ("", {}))
+    two.calls[0]["id"], two.calls[1]["id"] = "a.b", "a_b"
+    blocks = answer_of(two)["content"]
+
+    assert len({block["id"] for block in blocks}) == 3
+    assert [block["name"] for block in blocks] == ["look", "look", "nameless"]
+    assert answer_of(calls(("", {})))["content"][0]["name"] == "nameless"
+
+
+def test_tools_that_are_allowed_are_the_ones_that_are_offered() -> None:
+    tools = [FUNCTION, {"type": "function", "function": {"name": "hear"}}]
+    among: Json = {"mode": "required", "tools": [{"type": "function", "function": {"name": "hear"}}]}
+    told = asked(tools=tools, tool_choice={"type": "allowed_tools", "allowed_tools": among})
+
+    assert [tool["name"] for tool in told["tools"]] == ["hear"]
+    assert told["tool_choice"] == {"type": "any"}
+    for odd in ({"type": "allowed_tools"}, {"type": "custom", "custom": {"name": "hear"}}, {"function": "hear"}):
+        with pytest.raises(Invalid):
+            asked(tools=tools, tool_choice=odd)
+
+
+def test_instructions_alone_are_what_is_asked() -> None:
+    told = messages_body(
+        {"messages": [{"role": "system", "content": "Be kind."}, {"role": "system", "content": "Go."}]}
+    )
+
+    assert told["system"] == "Be kind." and told["messages"] == [{"role": "user", "content": "Go."}]
+
+
+def test_line_breaks_before_a_call_are_no_text() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    told = asked(
+        messages=[
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "\n\n", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "Seen."},
+        ],
+        tools=[FUNCTION],
+        model="m",
+    )
+
+    assert check_messages({**told, "model": "m"}) == ""
+
+
+def test_tokens_of_the_question_are_told_where_the_upstream_counts_only_its_answer() -> None:
+    turn = says("Hi.", usage={"prompt_tokens": "ten", "completion_tokens": 5})
+    assert answer_of(turn)["usage"]["input_tokens"] > 0
+    plain = plain_message(turn.whole(), "m", lambda: 3)
+    assert plain is not None and plain["usage"]["input_tokens"] == 3
+
+
+def test_counts_beyond_all_measure_are_still_whole_numbers_that_clients_read() -> None:
+    turn = says("Hi.", usage={"prompt_tokens": 1e30, "completion_tokens": 5})
+    assert answer_of(turn)["usage"]["input_tokens"] == 2**53
+    assert tally_of({"prompt_tokens": 1e300, "completion_tokens": -1}) == Tally(2**53, 0)

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from anthropic import AsyncAnthropic
 
+from holdfast.features.endpoints.models import EndpointModels
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.llm import messages as claude
 from tests.fakes.llm.messages import FakeMessages
@@ -15,6 +16,8 @@ from tests.support.server import TestServer, serving
 from tests.surfaces.anthropic.wires import base_url, texts
 
 Json = dict[str, Any]
+PACKED = {"content-encoding": "gzip"}
+VERSION = {"anthropic-version": "2023-06-01"}
 HELLO: Json = {"model": "any", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
 
 
@@ -45,8 +48,15 @@ async def test_each_kind_of_refusal_has_its_status_and_type(
             (404, "not_found_error", await own.post(f"{base_url(server, 'nowhere')}/v1/messages", json=HELLO)),
             (404, "not_found_error", await own.post(f"{url}/batches", json=HELLO)),
             (404, "not_found_error", await own.get(url)),
+            (404, "not_found_error", await own.get(url.replace("/messages", "/files"), headers=VERSION)),
+            (404, "not_found_error", await own.post(url.replace("/v1/", "/v1/v1/"), json=HELLO, headers=VERSION)),
             (404, "not_found_error", await own.post(url, json=HELLO, headers={"X-Xerotier-Workspace": "ws_no"})),
             (400, "invalid_request_error", await own.post(url, content=b"{")),
+            (
+                400,
+                "invalid_request_error",
+                await own.post(url, content=b"\x1f\x8b", headers={"content-encoding": "gzip"}),
+            ),
             (400, "invalid_request_error", await own.post(url, json=[])),
             (400, "invalid_request_error", await own.post(url, json={**HELLO, "messages": []})),
             (400, "invalid_request_error", await own.post(url, json={**HELLO, "messages": ["Hello"]})),
@@ -55,8 +65,9 @@ async def test_each_kind_of_refusal_has_its_status_and_type(
 
     for status, kind, answer in answers:
         assert told(answer) == (status, kind), answer.text
-    assert "/messages/count_tokens" in answers[4][2].text, "what is served instead is not said"
-    assert "POST" in answers[5][2].text
+    assert "/messages/count_tokens" in answers[5][2].text, "what is served instead is not said"
+    assert "POST" in answers[6][2].text
+    assert "/messages/count_tokens" in answers[7][2].text and "/v1 twice" in answers[8][2].text
 
 
 @pytest.mark.parametrize(
@@ -163,3 +174,22 @@ async def test_the_client_raises_the_error_of_each_status(
         with pytest.raises(kind) as refused:
             await translated.messages.create(**HELLO)
         assert refused.value.request_id == refused.value.response.headers["request-id"]
+
+
+@pytest.mark.one_process("it is broken in this one")
+@pytest.mark.parametrize("path", ["messages", "chat/completions"])
+async def test_what_nobody_foresaw_is_told_in_the_shape_of_the_wire(
+    sqlite_server: TestServer, translated: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(EndpointModels, "connect", fails)
+    async with sqlite_server.client() as client:
+        answer = await client.post(f"{base_url(sqlite_server, 'translated')}/v1/{path}", json=HELLO)
+
+    assert answer.status_code == 500
+    if path == "messages":
+        assert told(answer) == (500, "api_error")
+    else:
+        assert set(answer.json()["error"]) == {"message", "type", "param", "code"}

@@ -23,3 +23,19 @@ def loads_strange(data: bytes, most: int = MOST_VALUES) -> Any:
     if len(data) > most and data.count(b",") + data.count(b"[") + data.count(b"{") > most:
         raise orjson.JSONDecodeError("more values than anybody needs", "", 0)
     return orjson.loads(data)
+
+
+def loads_mended(data: bytes) -> Any:
+    """The same of a text that may only nearly be JSON: it may begin with a mark of its encoding, say NaN for a number,
+    and hold bytes or halves of a character that are no text, which are then told as U+FFFD."""
+    try:
+        return loads_strange(data)
+    except orjson.JSONDecodeError:
+        if len(data) > MOST_VALUES:
+            raise
+    try:
+        value = json.loads(data.decode("utf-8-sig", "replace"), parse_constant=lambda _: None)
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        raise orjson.JSONDecodeError("not even nearly JSON", "", 0) from None
+    return orjson.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

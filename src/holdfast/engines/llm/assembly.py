@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.text.jsontext import dumps
+from holdfast.engines.llm.messages.words import count
 from holdfast.engines.llm.model import Json, Tally
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -304,8 +305,4 @@ def add_usage(total: Json, usage: Json) -> Json:
 
 def tally_of(usage: Json) -> Tally:
     """The two sums that everybody counts."""
-    return Tally(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
-
-
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, (int, float)) and value >= 0 else 0
+    return Tally(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")))

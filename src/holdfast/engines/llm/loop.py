@@ -62,7 +62,7 @@ class _Turn:
         self._began = now()
         body = request.body
         self._theirs = _client_tools(body)
-        names = {tool.get("function", {}).get("name") for tool in self._theirs}
+        names = _names(self._theirs)
         # A client's tool of the same name wins: it was asked for by name.
         self._ours = {tool.name: tool for tool in request.tools if tool.name not in names}
         self._their_names = names
@@ -350,6 +350,12 @@ async def _closing(chunks: AsyncIterator[Json]) -> AsyncIterator[AsyncIterator[J
 def _client_tools(body: Json) -> list[Json]:
     tools = body.get("tools")
     return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+
+
+def _names(tools: list[Json]) -> set[str]:
+    functions = [tool.get("function") for tool in tools]
+    names = [function.get("name") for function in functions if isinstance(function, dict)]
+    return {name for name in names if isinstance(name, str)}
 
 
 def _declared(tool: LoopTool) -> Json:

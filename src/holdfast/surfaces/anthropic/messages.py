@@ -12,7 +12,7 @@ from holdfast.core.text.jsontext import dumps, loads_strange
 from holdfast.core.text.sse import PING_SECONDS, framed
 from holdfast.engines.llm.messages.message_events import MessageEvents, TextDeltas, whole_message
 from holdfast.engines.llm.messages.plain import plain_message
-from holdfast.engines.llm.messages.words import count, dicts
+from holdfast.engines.llm.messages.words import GIVEN, count, dicts
 from holdfast.engines.llm.metering import Meter
 from holdfast.engines.llm.model import CallEvent, ChunkEvent, Done, Json, LoopEvent
 from holdfast.engines.llm.remote.upstream import BegunAnswer, Relayed
@@ -34,7 +34,6 @@ COUNT_PATH = "/messages/count_tokens"
 _TEXT_DELTA = (
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"text_delta","text":'
 )
-_GIVEN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 PING = framed(b'{"type": "ping"}', event="ping")
 
 
@@ -279,7 +278,7 @@ def _tokens(usage: object) -> TokensUsed | None:
     # What a compaction took is told apart, and is in none of the other counts.
     told = [usage, *(each for each in dicts(usage.get("iterations")) if each.get("type") == "compaction")]
     return TokensUsed(
-        sum(count(each.get(key)) for each in told for key in _GIVEN),
+        sum(count(each.get(key)) for each in told for key in GIVEN),
         sum(count(each.get("output_tokens")) for each in told),
     )
 

@@ -12,6 +12,8 @@ from holdfast.core.errors import HoldfastError, Invalid
 JSON = b"application/json"
 ANSWERED = "answered"
 """In a request's `state` from when the last of its answer is handed over."""
+REFUSE = "refuse"
+"""In a request's `state` where its surface writes errors in a shape of its own, as `send_problem` does."""
 
 
 class BodyTooLarge(HoldfastError):

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unavailable
 from holdfast.core.text.redaction import redacted, redacted_path
-from holdfast.surfaces.http.asgi import ANSWERED, ClientGone, has_gone, header, send_problem
+from holdfast.surfaces.http.asgi import ANSWERED, REFUSE, ClientGone, has_gone, header, send_problem
 from holdfast.surfaces.http.protocol.heads import MalformedRequest
 from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.site import MethodNotAllowed
@@ -219,4 +219,4 @@ class _Answer:
             with contextlib.suppress(OSError):
                 await self._send({"type": "http.response.body", "body": b"", "more_body": False})
             return
-        await send_problem(scope, self, error)
+        await scope["state"].get(REFUSE, send_problem)(scope, self, error)

@@ -1,6 +1,7 @@
 """Owns `holdfast-extractive`: the model of a machine without one, which quotes and computes and never invents."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ SMALL_TALK = (
     "repositories. Ask about one of them, such as “When do we deploy?”"
 )
 _LEVELS = (1, 2, 3)
+# What Claude Code puts beside a person's words, with links and lists that nobody asked about.
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.S)
 """Places of knowledge that are quoted together; the next only where those before say nothing of the question."""
 
 # What these give is the answer. After any other tool, above all one that failed, the workspace's knowledge may help.
@@ -162,7 +165,7 @@ def _present(messages: Any) -> tuple[str, list[_Given]]:
         if not isinstance(message, dict):
             continue
         if message.get("role") == "user":
-            question, given = _text(message.get("content")), []
+            question, given = _REMINDER.sub("", _text(message.get("content"))), []
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             # Calls of other kinds, such as `custom`, have no function.

@@ -56,8 +56,10 @@ class ChatChunks:
 
     def whole(self, message: Json) -> Iterator[Json]:
         """The chunks of an answer that came at once."""
+        if not isinstance(message.get("content"), list):
+            raise UpstreamFailed("The upstream answered without any message.")
         yield from self._begin(message)
-        for block in dicts(message.get("content")):
+        for block in dicts(message["content"]):
             if block.get("type") in ("text", "thinking"):
                 yield from self._block({"type": block["type"]})
                 yield from self._delta({**block, "type": f"{block['type']}_delta"})

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.messages.compacted import since_summary
-from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
+from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS
 from holdfast.engines.llm.model import Json
 
 # Kept apart by the model's own makers: what they are asked with, only their models know.
@@ -164,7 +164,7 @@ def _result(block: Json, place: str) -> tuple[str, list[Json]]:
     """What a tool gave as text, and what has to stand beside it: tool messages hold no images."""
     content = block.get("content")
     found = [{"type": "text", "text": content}] if isinstance(content, str) else []
-    for number, part in enumerate(dicts(content)):
+    for number, part in enumerate(_inside(content, f"{place}.content")):
         found += _parts(part, f"{place}.content.{number}")
     text = "\n".join(part["text"] for part in found if part["type"] == "text")
     if block.get("is_error"):
@@ -173,6 +173,15 @@ def _result(block: Json, place: str) -> tuple[str, list[Json]]:
     if seen:
         seen = [{"type": "text", "text": f"What the call {block.get('tool_use_id')} gave:"}, *seen]
     return text, seen
+
+
+def _inside(content: Any, place: str) -> list[Json]:
+    """The blocks in a block; none where it has text or nothing."""
+    if content is None or isinstance(content, str):
+        return []
+    if not _is_blocks(content):
+        raise wrong(place, "write text or a list of blocks")
+    return list(content)
 
 
 def _parts(block: Json, place: str) -> list[Json]:
@@ -186,7 +195,7 @@ def _parts(block: Json, place: str) -> list[Json]:
         return _document(block, f"{place}.source")
     if kind == "search_result":
         lines = [str(block.get("title") or ""), str(block.get("source") or "")]
-        lines += [_text(part, f"{place}.content") for part in dicts(block.get("content"))]
+        lines += [_text(part, f"{place}.content") for part in _inside(block.get("content"), f"{place}.content")]
         return [{"type": "text", "text": "\n".join(line for line in lines if line)}]
     if kind == "tool_reference":
         return [{"type": "text", "text": f"The tool {block.get('tool_name')} can be called now."}]
@@ -222,7 +231,8 @@ def _document(block: Json, place: str) -> list[Json]:
         return [{"type": "text", "text": "\n\n".join([*about, source["data"]])}]
     if source.get("type") == "content":
         content = source.get("content")
-        given = [{"type": "text", "text": content}] if isinstance(content, str) else dicts(content)
+        given = [{"type": "text", "text": content}] if isinstance(content, str) else []
+        given = given or _inside(content, f"{place}.content")
         heading = [{"type": "text", "text": "\n\n".join(about)}] if about else []
         return heading + [part for each in given for part in _parts(each, f"{place}.content")]
     raise wrong(f"{place}.type", "send the document itself, as base64 or text")
@@ -268,7 +278,7 @@ def choice_of(choice: Any) -> Json:
     made: Json = {}
     if kind == "tool":
         made["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
-    elif kind in _CHOICES:
+    elif isinstance(kind, str) and kind in _CHOICES:
         made["tool_choice"] = _CHOICES[kind]
     else:
         raise wrong("tool_choice.type", "use auto, any, tool or none")
@@ -281,7 +291,7 @@ def _reasoning(body: Json) -> Json:
     """How much thought is asked for, by the word for it or by its budget."""
     thinking, output = body.get("thinking"), body.get("output_config")
     effort = output.get("effort") if isinstance(output, dict) else None
-    if effort in _EFFORTS:
+    if isinstance(effort, str) and effort in _EFFORTS:
         return {"reasoning_effort": _EFFORTS[effort]}
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     if isinstance(budget, int) and thinking and thinking.get("type") == "enabled":

@@ -9,11 +9,19 @@ import orjson
 from holdfast.core.errors import UpstreamFailed
 from holdfast.core.ids import new_uuid
 from holdfast.core.text.jsontext import dumps
-from holdfast.engines.llm.assembly import Assembly, GrowingCall
-from holdfast.engines.llm.messages.words import THINKING_BLOCKS, dicts, messages_usage, stop_reason, tool_use_id
+from holdfast.engines.llm.assembly import NAMELESS, Assembly, GrowingCall
+from holdfast.engines.llm.messages.words import (
+    GIVEN,
+    THINKING_BLOCKS,
+    dicts,
+    messages_usage,
+    stop_reason,
+    tool_use_id,
+)
 from holdfast.engines.llm.model import Heard, Json
 
 _SPEECH = frozenset({"role", "content"})
+_NOTHING = "null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class MessageEvents:
         self._open = ""
         self._call: GrowingCall | None = None
         self._told = 0
+        self._ids: set[str] = set()
         self._late: list[str] = []
         self._blank = ""
         self._characters = 0
@@ -117,18 +126,16 @@ class MessageEvents:
         if self._answer.empty and not self._is_heard:
             raise UpstreamFailed("The upstream answered without any choice.")
         for call in self._answer.growing:
-            if self._call is None or call is self._call:
-                yield from self._grow(call)
-            else:
+            if call is not self._call:
                 yield from self._start_call(call)
-                yield from self._grow(call)
+            yield from self._grow(call, is_over=True)
         yield from self._close()
         late, self._late = "".join(self._late), []
         self._call = None
         yield from self._say(late)
         yield from self._close()
         told = messages_usage(usage or self._answer.usage)
-        if not any(told.values()):
+        if not any(told[name] for name in GIVEN):
             told["input_tokens"] = self._estimate
         told["output_tokens"] = told["output_tokens"] or max(1, self._characters // 4)
         if self._ran:
@@ -149,7 +156,8 @@ class MessageEvents:
             if self._open == "text" and self._call is None:
                 more = [text for text in texts[number:] if text]
                 self._characters += sum(map(len, more))
-                yield TextDeltas(self._index, more)
+                if more:
+                    yield TextDeltas(self._index, more)
                 return
             yield from self._say(text)
 
@@ -190,14 +198,18 @@ class MessageEvents:
             yield self._delta({"type": "signature_delta", "signature": str(block["signature"])})
             yield from self._close()
 
-    def _grow(self, call: GrowingCall) -> Iterator[Json]:
+    def _grow(self, call: GrowingCall, *, is_over: bool = False) -> Iterator[Json]:
         if self._call is None:
             if not call.function.text("name"):
                 return
             yield from self._start_call(call)
         if call is not self._call:
             return
-        piece, self._told = call.function.news("arguments", self._told)
+        piece, told = call.function.news("arguments", self._told)
+        if not self._told and _NOTHING.startswith(piece.strip()) and not (is_over and piece.strip() != _NOTHING):
+            # Some models write that for a call without arguments, where Anthropic's clients expect an object.
+            return
+        self._told = told
         if piece:
             self._characters += len(piece)
             yield self._delta({"type": "input_json_delta", "partial_json": piece})
@@ -205,8 +217,12 @@ class MessageEvents:
     def _start_call(self, call: GrowingCall) -> Iterator[Json]:
         yield from self._close()
         self._call, self._told = call, 0
-        name = call.function.text("name") or "nameless"
-        yield from self._start("tool_use", {"type": "tool_use", "id": tool_use_id(call.id), "name": name, "input": {}})
+        name = call.function.text("name") or NAMELESS
+        id = tool_use_id(call.id)
+        while id in self._ids:
+            id += "_"
+        self._ids.add(id)
+        yield from self._start("tool_use", {"type": "tool_use", "id": id, "name": name, "input": {}})
 
     def _start(self, kind: str, block: Json) -> Iterator[Json]:
         self._index += 1

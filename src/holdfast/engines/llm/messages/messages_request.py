@@ -12,8 +12,9 @@ from holdfast.engines.llm.model import Json
 DEFAULT_MAX_TOKENS = 8_192
 """Messages needs a limit; Chat Completions does not."""
 _NO_PLACE = "it cannot be said to a model behind Anthropic's API"
-_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
+_CHOOSE = "use auto, required, none, a function or allowed_tools"
 
 
 def messages_body(body: Json) -> Json:
@@ -28,6 +29,9 @@ def messages_body(body: Json) -> Json:
     if isinstance(made.get("temperature"), (int, float)):
         made["temperature"] = min(1, made["temperature"])
     system, messages = _said(dicts(body.get("messages")))
+    if system and not messages:
+        # Whoever says everything as instructions still asks something; Anthropic wants a message.
+        messages = [{"role": "user", "content": system.pop()}]
     if system:
         made["system"] = "\n\n".join(system)
     made["messages"] = messages
@@ -85,6 +89,9 @@ def _assistant(message: Json, place: str) -> str | list[Json]:
     text = _plain(content, place, between="")
     thinking = dicts(message.get(THINKING_BLOCKS))
     calls = dicts(message.get("tool_calls"))
+    if not text.strip():
+        # Some models write line breaks before their calls, which Anthropic refuses as a text.
+        text = ""
     if not thinking and not calls:
         return text
     blocks = [*thinking, *([{"type": "text", "text": text}] if text else [])]
@@ -109,7 +116,9 @@ def _arguments(text: Any) -> Json:
 def _user(content: Any, place: str) -> str | list[Json]:
     if isinstance(content, str):
         return content
-    return [_block(part, f"{place}.content[{number}]") for number, part in enumerate(dicts(content))]
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise _wrong(f"{place}.content", "write text or a list of parts")
+    return [_block(part, f"{place}.content[{number}]") for number, part in enumerate(content)]
 
 
 def _block(part: Json, place: str) -> Json:
@@ -119,18 +128,21 @@ def _block(part: Json, place: str) -> Json:
     if kind == "image_url":
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
-        return {"type": "image", "source": _source(str(url))}
+        return {"type": "image", "source": _source(url, f"{place}.image_url.url")}
     file = part.get("file")
     if kind == "file" and isinstance(file, dict) and isinstance(file.get("file_data"), str):
-        made: Json = {"type": "document", "source": _source(file["file_data"])}
+        made: Json = {"type": "document", "source": _source(file["file_data"], f"{place}.file.file_data")}
         return {**made, "title": file["filename"]} if file.get("filename") else made
     raise _wrong(place, _NO_PLACE)
 
 
-def _source(url: str) -> Json:
-    head, comma, data = url.partition(",")
+def _source(url: Any, place: str) -> Json:
+    head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if head.startswith("data:") and head.endswith(";base64") and comma:
-        return {"type": "base64", "media_type": head[5:-7], "data": data}
+        # What a type says besides, such as a charset, has no place there.
+        return {"type": "base64", "media_type": head[5:-7].partition(";")[0], "data": data}
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+        raise _wrong(place, "write https://… or data:TYPE;base64,…")
     return {"type": "url", "url": url}
 
 
@@ -157,15 +169,30 @@ def _tools(body: Json) -> Json:
         return {}
     wanted = body.get("tool_choice")
     choice: Json | None = None
+    if isinstance(wanted, dict) and wanted.get("type") == "allowed_tools":
+        wanted, made = _allowed(wanted.get("allowed_tools"), made)
     if isinstance(wanted, dict):
-        choice = {"type": "tool", "name": (wanted.get("function") or {}).get("name")}
+        function = wanted.get("function")
+        if not isinstance(function, dict):
+            raise _wrong("tool_choice", _CHOOSE)
+        choice = {"type": "tool", "name": function.get("name")}
     elif wanted is not None:
         if not isinstance(wanted, str) or wanted not in _CHOICES:
-            raise _wrong("tool_choice", "use auto, required, none or a function")
+            raise _wrong("tool_choice", _CHOOSE)
         choice = {"type": _CHOICES[wanted]}
     if body.get("parallel_tool_calls") is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
     return {"tools": made, **({"tool_choice": choice} if choice else {})}
+
+
+def _allowed(allowed: Any, tools: list[Json]) -> tuple[Any, list[Json]]:
+    """Among which tools a model may choose, and how: Anthropic has no word for it but to offer no others."""
+    named = dicts(allowed.get("tools")) if isinstance(allowed, dict) else []
+    names = [each["function"].get("name") for each in named if isinstance(each.get("function"), dict)]
+    kept = [tool for tool in tools if tool["name"] in names]
+    if not kept:
+        raise _wrong("tool_choice.allowed_tools", "name functions that are among the tools")
+    return allowed.get("mode"), kept
 
 
 def _form(body: Json) -> Json:
@@ -181,7 +208,7 @@ def _form(body: Json) -> Json:
 
 def _with_thought(made: Json, effort: Any) -> Json:
     """The request with as much thought as was asked for, and without what thinking forbids."""
-    if effort not in _EFFORTS:
+    if not isinstance(effort, str) or effort not in _EFFORTS:
         return made
     made = {**made, "output_config": {**made.get("output_config", {}), "effort": _EFFORTS[effort]}}
     if made.get("tool_choice", {}).get("type") in ("any", "tool"):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core.ids import new_uuid
-from holdfast.engines.llm.messages.words import chat_usage, finish_reason, messages_usage, stop_reason
+from holdfast.engines.llm.messages.words import GIVEN, chat_usage, finish_reason, messages_usage, stop_reason
 from holdfast.engines.llm.model import Json
 
 _SPOKEN = frozenset({"role", "content"})
@@ -24,7 +24,7 @@ def plain_message(completion: Json, model: str, input_tokens: Callable[[], int])
     if text is None or not isinstance(usage, dict) or not usage:
         return None
     told = messages_usage(usage)
-    if not any(told.values()):
+    if not any(told[name] for name in GIVEN):
         told["input_tokens"] = max(1, input_tokens())
     told["output_tokens"] = told["output_tokens"] or max(1, len(text) // 4)
     finish = choice.get("finish_reason")

@@ -9,7 +9,11 @@ THINKING_BLOCKS = "thinking_blocks"
 """Where an assistant's message in Chat Completions keeps thoughts of an Anthropic model, with their signatures."""
 PASSED = ("max_tokens", "temperature", "top_p")
 """What is called the same and means the same."""
+GIVEN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""What Anthropic counts of a request, each apart from the others."""
 
+_MOST = 2**53
+"""What every client reads as a whole number."""
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _FINISH = {
     "end_turn": "stop",
@@ -31,12 +35,12 @@ _STOP = {
 
 def finish_reason(stop_reason: Any) -> str:
     """Why a model stopped, in OpenAI's words."""
-    return _FINISH.get(stop_reason, "stop")
+    return _FINISH.get(stop_reason, "stop") if isinstance(stop_reason, str) else "stop"
 
 
 def stop_reason(finish: Any) -> str:
     """The same in Anthropic's."""
-    return _STOP.get(finish, "end_turn")
+    return _STOP.get(finish, "end_turn") if isinstance(finish, str) else "end_turn"
 
 
 def chat_usage(usage: Json) -> Json:
@@ -73,7 +77,8 @@ def tool_use_id(id: Any) -> str:
 
 def count(value: Any) -> int:
     """A count that somebody else told."""
-    return max(0, int(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return int(min(max(0, value), _MOST)) if is_number else 0
 
 
 def dicts(value: Any) -> list[Json]:

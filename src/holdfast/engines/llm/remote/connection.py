@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -11,11 +12,22 @@ import idna
 
 from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid, UpstreamFailed
-from holdfast.engines.llm.remote.wire import Headers, UpstreamTimeout, UpstreamUnreachable, Wire
+from holdfast.engines.llm.remote.wire import (
+    HIGH_WATER_BYTES,
+    Headers,
+    UpstreamCut,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+    Wire,
+)
 
 IDLE_CONNECTIONS = 256
 IDLE_SECONDS = 30.0
 MOST_ADDRESSES = 4
+_PACKINGS = frozenset({b"gzip", b"x-gzip", b"deflate"})
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
+_EVENTS = (b"data:", b"event:", b":")
+_BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +94,14 @@ class UpstreamAnswer:
         self._wire = wire
         self._done = False
         self._first: bytes | None = None
+        self._is_read = False
         self.status = wire.status
         self.headers: Headers = wire.headers
+        packing = (self.header(b"content-encoding") or b"").lower()
+        # Some compress whether or not they are asked to.
+        self._packed = zlib.decompressobj(_EITHER_HEADER) if packing in _PACKINGS else None
+        if self._packed is not None:
+            self.headers = [pair for pair in wire.headers if pair[0] not in (b"content-encoding", b"content-length")]
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that (lower-case) name."""
@@ -96,9 +114,38 @@ class UpstreamAnswer:
             return first
         if self._done:
             return b""
-        data = await self._wire.read()
+        data = await (self._wire.read() if self._packed is None else self._unpacked(self._packed))
         self._done = not data
         return data
+
+    async def _unpacked(self, packed: "zlib._Decompress") -> bytes:
+        while True:
+            piece = packed.unconsumed_tail
+            if not piece and not self._is_read:
+                piece = await self._wire.read()
+                self._is_read = not piece
+            try:
+                data = packed.decompress(piece, HIGH_WATER_BYTES)
+            except zlib.error:
+                self.close()
+                raise UpstreamCut("The upstream's answer is not compressed as it says.") from None
+            if data or self._is_read:
+                return data
+
+    @property
+    def is_events(self) -> bool:
+        """Whether the body, of which the first bytes are known, is a stream of events: some name its type wrongly."""
+        begin = (self._first or b"").lstrip(_BLANKS)
+        return begin.startswith(_EVENTS) or (self._is_named(b"text/event-stream") and not begin.startswith(b"{"))
+
+    @property
+    def is_object(self) -> bool:
+        """The same of one JSON text."""
+        begin = (self._first or b"").lstrip(_BLANKS)
+        return begin.startswith(b"{") or (self._is_named(b"application/json") and not begin.startswith(_EVENTS))
+
+    def _is_named(self, kind: bytes) -> bool:
+        return (self.header(b"content-type") or b"").lower().startswith(kind)
 
     async def ready(self) -> None:
         """Wait for the first bytes of the body, or its end: until then the same request may still go elsewhere."""

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from holdfast.core.errors import UpstreamFailed
-from holdfast.core.text.jsontext import loads_strange
+from holdfast.core.text.jsontext import loads_mended
 from holdfast.engines.llm.messages.chat_chunks import ChatChunks
 from holdfast.engines.llm.messages.words import dicts
 from holdfast.engines.llm.model import Heard, Json
@@ -42,7 +42,7 @@ class Batch:
 
 async def whole_answer(answer: UpstreamAnswer) -> Json | None:
     """An answer that came at once; None where it streams."""
-    if not (answer.header(b"content-type") or b"").startswith(b"application/json"):
+    if not answer.is_object:
         return None
     try:
         whole = await answer.whole(MAX_ANSWER_BYTES + 1)
@@ -78,7 +78,7 @@ async def chat_batches(
         if made:
             yield Batch(_restored(made, names))
         if not (finished or stream.is_over or any(isinstance(each, dict) and _is_last(each) for each in made)):
-            raise UpstreamCut("The upstream's stream ended before its answer was finished.")
+            raise stream.cut()
     finally:
         answer.close()
 
@@ -107,7 +107,7 @@ async def messages_batches(
         if made:
             yield Batch(_restored(made, names), heard.is_finished)
         if not heard.is_finished:
-            raise UpstreamCut("The upstream's stream ended before its answer was finished.")
+            raise stream.cut()
     finally:
         answer.close()
 
@@ -120,6 +120,7 @@ class _Stream:
         self._texts = texts
         self._events = Events(texts)
         self._size = 0
+        self._is_begun = False
         self.is_over = False
 
     async def read(self) -> bytes:
@@ -141,8 +142,16 @@ class _Stream:
         """The event that the end of the stream finished."""
         yield from self._parsed(self._events.flush())
 
+    def cut(self) -> UpstreamFailed:
+        """Why an answer that ended is none."""
+        kind = (self._answer.header(b"content-type") or b"nothing that it names").decode("latin-1")[:100]
+        if not self._is_begun and "event-stream" not in kind.lower():
+            return UpstreamFailed(f"The upstream answered with {kind}, which is no answer of a model.")
+        return UpstreamCut("The upstream's stream ended before its answer was finished.")
+
     def _parsed(self, events: Iterable[bytes | list[str]]) -> Iterator[Heard]:
         for data in events:
+            self._is_begun = True
             if isinstance(data, list):
                 yield data
                 continue
@@ -181,7 +190,7 @@ def _until_failure(chunks: Iterator[Heard]) -> tuple[list[Heard], UpstreamFailed
 
 def _parse(data: bytes) -> Json:
     try:
-        chunk = loads_strange(data)
+        chunk = loads_mended(data)
     except orjson.JSONDecodeError:
         raise UpstreamFailed("The upstream sent something that is not JSON.") from None
     if not isinstance(chunk, dict):

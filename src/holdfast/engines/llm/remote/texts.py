@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import orjson
 
+from holdfast.core.text.jsontext import loads_mended
 from holdfast.engines.llm.messages.chat_chunks import message_text
 from holdfast.engines.llm.messages.message_events import chunk_text
 from holdfast.engines.llm.model import Json
@@ -42,7 +43,7 @@ class Texts:
         if found is not None:
             before, behind = data[: found.start(1)], data[found.end(1) :]
             # The same key may stand elsewhere too, or twice.
-            if self._plain_text(orjson.loads(before + orjson.dumps(_PROBE) + behind)) == _PROBE:
+            if self._plain_text(loads_mended(before + orjson.dumps(_PROBE) + behind)) == _PROBE:
                 self.before, self._behind = framing + before, behind + b"\n\n"
         return text
 

@@ -234,7 +234,7 @@ class Wire(asyncio.Protocol):
         if name in (b"content-length", b"transfer-encoding"):
             self._framed = True
         elif name == b"content-type":
-            self._events = value.startswith(b"text/event-stream")
+            self._events = value.lower().startswith(b"text/event-stream")
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:

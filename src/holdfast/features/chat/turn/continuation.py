@@ -61,7 +61,7 @@ class Continuations:
         for number, message in enumerate(messages):
             if message.get("role") == "user":
                 asked.append(text_of(message).strip())
-            elif message.get("role") == "assistant" and message.get("tool_calls"):
+            elif message.get("role") == "assistant" and isinstance(message.get("tool_calls"), list):
                 digests[number] = _digest(place, asked, message)
         wanted = list(digests.values())[-MAX_RESTORED:]
         if not wanted:

@@ -27,7 +27,9 @@ class NotServed(HoldfastError):
     def __init__(self, method: str, rest: str, *, methods: Sequence[str], served: Iterable[str]) -> None:
         """`methods` are those that the path is served for, `served` the paths that there are."""
         instead = _INSTEAD.get(rest.split("/")[0])
-        if methods:
+        if rest.startswith("v1/"):
+            instead = "The path has /v1 twice: leave it out of the client's base URL."
+        elif methods:
             instead = f"It takes {' and '.join(methods)}."
         elif instead is None:
             instead = f"What is served under /v1: {', '.join(f'/{path}' for path in served)}."

@@ -69,11 +69,9 @@ async def pass_answer(
         (_RENAMED.get(name, name), value) for name, value in relayed.headers if name in _RENAMED or name not in said
     ]
     # Without a length the body is chunked and of any size.
-    events, length = False, 0
+    events, length = relayed.answer.is_events, 0
     for name, value in headers:
-        if name == b"content-type":
-            events = value.startswith(b"text/event-stream")
-        elif name == b"content-length" and value.isdigit():
+        if name == b"content-length" and value.isdigit():
             length = int(value)
     headers += ours
     start = {"type": "http.response.start", "status": relayed.status, "headers": headers}

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.endpoints.models import Connected
-from holdfast.surfaces.http.asgi import parse_json, read_body, send_bytes
+from holdfast.surfaces.http.asgi import header, parse_json, read_body, send_bytes
 
 Json = dict[str, Any]
 
@@ -44,7 +44,14 @@ class EndpointRequest:
 
     async def json(self) -> Json:
         """The body, which must be an object."""
-        return json_object(await self.read())
+        raw = await self.read()
+        try:
+            return json_object(raw)
+        except Invalid:
+            if (header(self.scope, b"content-encoding") or "identity") != "identity":
+                fields = [FieldError("content-encoding", "leave it out")]
+                raise Invalid("The body is compressed; send it as it is.", fields=fields) from None
+            raise
 
     async def answer(self, value: Any, status: int = 200) -> None:
         """One whole JSON answer."""

@@ -11,6 +11,7 @@ from holdfast.core.access import Access
 from holdfast.core.errors import Forbidden, HoldfastError
 from holdfast.features.endpoints.models import EndpointModels
 from holdfast.surfaces.http.admission import AdmittedProject, ProjectAdmission
+from holdfast.surfaces.http.asgi import REFUSE
 from holdfast.surfaces.http.endpoint.errors import NotServed
 from holdfast.surfaces.http.endpoint.request import EndpointRequest
 from holdfast.surfaces.http.routes import Routes
@@ -52,6 +53,7 @@ class EndpointSurface(ABC, Generic[R]):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = {}
+        scope["state"][REFUSE] = self.send_error
         try:
             _, project_id, name, _, rest = scope["path"].split("/", 4)
             entry = await self._admission.admit(self.credentialed(scope), project_id)

@@ -4,6 +4,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.surfaces.http.asgi import header
 
+# What no client of Anthropic's asks for; it has models, files and more, each in a shape of its own.
+_OPENAIS = frozenset({"chat", "embeddings", "responses", "conversations", "vector_stores"})
+
 
 class EndpointWires:
     """An ASGI application for `/{project_id}/{endpoint}/v1/…`."""
@@ -15,6 +18,6 @@ class EndpointWires:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         rest = scope["path"].split("/", 4)[4]
         first = rest.partition("/")[0]
-        # Both have models; only clients of Anthropic's say which version of its API they speak.
-        theirs = first == "messages" or (first == "models" and header(scope, b"anthropic-version") is not None)
+        # Only clients of Anthropic's say which version of its API they speak.
+        theirs = first == "messages" or (first not in _OPENAIS and header(scope, b"anthropic-version") is not None)
         await (self._anthropic if theirs else self._openai)(scope, receive, send)
