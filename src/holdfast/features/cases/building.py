@@ -75,7 +75,8 @@ def reseal(parts: Parts) -> Reseal:
 
 @build
 def proofs(parts: Parts) -> ProofService:
-    return ProofService(parts[CaseService], parts[RunQueue], parts[SigningKeys], parts[Entities])
+    data_dir = parts[Settings].data_dir.expanduser().resolve()
+    return ProofService(parts[CaseService], parts[RunQueue], parts[SigningKeys], parts[Entities], data_dir)
 
 
 @build

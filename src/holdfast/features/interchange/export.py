@@ -1,6 +1,7 @@
 """Owns the export of a workspace: everything as files, from one snapshot, in an order that depends on nothing else."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from holdfast.features.artifacts import store as artifacts
 from holdfast.features.cases import store as cases
@@ -12,12 +13,13 @@ from holdfast.features.documents import store as documents
 from holdfast.features.documents.model import Document
 from holdfast.features.intelligence import store as intelligence
 from holdfast.features.intelligence.graph import relation_store as relations
-from holdfast.features.intelligence.model import DecisionFilter, MilestoneFilter
+from holdfast.features.intelligence.model import DecisionFilter, MilestoneFilter, Ref
 from holdfast.features.interchange import store
 from holdfast.features.interchange.formats import own
 from holdfast.features.interchange.formats.records import Names
 from holdfast.features.interchange.model import KeptCase
 from holdfast.features.memory import store as memories
+from holdfast.features.repositories.model import COMMIT
 from holdfast.features.synthesis import publishing
 from holdfast.storage.database import Tx
 
@@ -165,6 +167,11 @@ def _contents(tx: Tx, document: Document) -> Iterator[bytes]:
         yield bytes(held)
 
 
+def _anywhere(ref: Ref) -> Ref:
+    """A commit by its hash alone: another store has its repository under another id."""
+    return Ref(COMMIT, ref.id.rpartition("/")[2]) if ref.type == COMMIT else ref
+
+
 def _relations(tx: Tx, workspace_id: str, names: Names, derived: _Derived) -> _Files:
     found = []
     after: tuple[int, str] | None = None
@@ -180,6 +187,6 @@ def _relations(tx: Tx, workspace_id: str, names: Names, derived: _Derived) -> _F
     # Ids here may differ from those of the origin; the files must not.
     found.sort(key=lambda row: (row.created_at, names(row.id)))
     for start in range(0, len(found), PAGE):
-        some = found[start : start + PAGE]
+        some = [replace(row, start=_anywhere(row.start), end=_anywhere(row.end)) for row in found[start : start + PAGE]]
         edges = collections.facts_of_edges(tx, workspace_id, [row.id for row in some])
         yield (len(some), *own.relations_file(some, edges, names, start // PAGE + 1))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from holdfast.core.errors import HoldfastError, Invalid
+from holdfast.core.errors import HoldfastError, Invalid, NotFound
 from holdfast.core.ids import is_id
 from holdfast.core.principal import Principal
 from holdfast.core.text.secrets_scan import first_secret_kind
@@ -59,7 +59,8 @@ _WHEN = 16
 _CLOCK_ERROR_MILLIS = 86_400_000
 
 Told = TypeVar("Told", Decision, Milestone)
-Exists = Callable[[Tx, str, Ref], bool]
+Meant = Callable[[Tx, str, Ref, str], Ref]
+"""The entity of a workspace that a reference of a field means; NotFound or Invalid where it is none."""
 
 
 class NotImported(Exception):
@@ -83,7 +84,7 @@ class Restore:
     principal: Principal
     workspace_id: str
     now: int
-    exists: Exists
+    meant: Meant
     documents: DocumentService
     report: Report
     entries: list[Entry]
@@ -268,7 +269,7 @@ class Restore:
         kept = item.relation
         refuse_secrets(kept.note)
         name = checked_relation(kept.relation)
-        start, end = self._end(kept.start), self._end(kept.end)
+        start, end = self._end(kept.start, "from"), self._end(kept.end, "to")
         id, here = self.local("relation", kept.id)
         wanted = replace(
             kept,
@@ -292,11 +293,12 @@ class Restore:
         else:
             self.report.create("relation")
 
-    def _end(self, ref: Ref) -> Ref:
+    def _end(self, ref: Ref, field: str) -> Ref:
         found = Ref(ref.type, self.local(ref.type, ref.id)[0]) if ref.type in PREFIXES else ref
-        if not self.exists(self.tx, self.workspace_id, found):
-            raise NotImported(f"a relation names the {ref.type} {ref.id}, which is not here")
-        return found
+        try:
+            return self.meant(self.tx, self.workspace_id, found, field)
+        except (NotFound, Invalid):
+            raise NotImported(f"a relation names the {ref.type} {ref.id}, which is not here") from None
 
     def local(self, type: str, origin: str) -> tuple[str, bool]:
         """The id that something has or gets here, and whether it is here: its own id, unless another space has that."""

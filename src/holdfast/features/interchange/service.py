@@ -139,7 +139,16 @@ class InterchangeService:
             self._workspaces.check(tx, principal, workspace_id)
             # A fresh report each time: the store may run this again after a conflict.
             report = Report()
-            restore = Restore(tx, principal, workspace_id, self._clock.now(), self._exists, self._documents, report, [])
+            restore = Restore(
+                tx,
+                principal,
+                workspace_id,
+                self._clock.now(),
+                self._intelligence.relations.meant,
+                self._documents,
+                report,
+                [],
+            )
             for step in batch:
                 attempt(report, step.file, lambda step=step: step.work(restore))  # type: ignore[misc]
             if restore.entries:
@@ -163,9 +172,6 @@ class InterchangeService:
         for problem in done.problems:
             total.problem(problem)
         return arrived
-
-    def _exists(self, tx: Tx, workspace_id: str, ref: Ref) -> bool:
-        return bool(self._intelligence.relations.titles(tx, workspace_id, [ref]))
 
     def _record(self, tx: Tx, principal: Principal, workspace_id: str, action: str, counts: dict[str, int]) -> None:
         self._audit.record(

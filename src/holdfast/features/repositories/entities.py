@@ -1,14 +1,19 @@
 """Owns how repositories and what was read from them are seen by other features."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.features.repositories import store
+from holdfast.features.repositories.history import store as history
+from holdfast.features.repositories.history.entries import entry_id
 from holdfast.features.repositories.model import COMMIT, FILE, ITEM_KINDS, REPOSITORY, TAG, Repository
 from holdfast.features.repositories.overview import overview
 from holdfast.registry.entities import Blocker, EntityType, Source
 from holdfast.storage.database import Tx
 
 _MOST_FAILED = 20
+_SHA = re.compile(r"[0-9a-fA-F]{7,40}")
 
 
 def _title(tx: Tx, workspace_id: str, slug: str) -> str | None:
@@ -40,6 +45,27 @@ def _unread(repository: Repository) -> str:
     return f"Its last sync failed, so what is known of it grows old. {repository.reason or ''}".strip()
 
 
+def _commit_title(tx: Tx, workspace_id: str, id: str) -> str | None:
+    repository_id, _, sha = id.partition("/")
+    repository = store.by_id(tx, repository_id) if sha else None
+    if repository is None or repository.workspace_id != workspace_id:
+        return None
+    found = history.commits(tx, repository_id, [sha])
+    return found[0].subject or sha[:12] if found else None
+
+
+def _commit_id(tx: Tx, workspace_id: str, name: str) -> str | None:
+    """By its hash, or the beginning of it where only one commit begins so; in whichever repository was synced last."""
+    if _SHA.fullmatch(name) is None:
+        return None
+    found = [
+        (commit.sha, entry_id(repository.id, commit.sha))
+        for repository in store.of_workspace(tx, workspace_id)
+        for commit in history.commits_by_prefix(tx, repository.id, name, 2)
+    ]
+    return found[0][1] if len({sha for sha, _ in found}) == 1 else None
+
+
 def _part(name: str, *other_names: str) -> EntityType:
     return EntityType(name=name, searched="read", part_of=REPOSITORY, other_names=other_names)
 
@@ -53,7 +79,7 @@ ENTITIES = (
         searched=None,
         other_names=("repositories", "repository_chunk", "repo"),
     ),
-    _part(COMMIT),
+    replace(_part(COMMIT), title=_commit_title, id_of=_commit_id),
     _part(FILE, "code"),
     _part(TAG),
     *(_part(kind, *(("pr",) if kind == "pull_request" else ())) for kind in ITEM_KINDS),

@@ -182,6 +182,14 @@ async def test_an_environment_whose_programs_proofs_cannot_see_says_so(at: Proof
     assert f"bin/ruby leads to {elsewhere}, which proofs do not see" in bad.problem
 
 
+async def test_no_environment_shows_the_servers_own_data(at: ProofStage) -> None:
+    data = at.repo.path.parent / "data"
+    for place in (data, data / "proofs", data.parent):
+        place.mkdir(parents=True, exist_ok=True)
+        with pytest.raises(Invalid, match="Holdfast's own"):
+            await at.stage.proofs.register(at.stage.ada, at.stage.workspace, "x", str(place))
+
+
 @pytest.mark.parametrize(
     ("command", "fields", "said"),
     [

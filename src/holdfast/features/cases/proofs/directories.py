@@ -11,8 +11,8 @@ _SEEN = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 _TOO_MUCH = tuple(map(Path, ("/", "/etc", "/dev", "/home", "/proc", "/root", "/sys", "/var")))
 
 
-def directory(path: str) -> Path:
-    """A directory that may be shown to proofs; Invalid for any other path."""
+def directory(path: str, ours: Path) -> Path:
+    """A directory that may be shown to proofs; Invalid for any other path, and where `ours` would be seen."""
     found = Path(path).expanduser()
     if not found.is_absolute() or not found.is_dir():
         problem = "give the absolute path of a directory, such as /opt/envs/shop"
@@ -20,6 +20,9 @@ def directory(path: str) -> Path:
     kept = found.resolve()
     if kept in (Path.home(), *_TOO_MUCH):
         raise Invalid("This directory holds too much.", fields=[FieldError("path", "name one made for proofs")])
+    if kept.is_relative_to(ours) or ours.is_relative_to(kept):
+        problem = f"the server's own data is in {ours}; name one made for proofs"
+        raise Invalid("Proofs would read what is Holdfast's own.", fields=[FieldError("path", problem)])
     return kept
 
 

@@ -45,12 +45,15 @@ _UNREGISTERED = "It is named, but not registered: `holdfast cases environment ad
 class ProofService:
     """What shows that cases are done. Agents propose commands; only our runner writes results."""
 
-    def __init__(self, cases: CaseService, queue: RunQueue, keys: SigningKeys, entities: Entities) -> None:
+    def __init__(
+        self, cases: CaseService, queue: RunQueue, keys: SigningKeys, entities: Entities, data_dir: Path
+    ) -> None:
         self._cases = cases
         self._entities = entities
         self._base = cases.base
         self._queue = queue
         self._keys = keys
+        self._data_dir = data_dir
 
     async def of_case(
         self, principal: Principal, workspace_id: str | None, case_id: str
@@ -160,7 +163,7 @@ class ProofService:
         if _NAME.fullmatch(name) is None:
             problem = "a lower-case letter, then up to 63 letters, digits, '_', '-' and '.'"
             raise Invalid("The name cannot be used.", fields=[FieldError("name", problem)])
-        kept = str(await asyncio.to_thread(directory, path))
+        kept = str(await asyncio.to_thread(directory, path, self._data_dir))
         digest, problem = await asyncio.to_thread(seen, kept)
 
         def work(tx: Tx) -> Environment:

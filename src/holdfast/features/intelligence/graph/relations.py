@@ -40,7 +40,7 @@ class Relations:
         name = checked_relation(new.relation)
         note = checked_text(new.note, "note", MAX_NOTE)
         workspace = self._base.enter(tx, principal, workspace_id)
-        start, end = self._meant(tx, workspace, new.start, "from"), self._meant(tx, workspace, new.end, "to")
+        start, end = self.meant(tx, workspace, new.start, "from"), self.meant(tx, workspace, new.end, "to")
         if start == end:
             problem = "name another entity than `from`"
             raise Invalid("An entity cannot relate to itself.", fields=[FieldError("to", problem)])
@@ -107,7 +107,7 @@ class Relations:
         gone = [tie.id for tie in ties if Ref(type, id) in (tie.start, tie.end)]
         return relation_store.remove(tx, workspace_id, gone)
 
-    def _meant(self, tx: Tx, workspace_id: str, ref: Ref, field: str) -> Ref:
+    def meant(self, tx: Tx, workspace_id: str, ref: Ref, field: str) -> Ref:
         """The entity that somebody named by its id or slug; NotFound where it is not here."""
         title_of = self._entities.titles.get(checked_word(ref.type, f"{field}.type"))
         if title_of is None:
