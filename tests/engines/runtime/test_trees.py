@@ -3,22 +3,40 @@
 import os
 from pathlib import Path
 
-from holdfast.engines.runtime.trees import remove_tree
+import pytest
+
+from holdfast.engines.runtime.trees import TooDeep, give_tree, remove_tree
 
 
-def test_what_is_nested_deeper_than_any_path_can_name_is_removed(tmp_path: Path) -> None:
-    root = tmp_path / "left"
+def _nested(root: Path, depth: int) -> None:
     root.mkdir()
     here = os.open(root, os.O_RDONLY)
-    for _ in range(5_000):
+    for _ in range(depth):
         os.mkdir("below", dir_fd=here)
         below = os.open("below", os.O_RDONLY, dir_fd=here)
         os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=below))
         os.close(here)
         here = below
     os.close(here)
+
+
+def test_what_is_nested_deeper_than_any_path_can_name_is_removed(tmp_path: Path) -> None:
+    root = tmp_path / "left"
+    _nested(root, 5_000)
+    with pytest.raises(TooDeep, match="nested over 400"):
+        give_tree(root, os.getuid())
     remove_tree(root)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_handed_over_is_so_to_the_last_file_and_through_no_link(tmp_path: Path) -> None:
+    root = tmp_path / "given"
+    _nested(root, 300)
+    (root / "out").symlink_to("/etc")
+    uid = 12_345 if os.geteuid() == 0 else os.getuid()
+    give_tree(root, uid)
+    assert {path.lstat().st_uid for path in (root, root / "out", root / "below", root / "below/below/file")} == {uid}
+    assert Path("/etc").stat().st_uid == 0
 
 
 def test_links_are_removed_and_not_followed_and_missing_rights_are_taken_back(tmp_path: Path) -> None:

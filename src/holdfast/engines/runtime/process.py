@@ -20,6 +20,7 @@ from holdfast.engines.runtime.cgroups import ControlGroup, ControlGroups
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.probe import PROBE
 from holdfast.engines.runtime.seccomp import UnknownMachine, syscall_filter
+from holdfast.engines.runtime.trees import give_tree
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _FIRST_UIDS = (1_900_000_000, 61_184)
@@ -144,7 +145,7 @@ class ProcessRuntime:
             uid = next(filter(None, (_owner(mount.source) for mount in writable)), uid)
             for mount in writable:
                 # Also what we put there since it last ran.
-                _give(mount.source, uid)
+                give_tree(mount.source, uid)
         limits = spec.limits
         return {
             "bwrap": program,
@@ -434,13 +435,3 @@ def _staging_place(sources: list[str]) -> str:
         if Path(place).is_dir() and not any(Path(source).is_relative_to(place) for source in sources):
             return place
     raise SandboxMissing("Programs can't be confined: there is neither /mnt nor /media to stage what they are given.")
-
-
-def _give(path: Path, uid: int) -> None:
-    """Make what the program may change its own; root reads it all the same."""
-    os.chown(path, uid, uid, follow_symlinks=False)
-    if path.is_dir():
-        # By descriptors: another program that holds the same directory could put a link in the way of a path.
-        for _, names, files, directory in os.fwalk(path):
-            for name in (*names, *files):
-                os.chown(name, uid, uid, dir_fd=directory, follow_symlinks=False)

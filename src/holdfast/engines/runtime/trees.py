@@ -1,9 +1,50 @@
-"""Owns removing directories that a program filled: however deep, and whatever rights it left on them."""
+"""Owns handing directories to programs, and removing what they left: however deep, whatever rights are on it."""
 
 import os
 import stat
 from pathlib import Path
 from uuid import uuid4
+
+from holdfast.core.errors import Unavailable
+
+MOST_DEPTH = 400
+
+
+class TooDeep(Unavailable):
+    """A directory that an earlier run filled cannot be looked through."""
+
+    code = "too_deep"
+
+
+def give_tree(path: Path, uid: int) -> None:
+    """Make what a program may change its own; root reads it all the same. TooDeep for what is nested without end."""
+    os.chown(path, uid, uid, follow_symlinks=False)
+    if path.is_dir():
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _give_below(directory, uid, 1)
+        finally:
+            os.close(directory)
+
+
+def _give_below(directory: int, uid: int, depth: int) -> None:
+    if depth > MOST_DEPTH:
+        raise TooDeep(f"What an earlier run left is nested over {MOST_DEPTH} directories deep; remove it.")
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    # By descriptors: another program that holds the same directory could put a link in the way of a path.
+    for name, is_directory in found:
+        os.chown(name, uid, uid, dir_fd=directory, follow_symlinks=False)
+        if is_directory:
+            try:
+                below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            except NotADirectoryError:
+                # Something else took its place.
+                continue
+            try:
+                _give_below(below, uid, depth + 1)
+            finally:
+                os.close(below)
 
 
 def remove_tree(root: Path) -> None:
