@@ -75,15 +75,18 @@ def _moment(event: SessionEvent) -> SessionMoment:
             needs = _text(data, "permission_required")
             failed = data.get("status") in ("failed", "denied")
             title = f"{data.get('name')}.{data.get('tool')}"
-            return replace(made, title=title, text=needs, failed=failed, detail=f"{data.get('duration_ms')} ms")
+            kind = "tool_refused" if data.get("status") == "denied" else event.kind
+            return replace(
+                made, kind=kind, title=title, text=needs, failed=failed, detail=f"{data.get('duration_ms')} ms"
+            )
         case "status":
             return replace(made, title=_text(data, "status"), text=_text(data, "detail"))
         case "artifact" | "shared":
             return replace(made, title=_text(data, "title"), link=_text(data, "artifact_id"))
         case "question":
-            return replace(made, text=_text(data, "question"))
+            return replace(made, title=_right(data), text=_text(data, "question"))
         case "answer":
-            return replace(made, title=_text(data, "by"), text=_text(data, "answer", "state"))
+            return replace(made, title=_text(data, "by"), text=_text(data, "answer") or _decision(data))
         case "spawned":
             return replace(made, title=_text(data, "agent"), link=_text(data, "session_id"))
         case "message_out":
@@ -100,6 +103,17 @@ def _moment(event: SessionEvent) -> SessionMoment:
 
 def _text(data: Mapping[str, Any], *names: str) -> str:
     return next((str(data[name]) for name in names if data.get(name)), "")
+
+
+def _right(data: Mapping[str, Any]) -> str:
+    """The right that is asked for, where one is."""
+    wanted = data.get("details", {}).get("details", {})
+    return ", ".join(f"{name} {value}" for name, value in wanted.items())
+
+
+def _decision(data: Mapping[str, Any]) -> str:
+    state = _text(data, "state")
+    return "granted" if data.get("grant_id") and state == "answered" else state
 
 
 def _goes_on(data: Mapping[str, Any]) -> bool:
