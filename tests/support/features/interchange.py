@@ -6,6 +6,7 @@ from holdfast.core.principal import Principal
 from holdfast.engines.jobs import JobEngine
 from holdfast.features.artifacts import entities as artifact_entities
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.documents import entities as document_entities
 from holdfast.features.documents.model import Document
 from holdfast.features.documents.service import DocumentService
@@ -69,5 +70,6 @@ async def interchange_world(database: Database, clock: MovableClock, *, workspac
     jobs = JobEngine(base.database, base.events)
     documents = DocumentService(*parts[:5], jobs, base.clock, types)
     contradictions = Contradictions(*parts[:4], base.clock, base.memory)
-    interchange = InterchangeService(*parts, intelligence, documents, contradictions)
+    vectors = VectorCollections(*parts[:4], base.clock)
+    interchange = InterchangeService(*parts, intelligence, documents, contradictions, vectors)
     return InterchangeWorld(base, ArtifactService(*parts, types), intelligence, documents, interchange, contradictions)
