@@ -110,6 +110,10 @@ async def test_a_session_starts_another_once_a_signed_in_person_let_it(house: Ag
     said = [each["data"]["text"] for each in await house.told(session, "text")]
     assert "granted" in said[1] and "request_grant" in said[0]
     assert [each["session_id"] for each in found["tree"]] == [session, under["session_id"]]
+    async with await _browser(house) as person:
+        page = (await person.get(f"/w/default/sessions/{session}")).text
+    # A person reads there that the first call was refused, which right was asked for, and that it was given.
+    assert "was refused at the gate" in page and f"agent {child['id']}" in page and "<div>granted</div>" in page
 
 
 async def test_a_right_that_is_denied_is_told_to_the_agent(house: Agency) -> None:

@@ -90,6 +90,8 @@ def test_a_tool_is_pinned_run_and_decided_about_from_the_command_line(holdfast: 
     assert holdfast("approvals", "list") and holdfast("approvals", "list", "--state", "approved") == []
     assert holdfast(*decide, "--always", given=f"{PASSWORD}\n")["state"] == "approved"
     assert "decided already" in holdfast(*decide, given=f"{PASSWORD}\n", code=1)
+    scoped = holdfast("catalog", "policy", "demo", "fail", "--scope", "demo.write")
+    assert (scoped["scope"], scoped["policy_is_set"]) == ("demo.write", False)
     denied = holdfast("catalog", "policy", "demo", "slow", "deny", "--destructive")
     assert (denied["policy"], denied["destructive"]) == ("deny", True)
     assert "denied_by_policy" in holdfast("exec", "demo.slow", "{}", code=1)
