@@ -193,3 +193,15 @@ async def test_a_crash_fails_the_calls_in_flight_of_that_server_and_no_others() 
     assert await asyncio.gather(*fine) == [str(index) for index in range(5)]
     await pool.close()
     await runtime.close()
+
+
+async def test_what_nobody_uses_is_started_anew_and_what_is_at_work_stays() -> None:
+    pool, opening = ConnectionPool(), Opening()
+    await use(pool, "a", opening)
+    await pool.discard_unused("a")
+    assert opening.made[0].closed
+    async with pool.connection("a", opening) as connection:
+        await pool.discard_unused("a")
+        assert connection is opening.made[1] and not opening.made[1].closed
+    await pool.discard_unused("never opened")
+    await pool.close()

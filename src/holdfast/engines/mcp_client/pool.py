@@ -75,6 +75,12 @@ class ConnectionPool:
         if slot is not None:
             await self._end(slot)
 
+    async def discard_unused(self, key: Hashable) -> None:
+        """The same, unless somebody is using it at this moment."""
+        slot = self._slots.get(key)
+        if slot is not None and slot.users == 0:
+            await self.discard(key)
+
     async def close(self) -> None:
         """Close everything, and open nothing any more."""
         self._is_closed = True

@@ -54,7 +54,8 @@ INSTRUCTIONS = (
     "xerotier.intelligence.brief for the state of things. When something is decided or learned that the next "
     "session needs, save it with xerotier.memory.save or xerotier.intelligence.track_decision. "
     "If a tool says that no workspace is bound, call xerotier.session.init, or name one in each call "
-    "as workspace (id or slug)."
+    "as workspace (id or slug). Where find_tool is listed, there are more tools than the list shows, those of the "
+    "workspace's MCP servers among them: find one by what it does, and run it with call_tool."
 )
 
 

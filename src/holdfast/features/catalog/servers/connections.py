@@ -113,7 +113,8 @@ class ServerConnections:
         return made
 
     async def describe(self, start: ServerStart) -> ServerDescription:
-        """What the server says of itself now."""
+        """What the server says of itself, started anew unless it is at work: what runs may be of yesterday."""
+        await self._pool.discard_unused(start.key)
         async with self.connection(start) as connection:
             return await connection.describe()
 
