@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from holdfast.core.errors import Invalid
 from holdfast.engines.fetch.network.guard import Guard
 from holdfast.engines.mcp_client.base import CallRefused, ServerFailed
 from holdfast.engines.mcp_client.remote import RemoteConnection, open_remote
@@ -29,6 +30,10 @@ class OldServer:
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        if scope["path"] == "/moved":
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
         if scope["method"] == "GET":
             last = headers.get("last-event-id")
             if last is None:
@@ -188,3 +193,17 @@ async def test_a_refusal_has_the_servers_words_and_a_lost_session_wants_a_new_on
     with pytest.raises(ServerFailed, match="ended the session; call again"):
         await connection.call("gone", {})
     assert connection.closed
+
+
+async def test_calls_go_where_the_server_sent_the_client_on_to(old: OldServer) -> None:
+    made = await open_remote(Guard(allow_private=[old.place]), "old", f"http://{old.place}/moved")
+    await made.describe()
+    assert not (await made.call("plain", {})).is_error
+    await made.close()
+
+
+async def test_a_header_that_http_cannot_carry_is_named(old: OldServer) -> None:
+    guard = Guard(allow_private=[old.place])
+    with pytest.raises(Invalid) as refused:
+        await open_remote(guard, "old", f"http://{old.place}/mcp", headers={"x-key": "\u201cvalue\u201d"})
+    assert "curly quotes" in refused.value.fields[0].message and old.said == []

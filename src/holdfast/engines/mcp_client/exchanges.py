@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.guard import FAILURES, Guard
 from holdfast.engines.fetch.network.url import Url
 from holdfast.engines.llm.remote.connection import (
@@ -145,7 +146,11 @@ class Exchanges:
     ) -> UpstreamAnswer:
         if token is not None:
             headers = {**headers, "authorization": f"Bearer {token}"}
-        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        try:
+            pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
+        except UnicodeEncodeError:
+            problem = "a value holds letters that HTTP cannot carry; it may have been copied with curly quotes"
+            raise Invalid(f"{self._name} cannot be asked.", fields=[FieldError("headers", problem)]) from None
         data = request_bytes(request_head(self._origin, method, url.target), pairs, body or None)
         try:
             return await self._connections.send(self._origin, data, _TIMEOUTS, may_repeat=False)

@@ -14,6 +14,7 @@ import orjson
 
 from holdfast import __version__
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
+from holdfast.engines.fetch.network.url import Url
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.mcp_client.base import CallRefused, ServerFailed, TellProgress
 from holdfast.engines.mcp_client.exchanges import BROKEN, MAX_BYTES, Exchanges
@@ -37,6 +38,7 @@ class SessionLost(ServerFailed):
 class Session:
     """What the official client agreed on with the server."""
 
+    url: Url
     id: str | None
     protocol: str
 
@@ -130,7 +132,7 @@ class PostedCalls:
                 break
             await asyncio.sleep(pause)
             answer = await self._exchanges.send(
-                "GET", self._exchanges.url, {**_ACCEPTED, **session.headers(), "last-event-id": last}, b""
+                "GET", session.url, {**_ACCEPTED, **session.headers(), "last-event-id": last}, b""
             )
             if answer.status != 200 or _kind(answer) != "text/event-stream":
                 answer.close()
@@ -199,7 +201,7 @@ class PostedCalls:
                 f"The arguments can't be written as JSON: {problem}.", fields=[FieldError("arguments", str(problem))]
             ) from None
         said = {**_ACCEPTED, "content-type": "application/json", **session.headers(), **headers}
-        return await self._exchanges.send("POST", self._exchanges.url, said, body)
+        return await self._exchanges.send("POST", session.url, said, body)
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

@@ -77,6 +77,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Why the last exchange came to nothing, in words that the client's own errors do not have."""
         self.session_id: str | None = None
         """Of the session that the client opened, where the server counts in sessions."""
+        self.place = exchanges.url
+        """Where the last request was answered: servers send on from `/mcp` to `/mcp/`."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.problem = None
@@ -88,6 +90,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         except HoldfastError as problem:
             self.problem = problem
             raise httpx2.ConnectError(problem.message, request=request) from None
+        if request.method == "POST" and answer.status < 300:
+            self.place = url
         if session := answer.header(b"mcp-session-id"):
             self.session_id = session.decode("latin-1")
         headers_ = [(key, value) for key, value in answer.headers if key != b"content-encoding"]
@@ -167,7 +171,7 @@ class RemoteConnection:
     ) -> CallResult:
         client, listener = self._open_client(), progress
         if tool in self._plain:
-            session = Session(self._transport.session_id, str(client.protocol_version))
+            session = Session(self._transport.place, self._transport.session_id, str(client.protocol_version))
             return call_result(self._name, await self._answered(self._posted.call(session, tool, arguments, progress)))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
