@@ -15,7 +15,7 @@ from holdfast.engines.mcp_client.base import CallRefused, ServerFailed
 from holdfast.engines.mcp_client.remote import RemoteConnection, open_remote
 
 pytestmark = pytest.mark.slow
-NAMES = ("plain", "stream", "refused", "gone", "slow", "huge", "other", "broken")
+NAMES = ("plain", "stream", "refused", "gone", "slow", "huge", "other", "broken", "streamed")
 
 
 @dataclass
@@ -26,6 +26,7 @@ class OldServer:
     said: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     taken_up: list[str] = field(default_factory=list)
+    streamed_to: list[int] = field(default_factory=list)
     hangs: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
@@ -56,6 +57,8 @@ class OldServer:
         if "id" not in message or "method" not in message:
             await answer(send, 202, b"")
         elif message["method"] == "tools/call":
+            if message["params"]["name"] == "streamed":
+                self.streamed_to.append(scope["client"][1])
             await self.called(send, message)
         else:
             await self.greeted(send, message)
@@ -93,6 +96,13 @@ class OldServer:
             await answer(send, 200, b'{"jsonrpc": "2.0", "x": "' + b"x" * (17 << 20) + b'"}')
         elif name == "other":
             await answer(send, 200, json.dumps(told | {"id": "another", "result": result}).encode())
+        elif name == "streamed":
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            done = event(told | {"result": result})
+            await send({"type": "http.response.body", "body": done, "more_body": True})
+            await asyncio.sleep(0)
+            await send({"type": "http.response.body", "body": b""})
         elif name == "broken":
             await answer(send, 200, b"{", "text/event-stream")
         else:
@@ -156,6 +166,15 @@ async def test_a_stream_that_breaks_off_is_taken_up_where_it_was(old: OldServer,
         while not any(each.get("id") == 7 for each in old.said):
             await asyncio.sleep(0.01)
     assert next(each for each in old.said if each.get("id") == 7)["error"]["code"] == -32601
+
+
+async def test_a_connection_whose_stream_ended_with_the_result_serves_the_next_call(
+    old: OldServer, connection: RemoteConnection
+) -> None:
+    # Its end may come a moment after its last event, so a call right after may take another connection.
+    async with asyncio.timeout(20):
+        while len(old.streamed_to) == len(set(old.streamed_to)):
+            await connection.call("streamed", {})
 
 
 async def test_a_caller_that_gives_up_is_told_to_the_server(old: OldServer, connection: RemoteConnection) -> None:

@@ -5,8 +5,9 @@ The official client takes a task, two streams and three models for a call; a cal
 
 import asyncio
 import itertools
+import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,9 @@ _SAID_BYTES = 65_536
 _END_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_DRAIN_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
 
 
 class SessionLost(ServerFailed):
@@ -100,13 +104,11 @@ class PostedCalls:
         if meta:
             params["_meta"] = meta
         answer = await self._post(session, {"id": id, "method": "tools/call", "params": params}, headers)
-        try:
-            kind = _kind(answer)
-            if answer.status >= 300 or kind == "application/json":
-                return self._result(await self._document(session, answer, kind), id)
-            if kind != "text/event-stream":
-                raise ServerFailed(f"{self._name} answered with {kind or 'nothing'} (status {answer.status}).")
+        kind = _kind(answer)
+        if answer.status < 300 and kind == "text/event-stream":
             return await self._followed(session, answer, id, progress)
+        try:
+            return self._result(await self._document(session, answer, kind), id)
         finally:
             answer.close()
 
@@ -116,18 +118,24 @@ class PostedCalls:
         """The answer out of a stream of events, taken up again where it broke off and the server can go on."""
         last, pause = None, _RETRY_SECONDS
         for _ in range(_MOST_TAKEN_UP):
+            events, is_over = _Events(self._name), False
             try:
-                async for event in _events(self._name, answer):
-                    last, pause = event.id or last, event.retry_seconds or pause
-                    message = _read(self._name, event.data) if event.data else {}
-                    if "method" in message:
-                        await self._heard(session, message, id, progress)
-                    elif message.get("id") == id:
-                        return self._result(message, id)
-            except BROKEN:
-                # Taken up again below, where that is possible.
-                answer.close()
-            answer.close()
+                while piece := await answer.read():
+                    for event in events.feed(piece):
+                        last, pause = event.id or last, event.retry_seconds or pause
+                        message = _read(self._name, event.data) if event.data else {}
+                        if "method" in message:
+                            await self._heard(session, message, id, progress)
+                        elif message.get("id") == id:
+                            is_over = True
+                            return self._result(message, id)
+            except BROKEN as problem:
+                _log.info("%s broke off a stream: %s", self._name, problem.message)
+            finally:
+                if is_over:
+                    self._later(_drained(answer))
+                else:
+                    answer.close()
             if last is None:
                 break
             await asyncio.sleep(pause)
@@ -160,6 +168,8 @@ class PostedCalls:
             await self._tools_changed()
 
     async def _document(self, session: Session, answer: UpstreamAnswer, kind: str) -> Mapping[str, Any]:
+        if answer.status < 300 and kind != "application/json":
+            raise ServerFailed(f"{self._name} answered with {kind or 'nothing'} (status {answer.status}).")
         if answer.status >= 300:
             said = await answer.whole(_SAID_BYTES) if kind == "application/json" else b""
             message = _object(said)
@@ -218,17 +228,37 @@ class _Event:
     retry_seconds: float | None
 
 
-async def _events(name: str, answer: UpstreamAnswer) -> AsyncIterator[_Event]:
-    held, looked = bytearray(), 0
-    while piece := await answer.read():
+class _Events:
+    """Cuts bytes into server-sent events."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._held = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[_Event]:
+        """The events that this piece completes."""
+        held = self._held
+        # A line's end and the next may stand in different pieces.
+        looked = max(0, len(held) - 3)
         held += piece
-        while found := _BLANK_LINE.search(held, max(0, looked - 3)):
+        while found := _BLANK_LINE.search(held, looked):
             yield _event(bytes(held[: found.start()]))
             del held[: found.end()]
             looked = 0
-        looked = len(held)
-        if looked > MAX_BYTES:
-            raise ServerFailed(f"{name} sent an event of more than {MAX_BYTES >> 20} MiB.")
+        if len(held) > MAX_BYTES:
+            raise ServerFailed(f"{self._name} sent an event of more than {MAX_BYTES >> 20} MiB.")
+
+
+async def _drained(answer: UpstreamAnswer) -> None:
+    """Keep the connection where the answer ends in a moment, as it does when the result was the last event."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while await answer.read():
+                continue
+    except (TimeoutError, *BROKEN):
+        return
+    finally:
+        answer.close()
 
 
 def _event(block: bytes) -> _Event:
