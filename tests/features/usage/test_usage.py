@@ -99,7 +99,7 @@ async def test_nothing_is_lost_or_doubled_when_the_store_is_away(database: Datab
         await usage.flush()
     database.write = write  # type: ignore[method-assign]
     rows = {row.kind: row.amount for row in await usage.report(OWNER, group_by=["kind"])}
-    assert rows == {"requests": 2, "tokens_in": 1, "tokens_out": 2}
+    assert rows == {"requests": 2, "model_calls": 1, "tokens_in": 1, "tokens_out": 2}
     assert len((await usage.entries(OWNER)).items) == 1
 
 
@@ -116,7 +116,7 @@ async def test_calls_are_logged_with_their_source(database: Database, clock: Mov
     assert {entry.tokens_out for entry in entries} == {0, 1, 2} and rest.next_cursor is None
     assert {(entry.source, entry.operation, entry.at) for entry in entries} == {("mcp", "ask", clock.now())}
     rows = {row.kind: row.amount for row in await usage.report(OWNER, group_by=["kind"])}
-    assert rows == {"tokens_in": 30, "tokens_out": 3, "cost": 1.5}
+    assert rows == {"model_calls": 3, "tokens_in": 30, "tokens_out": 3, "cost": 1.5}
     assert not (await usage.entries(OWNER, UsageFilter(source="chat"))).items
 
 

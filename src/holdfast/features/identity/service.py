@@ -223,6 +223,11 @@ class Identity:
         """One member."""
         return await self._database.read(lambda tx: self._user(tx, principal, user_id))
 
+    async def member_by_email(self, principal: Principal, email: str) -> User | None:
+        """The member who has this address, if anybody does."""
+        principal.require_any("read", "management")
+        return await self._database.read(lambda tx: store.member_by_email(tx, principal.organization_id, email.lower()))
+
     async def create_user(
         self, principal: Principal, *, email: str, name: str, role: Role = "member", password: str | None = None
     ) -> User:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from holdfast.core.errors import RateLimited
 
-UsageKind = Literal["requests", "tool_calls", "tokens_in", "tokens_out", "cost"]
+UsageKind = Literal["requests", "tool_calls", "model_calls", "tokens_in", "tokens_out", "cost"]
 Grouping = Literal["week", "day", "actor", "project", "workspace", "source", "model", "kind"]
 KINDS: tuple[UsageKind, ...] = get_args(UsageKind)
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)

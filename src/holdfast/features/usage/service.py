@@ -124,8 +124,13 @@ class Usage:
         workspace_id: str | None = None,
         project_id: str | None = None,
     ) -> None:
-        """Keep one call that used a model, and count its tokens and cost."""
-        amounts: Mapping[UsageKind, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cost": cost}
+        """Keep one call that used a model, and count it with its tokens and cost."""
+        amounts: Mapping[UsageKind, float] = {
+            "model_calls": 1,
+            "tokens_in": tokens_in,
+            "tokens_out": tokens_out,
+            "cost": cost,
+        }
         self.count_all(principal, amounts, source=source, workspace_id=workspace_id, project_id=project_id, model=model)
         entry = UsageEntry(
             id=new_id("use"),

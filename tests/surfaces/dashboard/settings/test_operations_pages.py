@@ -3,6 +3,7 @@
 import json
 import re
 
+from holdfast.core.clock import Clock, iso
 from holdfast.features.clients.model import NewClient
 from holdfast.features.clients.service import Clients
 from holdfast.features.endpoints.model import EndpointUpstream
@@ -103,6 +104,28 @@ async def test_the_audit_log_is_filtered_paged_exported_and_verified(sqlite_serv
         assert verified.status_code == 200 and "Nobody changed the log" in verified.text
 
 
+async def test_the_audit_log_is_narrowed_to_a_person_by_their_address(sqlite_server: TestServer) -> None:
+    async with await sqlite_server.browser(sqlite_server.start.owner_id) as owner:
+        await owner.post("/settings/profile/name", data={"name": "Ada"})
+        mine = (await owner.get("/settings/audit?actor=Owner@localhost")).text
+        export = re.search(r'href="(/api/audit/export\?[^"]*)"', mine)
+        assert export is not None
+        lines = (await owner.get(export[1].replace("&amp;", "&"))).text.splitlines()
+    assert mine.count('class="action"') == len(lines) > 0
+    assert {json.loads(line)["actor"] for line in lines} == {sqlite_server.start.owner_id}
+    assert f'href="/settings/audit?actor={sqlite_server.start.owner_id}"' in mine
+
+
+async def test_what_is_exported_until_a_day_has_that_day_as_the_page_shows_it(sqlite_server: TestServer) -> None:
+    day = iso(sqlite_server.services[Clock].now())[:10]
+    async with await sqlite_server.browser(sqlite_server.start.owner_id) as owner:
+        page = (await owner.get(f"/settings/audit?since={day}&until={day}")).text
+        export = re.search(r'href="(/api/audit/export\?[^"]*)"', page)
+        assert export is not None
+        lines = (await owner.get(export[1].replace("&amp;", "&"))).text.splitlines()
+    assert len(lines) == page.count('class="action"') > 0
+
+
 async def test_a_changed_log_is_told(sqlite_server: TestServer) -> None:
     services = sqlite_server.services
     await services.identity.create_user(sqlite_server.owner, email="mo@example.com", name="Mo")
@@ -132,4 +155,6 @@ async def test_usage_is_shown_by_day_model_way_and_person(sqlite_server: TestSer
         page = (await owner.get("/settings/usage")).text
         own = (await mo.get("/settings/usage")).text
     assert "large-1" in page and "40,002" in page and "0.50" in page and page.count("<rect") == 28
+    of_the_model = re.findall(r"<td[^>]*>([^<]*)</td>", page.partition("<td>large-1</td>")[2])[:3]
+    assert of_the_model == ["1", "40,002", "0.50"], "a model was called as often as it answered"
     assert "large-1" not in own and "Nothing was used this week." in own

@@ -45,6 +45,7 @@ def count_tokens(usage: Usage, request: EndpointRequest, model: str, tokens: Tok
     """Count what one call took, at the price of its model. No row for each: thousands a second may pass."""
     endpoint = request.connected.endpoint
     amounts: dict[UsageKind, float] = {
+        "model_calls": 1,
         "tokens_in": tokens.input,
         "tokens_out": tokens.output,
         "cost": endpoint.cost(model, tokens.input, tokens.output),

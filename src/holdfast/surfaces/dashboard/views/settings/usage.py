@@ -42,6 +42,7 @@ class UsageShare:
 
     name: str
     calls: float
+    model_calls: float
     tokens: float
     cost: float
 
@@ -93,6 +94,7 @@ def _shares(rows: Sequence[UsageRow], group: Grouping) -> list[UsageShare]:
         UsageShare(
             name,
             kinds.get("requests", 0) + kinds.get("tool_calls", 0),
+            kinds.get("model_calls", 0),
             kinds.get("tokens_in", 0) + kinds.get("tokens_out", 0),
             kinds.get("cost", 0),
         )
