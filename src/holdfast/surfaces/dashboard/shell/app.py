@@ -28,6 +28,8 @@ from holdfast.surfaces.http.site import MethodNotAllowed
 HTML = b"text/html; charset=utf-8"
 MAX_FORM_BYTES = 4 * 1024 * 1024
 NOTICE, WORKSPACE = "holdfast_notice", "holdfast_workspace"
+_REFUSED = "holdfast_refused=1; Path=/; SameSite=Lax; Max-Age=3600"
+"""Tells the next page that a form was not taken, so that it gives back what was written (`unsent.js`)."""
 LANGUAGE, THEME, SINGLE_KEYS = "holdfast_language", "holdfast_theme", "holdfast_single_keys"
 _THEMES = ("light", "dark")
 _MOST_WORKSPACES = 200
@@ -74,7 +76,7 @@ class Dashboard:
         try:
             view = await self._view(scope, receive, cookie or "", found[1] if found else {})
         except Unauthenticated:
-            await redirect(send, "/sign-in", *_wanted(scope))
+            await redirect(send, "/sign-in", *([_REFUSED] if scope["method"] == "POST" else _wanted(scope)))
             return
         except HoldfastError as error:
             await send_problem(scope, send, error)
@@ -90,6 +92,8 @@ class Dashboard:
             if row is None:
                 methods = self._routes.methods(path)
                 raise MethodNotAllowed(f"{path} takes {methods[0]}.") if methods else NotFound("page", path[:200])
+            if scope["method"] == "POST":
+                _check_token(scope, view)
             row.access.check(view.principal)
             if "ws" in row.path and "ws" in view.path and view.workspace is None:
                 raise NotFound("workspace", view.path["ws"][:100])
@@ -99,10 +103,13 @@ class Dashboard:
                 await self._authenticator.denied(
                     view.principal, f"{scope['method']} {row.path if row else path}", error
                 )
-            reply = Rendered("frame/problem.html", {"title": "", "error": error}, status=error.status)
             if view.is_part:
                 reply = Rendered("frame/alert.html", {"error": error}, whole=False, status=error.status)
-            await self._send(scope, send, view, reply, error.headers)
+                await self._send(scope, send, view, reply, error.headers)
+                return
+            reply = Rendered("frame/problem.html", {"title": "", "error": error}, status=error.status)
+            kept = {"Set-Cookie": _REFUSED} if scope["method"] == "POST" else {}
+            await self._send(scope, send, view, reply, {**error.headers, **kept})
             return
         await self._send(scope, send, view, reply, {})
 
@@ -124,9 +131,9 @@ class Dashboard:
             told = unquote(cookie_of(scope, NOTICE) or "") if reply.whole else ""
             body = markup(view, self._places, reply, told, scope["path"])
             headers = {**HEADERS, **extra}
-            if told:
+            if told and "Set-Cookie" not in headers:
                 headers["Set-Cookie"] = _notice("")
-            elif reply.whole and "ws" in view.path and view.workspace is not None:
+            elif "Set-Cookie" not in headers and reply.whole and "ws" in view.path and view.workspace is not None:
                 headers["Set-Cookie"] = setting_cookie(WORKSPACE, view.workspace.slug)
             await send_bytes(send, reply.status, body, content_type=HTML, headers=headers)
 
@@ -139,11 +146,6 @@ class Dashboard:
         if scope["method"] == "POST":
             raw = await read_body(scope, receive, MAX_FORM_BYTES)
             form = parse_qs(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1_000)
-            given = header(scope, b"x-csrf-token") or next(iter(form.get("csrf", ())), "")
-            if not hmac.compare_digest(given.encode(), session.csrf.encode()):
-                refused = Forbidden("The form is not from your session's page; reload it.", code="csrf")
-                await self._authenticator.denied(principal, f"POST {scope['path'][:200]}", refused)
-                raise refused
         workspaces = (await self._workspaces.list(principal, limit=_MOST_WORKSPACES)).items
         workspace = self._workspace(scope, view_path=path, workspaces=workspaces)
         theme = cookie_of(scope, THEME) or ""
@@ -188,6 +190,12 @@ def _wanted(scope: Scope) -> list[str]:
         return []
     query = scope.get("query_string", b"").decode("latin-1")
     return [wanted_cookie(quote(scope["path"]) + (f"?{query}" if query else ""))]
+
+
+def _check_token(scope: Scope, view: PageView) -> None:
+    given = header(scope, b"x-csrf-token") or view.given("csrf")
+    if not hmac.compare_digest(given.encode(), view.session.csrf.encode()):
+        raise Forbidden("The form is not from your session's page; send it again.", code="csrf")
 
 
 def setting_cookie(name: str, value: str) -> str:

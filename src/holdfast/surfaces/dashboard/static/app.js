@@ -1,6 +1,7 @@
 // What every page has alive: dates in the reader's way, the menu, live parts, the palette, keys, copying, undo.
 import { follow } from "./live.js";
 import { keys } from "./keys.js";
+import { unsent } from "./unsent.js";
 
 const meta = (name) => document.querySelector(`meta[name="${name}"]`);
 export const csrf = () => meta("csrf")?.content ?? "";
@@ -111,5 +112,6 @@ unfold();
 
 follow(meta("workspace")?.content, meta("since").content);
 keys();
+unsent();
 // Tests and other scripts can tell that keys and live parts work from here on.
 document.documentElement.dataset.ready = "";

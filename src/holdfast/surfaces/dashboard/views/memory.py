@@ -125,6 +125,12 @@ async def correct(view: PageView, memories: MemoryService, overview: MemoryOverv
         saved = await memories.supersede(view.principal, view.ws.id, old.id, _given(view, old))
         if saved.memory is None:
             raise MemoryRejected(saved.reason or "")
+    except Conflict:
+        now = await _standing(view, memories, old)
+        if now.id == old.id:
+            raise
+        meanwhile = Conflict("Somebody corrected it meanwhile: this is what holds now. What you wrote is below.")
+        return await _shown(view, memories, overview, meanwhile, now.slug)
     except HoldfastError as error:
         if error.status != 422:
             raise
@@ -157,10 +163,22 @@ async def share(view: PageView, memories: MemoryService) -> Reply:
     return view.go(_url(view, done), "The whole workspace recalls it now.")
 
 
+async def _standing(view: PageView, memories: MemoryService, old: Memory) -> Memory:
+    """What took the memory's place, as it is now; itself where nothing did."""
+    now = await memories.get(view.principal, view.ws.id, old.id)
+    while now.superseded_by is not None:
+        now = await memories.get(view.principal, view.ws.id, now.superseded_by)
+    return now
+
+
 async def _shown(
-    view: PageView, memories: MemoryService, overview: MemoryOverview, error: HoldfastError | None = None
+    view: PageView,
+    memories: MemoryService,
+    overview: MemoryOverview,
+    error: HoldfastError | None = None,
+    slug: str | None = None,
 ) -> Reply:
-    found = await memories.get(view.principal, view.ws.id, view.path["slug"])
+    found = await memories.get(view.principal, view.ws.id, slug or view.path["slug"])
     return view.page(
         "memory/one.html",
         found.title,

@@ -176,7 +176,8 @@ class ChatRoom extends HTMLElement {
     if (!("new" in this.dataset)) history.replaceState(null, "", this.dataset.url);
     this.busy(true);
     this.thread.querySelector(".welcome")?.remove();
-    if (!again) this.thread.append(this.bubble("mine", text));
+    const mine = this.bubble("mine", text);
+    if (!again) this.thread.append(mine);
     const bubble = this.bubble("answer");
     const progress = new Progress(bubble, this.words);
     const prose = bubble.appendChild(document.createElement("div"));
@@ -210,12 +211,21 @@ class ChatRoom extends HTMLElement {
       this.dataset.stopped = "";
       this.complain(bubble, problem);
     } else {
-      // The person's message is kept; what follows it goes on from there.
-      await this.refresh();
+      // Where the person's message was taken, what follows it goes on from there; else it is theirs to send again.
+      const isThere = await this.refresh().catch(() => false);
+      const said = [...this.thread.querySelectorAll(".mine:not(.draft) .said")].at(-1);
+      if (!isThere || said?.textContent.trim() !== text.trim()) this.giveBack(mine, text, ask);
       this.thread.append(bubble);
       this.complain(bubble, problem || this.words.failed);
     }
     this.text?.focus({ preventScroll: true });
+  }
+
+  giveBack(mine, text, ask) {
+    mine.remove();
+    if (!this.text || this.text.value || ask) return;
+    this.text.value = text;
+    this.text.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   address() {
@@ -275,10 +285,11 @@ class ChatRoom extends HTMLElement {
     const isNew = "new" in this.dataset;
     const url = at ? `${this.dataset.url}?at=${encodeURIComponent(at)}` : `${this.dataset.url}${location.search}`;
     const answer = await fetch(isNew ? this.dataset.url : url, { headers: isNew ? {} : { "HX-Request": "true" } });
-    if (!answer.ok) return;
+    // Who was signed out meanwhile is led elsewhere, which is no chat.
+    if (!answer.ok || answer.redirected) return false;
     const follow = this.isAtEnd();
     const text = await answer.text();
-    if (text === this.last || (yields && this.isWrittenIn())) return;
+    if (text === this.last || (yields && this.isWrittenIn())) return true;
     this.last = text;
     // The server's own markup, escaped and sanitised there; a parsed document runs nothing.
     const page = new DOMParser().parseFromString(text, "text/html");
@@ -289,6 +300,7 @@ class ChatRoom extends HTMLElement {
     window.htmx?.process(this);
     localise(this);
     if (follow) this.toEnd();
+    return true;
   }
 
   // A new chat has its own address, title and menu once something was said in it.
