@@ -1,5 +1,6 @@
 """What lives in the browser: events in every tab, keys, dropped files, the graph by keyboard."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -147,10 +148,34 @@ async def test_a_dropped_file_is_imported_and_reported(server: TestServer, brows
         place = person.page.locator("import-files")
         note = {"name": "note.md", "text": "# Giraffes\n\nThe giraffe house opens at nine in the morning.\n"}
         await place.evaluate(_DROP, note)
-        await person.page.get_by_text("1 memory new").wait_for()
+        await person.page.get_by_text("1 new (Memories 1)").wait_for()
         await place.evaluate(_DROP, note)
         await person.page.get_by_text("1 known already").wait_for()
         await person.check()
+
+
+async def test_what_is_typed_before_the_palette_is_there_is_searched_and_enter_waits_for_it(
+    server: TestServer, browser: Browser
+) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        page = person.page
+        asked, answer = asyncio.Event(), asyncio.Event()
+
+        async def late(route: Route) -> None:
+            asked.set()
+            await answer.wait()
+            await route.continue_()
+
+        await page.route("**/find", late)
+        await person.open("/w/default/memory")
+        await page.keyboard.press("Control+k")
+        await asked.wait()
+        await page.keyboard.type("giraffe")
+        answer.set()
+        await expect(page.get_by_role("searchbox", name="Find anything")).to_have_value("giraffe")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/w/default/documents/*")
+        assert person.problems == []
 
 
 async def test_the_graph_of_500_nodes_is_walked_by_keyboard_with_its_table_beside(

@@ -1,20 +1,51 @@
 // The keyboard: ⌘K or Ctrl+K finds anything, single keys move about (they can be switched off in the profile).
 
 let shown = null;
+// What is typed while the palette is on its way; null: none is.
+let typed = null;
+
+// Whether what is found is not yet that of the words that are written, and whether Enter waits for it.
+let stale = false;
+let entered = false;
 
 async function palette() {
+  if (typed !== null) return;
+  let already = "";
   if (!shown) {
-    const answer = await fetch("/find", { headers: { "HX-Request": "true" } });
-    const holder = document.createElement("div");
-    // The server's own markup, escaped there.
-    holder.append(document.createRange().createContextualFragment(await answer.text()));
-    shown = holder.querySelector("dialog");
-    document.body.append(shown);
-    window.htmx?.process(shown);
-    shown.addEventListener("keydown", moveInPalette);
+    typed = "";
+    try {
+      await load();
+    } finally {
+      already = typed;
+      typed = null;
+    }
   }
   shown.showModal();
-  shown.querySelector("input").select();
+  const input = shown.querySelector("input");
+  input.select();
+  if (!already) return;
+  input.value = already;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+async function load() {
+  const answer = await fetch("/find", { headers: { "HX-Request": "true" } });
+  const holder = document.createElement("div");
+  // The server's own markup, escaped there.
+  holder.append(document.createRange().createContextualFragment(await answer.text()));
+  shown = holder.querySelector("dialog");
+  document.body.append(shown);
+  window.htmx?.process(shown);
+  shown.addEventListener("keydown", moveInPalette);
+  shown.addEventListener("input", () => {
+    stale = true;
+    entered = false;
+  });
+  new MutationObserver(() => {
+    stale = false;
+    if (entered) shown.querySelector("li a")?.click();
+    entered = false;
+  }).observe(shown.querySelector("#palette-found"), { childList: true });
 }
 
 function moveInPalette(event) {
@@ -22,7 +53,11 @@ function moveInPalette(event) {
   const links = [...shown.querySelectorAll("li a")];
   const at = links.indexOf(document.activeElement);
   if (event.key === "Enter") {
-    if (at < 0 && links.length) links[0].click();
+    if (at >= 0 || !(stale || links.length)) return;
+    // Rather than send the form, which leads to a page of what is found.
+    event.preventDefault();
+    if (stale) entered = true;
+    else links[0].click();
     return;
   }
   event.preventDefault();
@@ -42,6 +77,12 @@ export function keys() {
     if (event.target.closest("[data-palette]")) palette();
   });
   document.addEventListener("keydown", (event) => {
+    if (typed !== null && !event.metaKey && !event.ctrlKey && !event.altKey) {
+      event.preventDefault();
+      if (event.key === "Backspace") typed = typed.slice(0, -1);
+      else if ([...event.key].length === 1) typed += event.key;
+      return;
+    }
     if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
       palette();

@@ -28,7 +28,7 @@ async def set_secret(view: PageView, secrets: Secrets) -> Reply:
         await secrets.set(view.principal, view.ws.id, name, value, hosts or None)
     except (Conflict, Invalid) as error:
         return await _shown(view, secrets, errors=field_errors(error), status=error.status)
-    return view.go(_url(view), name)
+    return view.go(_url(view), "Saved.")
 
 
 @pages.post(_PATH + "/{name}/clear", ADMINISTER)
