@@ -31,6 +31,6 @@ FEATURE = Feature(
     answers=("AgentIds",),
     jobs=("session.run", "session.tidy"),
     topics={"agent": Topic(READ_EXEC), "session": Topic(READ_EXEC)},
-    migrations=("0042_agents", "0043_agent_sessions"),
+    migrations=("0042_agents", "0043_agent_sessions", "0070_first_page_indexes"),
     contract=("XA-1", "XA-5", "XA-6", "XA-11", "ZE-3"),
 )

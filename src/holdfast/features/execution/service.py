@@ -1,7 +1,7 @@
 """Owns invocations: a call of an enrolled tool is decided, queued once, watched, and ended once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -205,6 +205,14 @@ class Execution:
                 limit=limit + 1,
             )
             return page_of(found, limit, lambda each: (each.id,))
+
+        return await self._database.read(work)
+
+    async def callers(self, principal: Principal, workspace_id: str, *, limit: int) -> Mapping[str, str]:
+        """Who asked for a workspace's newest invocations, by id, and what they are called."""
+
+        def work(tx: Tx) -> Mapping[str, str]:
+            return store.callers(tx, self._workspaces.check(tx, principal, workspace_id).id, limit)
 
         return await self._database.read(work)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.principal import principal_from, principal_text
 from holdfast.features.execution.approvals import store as approval_store
-from holdfast.features.execution.model import CallProgress, ExecutionSetting, Invocation, Status
+from holdfast.features.execution.model import Approval, CallProgress, ExecutionSetting, Invocation, Status
 from holdfast.storage.database import Row, Tx
 
 _COLUMNS = (
@@ -37,7 +37,7 @@ def insert(tx: Tx, new: Invocation) -> None:
 def find(tx: Tx, id: str) -> Invocation | None:
     """An invocation, whoever's it is, with the question to a person that belongs to it."""
     row = tx.one(f"SELECT {_COLUMNS} FROM invocation WHERE id = :id", {"id": id})
-    return None if row is None else _invocation(tx, row)
+    return None if row is None else _invocation(row, approval_store.of_invocation(tx, row["id"]))
 
 
 def page(
@@ -65,7 +65,18 @@ def page(
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM invocation WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT :limit", params
     )
-    return [_invocation(tx, row) for row in rows]
+    asked = approval_store.of_invocations(tx, [row["id"] for row in rows])
+    return [_invocation(row, asked.get(row["id"])) for row in rows]
+
+
+def callers(tx: Tx, workspace_id: str, limit: int) -> dict[str, str]:
+    """Who asked for the workspace's newest invocations, by id, and what they are called."""
+    rows = tx.all(
+        "SELECT requested_by, requested_name FROM invocation WHERE workspace_id = :workspace_id ORDER BY id DESC "
+        "LIMIT :limit",
+        {"workspace_id": workspace_id, "limit": limit},
+    )
+    return {row["requested_by"]: row["requested_name"] for row in rows}
 
 
 def last_approved(tx: Tx, like: Invocation) -> Invocation | None:
@@ -82,7 +93,7 @@ def last_approved(tx: Tx, like: Invocation) -> Invocation | None:
             "before": like.id,
         },
     )
-    return None if row is None else _invocation(tx, row)
+    return None if row is None else _invocation(row, approval_store.of_invocation(tx, row["id"]))
 
 
 def claim_once(tx: Tx, key: str, invocation_id: str, now: int, since: int) -> str | None:
@@ -183,7 +194,7 @@ def end(
             "error": None if error is None else json.dumps(dict(error)),
         },
     )
-    return None if row is None else _invocation(tx, row)
+    return None if row is None else _invocation(row, approval_store.of_invocation(tx, row["id"]))
 
 
 def setting(tx: Tx, workspace_id: str) -> ExecutionSetting:
@@ -219,7 +230,7 @@ def put_setting(tx: Tx, workspace_id: str, new: ExecutionSetting, now: int) -> N
     )
 
 
-def _invocation(tx: Tx, row: Row) -> Invocation:
+def _invocation(row: Row, approval: Approval | None) -> Invocation:
     moved = row["done"] or row["total"] is not None or row["message"]
     return Invocation(
         id=row["id"],
@@ -246,5 +257,5 @@ def _invocation(tx: Tx, row: Row) -> Invocation:
         created_at=row["created_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
-        approval=approval_store.of_invocation(tx, row["id"]),
+        approval=approval,
     )

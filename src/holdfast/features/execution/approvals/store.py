@@ -23,6 +23,14 @@ def of_invocation(tx: Tx, invocation_id: str) -> Approval | None:
     return approval(row) if row else None
 
 
+def of_invocations(tx: Tx, invocation_ids: Sequence[str]) -> dict[str, Approval]:
+    """The questions that these invocations wait or waited for, by invocation."""
+    params = {f"in_{place}": id for place, id in enumerate(invocation_ids)}
+    within = ", ".join(f":{name}" for name in params) or "NULL"
+    rows = tx.all(f"SELECT {_COLUMNS} FROM approval WHERE invocation_id IN ({within})", params)
+    return {row["invocation_id"]: approval(row) for row in rows}
+
+
 def find(tx: Tx, id_or_token: str) -> Approval | None:
     """A question by its id, or by what stands in its link."""
     column = "id" if id_or_token.startswith("apr_") else "token"

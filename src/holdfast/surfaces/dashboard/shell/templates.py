@@ -1,7 +1,8 @@
 """Owns how templates become markup: one environment a language, everything escaped unless Markdown made it."""
 
 import json
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +13,8 @@ from holdfast.core.clock import iso
 from holdfast.surfaces.dashboard.shell.assets import asset_url
 from holdfast.surfaces.dashboard.shell.markdown import rendered
 from holdfast.surfaces.dashboard.shell.words import catalogue
+
+_STATES: Mapping[str, str] = {"good": "check", "warn": "alert", "bad": "cross", "busy": "clock"}
 
 
 @cache
@@ -30,8 +33,21 @@ def environment(language: str) -> Environment:
     made.filters.update(when=_when, day=_day, markdown=rendered, number=_number, size=_size, part=_part, json=_json)
     # `_` takes what it is given for our own markup; a title may be anybody's words, which stay text.
     made.filters["told"] = catalogue(language).gettext
-    made.globals["asset"] = asset_url
+    made.globals.update(asset=asset_url, icon_mark=_icon, state_mark=_state)
     return made
+
+
+# These two stand in every row of every list, where a macro costs more than all else of the row.
+@lru_cache(1_000)
+def _icon(name: str) -> Markup:
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>').format(asset_url("icons.svg"), name)
+
+
+# What is markup already and what is text are told apart, though they compare as equal.
+@lru_cache(1_000, typed=True)
+def _state(kind: str, word: str) -> Markup:
+    """What somebody's or something's state is: always an icon, a word and a colour."""
+    return Markup('<span class="state {}">{}{}</span>').format(kind, _icon(_STATES.get(kind, "dot")), word)
 
 
 def _when(millis: int | None) -> Markup:
@@ -39,14 +55,14 @@ def _when(millis: int | None) -> Markup:
     if millis is None:
         return Markup("–")
     text = iso(millis)
-    return Markup('<time datetime="{}">{}</time>').format(text, f"{text[:10]} {text[11:16]} UTC")
+    return Markup('<time datetime="%s">%s %s UTC</time>') % (text, text[:10], text[11:16])
 
 
 def _day(millis: int | None) -> Markup:
     if millis is None:
         return Markup("–")
     text = iso(millis)
-    return Markup('<time datetime="{}" data-day>{}</time>').format(text, text[:10])
+    return Markup('<time datetime="%s" data-day>%s</time>') % (text, text[:10])
 
 
 def _number(value: float) -> str:

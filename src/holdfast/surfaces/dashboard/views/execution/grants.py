@@ -54,7 +54,8 @@ async def _shown(view: PageView, grants: Grants, execution: Execution, error: Ho
         status=error.status if error else 200,
         grants=found.items,
         next_url=next_of(found, _url(view)),
-        callers=await _callers(view, execution) if may_change else {},
+        # Those whom somebody may want to let.
+        callers=await execution.callers(view.principal, view.ws.id, limit=_LOOKED_AT) if may_change else {},
         may_change=may_change,
         subjects=SUBJECTS,
         days=_DAYS,
@@ -62,12 +63,6 @@ async def _shown(view: PageView, grants: Grants, execution: Execution, error: Ho
         errors=field_errors(error) if error else None,
         url=_url(view),
     )
-
-
-async def _callers(view: PageView, execution: Execution) -> dict[str, str]:
-    """Who called tools lately, by id: those whom somebody may want to let."""
-    found = await execution.list(view.principal, view.ws.id, limit=_LOOKED_AT)
-    return {each.requested_by: each.requested_name for each in found.items}
 
 
 def _read(view: PageView, now: int) -> NewGrant:
