@@ -17,10 +17,15 @@ from holdfast.features.audit import model as audit
 from holdfast.features.cases.model import LINK_TYPES
 from holdfast.features.cases.proofs import model as proofs
 from holdfast.features.cases.states import Kind
+from holdfast.features.client_bundles.service import CLIENTS
 from holdfast.features.documents import model as documents
+from holdfast.features.execution.model import APPROVAL_STATES
 from holdfast.features.intelligence import model as intelligence
+from holdfast.features.intelligence.graph.vocabulary import INVERSES
 from holdfast.features.memory import model as memory
+from holdfast.features.memory.writing.likeness import CHANGED, NEGATED, OTHER_VALUE
 from holdfast.features.repositories import model as repositories
+from holdfast.server.features import features
 from holdfast.surfaces.dashboard.shell.templates import environment
 from holdfast.surfaces.dashboard.shell.words import LANGUAGES
 from holdfast.surfaces.dashboard.views.memory import CATEGORIES
@@ -45,7 +50,16 @@ _SAID_BY_SERVICES = (
     get_args(proofs.Verdict),
     get_args(proofs.TestOutcome),
     ("no proof", *LINK_TYPES, *get_args(Kind)),
-    tuple(name.replace("_", " ") for name in FULL_SCORE),
+    tuple(name.replace("_", " ") for name in (*FULL_SCORE, *INVERSES)),
+    APPROVAL_STATES,
+    (NEGATED, OTHER_VALUE, CHANGED),
+    tuple(client.place for client in CLIENTS.values()),
+    tuple(
+        each.name.replace("_", " ")
+        for feature in features()
+        if feature.entities
+        for each in feature.module("entities").ENTITIES
+    ),
 )
 """Words that pages show as the services say them: roles, states, kinds."""
 
