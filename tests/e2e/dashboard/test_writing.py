@@ -56,7 +56,7 @@ async def test_what_was_written_is_there_again_after_signing_in_anew(server: Tes
         await expect(page.get_by_label("What was decided?")).to_have_value("Keep what was written")
         await expect(page.get_by_label("Why?")).to_be_visible()
         await page.get_by_role("button", name="Save").click()
-        await page.get_by_role("link", name="Keep what was written").wait_for()
+        await page.get_by_role("heading", name="Keep what was written").wait_for()
         await expect(page.locator("#unsent")).to_be_hidden()
         assert await page.evaluate("[sessionStorage.length, document.cookie]") == [0, ""]
 
@@ -74,7 +74,7 @@ async def test_what_was_written_is_there_again_after_signing_in_in_another_tab(
         await page.get_by_role("link", name="Back to the form").click()
         await person.ready()
         await page.get_by_role("button", name="Save").click()
-        await page.get_by_role("link", name="Keep what was written").wait_for()
+        await page.get_by_role("heading", name="Keep what was written").wait_for()
 
 
 async def test_a_secret_that_was_written_is_not_kept(server: TestServer, browser: Browser) -> None:

@@ -181,14 +181,20 @@ class Approvals:
         state: ApprovalState | None = None,
         cursor: str | None = None,
         limit: int = 50,
+        compared: bool = True,
     ) -> Page[PendingCall]:
-        """A workspace's questions, the newest first."""
+        """A workspace's questions, the newest first; `compared` with the last call of each that was approved."""
         await self.expire()
         before = id_in_cursor(cursor, "apr") if cursor else None
 
         def work(tx: Tx) -> Page[PendingCall]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            return self._page(tx, principal, [workspace.id], state, before, limit)
+            if compared:
+                return self._page(tx, principal, [workspace.id], state, before, limit)
+            found = store.page(tx, [workspace.id], state=state, before=before, limit=limit + 1)
+            return page_of(found, limit, lambda each: (each.id,)).map(
+                lambda each: self._pending(tx, principal, each, self._asked_for(tx, each), (), None)
+            )
 
         return await self._database.read(work)
 

@@ -184,7 +184,7 @@ async def _sessions(view: PageView, sessions: AgentSessions, now: int) -> list[N
 
 async def _undecided(view: PageView, approvals: Approvals) -> list[Need]:
     """Calls that run only if this person, or another who may, says so."""
-    found = (await approvals.list(view.principal, view.ws.id, state="pending", limit=_MOST)).items
+    found = (await approvals.list(view.principal, view.ws.id, state="pending", limit=_MOST, compared=False)).items
     return [
         Need(
             "approval",
