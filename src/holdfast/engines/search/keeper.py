@@ -158,7 +158,12 @@ class IndexUpkeep:
         """Make big workspaces' indexes, on SQLite their packs, and drop what is stale; what was done."""
         embedders = await self._database.glance(lambda tx: self._store.comparable(tx, self._embedder.id))
         if self._database.dialect == "sqlite":
-            return await packs.keep(self._database, embedders, self._embedder.dimensions)
+            done = []
+            async for what in packs.keep(self._database, embedders, self._embedder.dimensions):
+                done.append(what)
+                if self._stopped:
+                    break
+            return done
         return await hnsw.keep(self._database, embedders, self._embedder.dimensions, self._index_above)
 
     async def progress(self) -> EmbeddingProgress:

@@ -5,7 +5,7 @@ since it was packed stands in a later pack or among the rows after the last one.
 read without a look at the rows they were made of; only what was deleted has to be looked for.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -117,26 +117,24 @@ def numbers(tx: Tx, shelf: int) -> NDArray[np.int64]:
     return np.fromstring((row and row["numbers"]) or "", np.int64, sep=",")
 
 
-async def keep(database: Database, embedders: Embedders, dimensions: int) -> list[str]:
-    """Pack what came since in workspaces where that is much, and delete packs of no more use; what was done."""
+async def keep(database: Database, embedders: Embedders, dimensions: int) -> AsyncIterator[str]:
+    """Pack what came since in workspaces where that is much, and delete packs of no more use; tells of each."""
     name = form(embedders, dimensions)
-    done = []
     for stale in await database.read(partial(_stale, form=name)):
         await database.write(partial(_delete, packed=stale))
-        done.append(f"packs of workspace {stale.shelf} deleted")
+        yield f"packs of workspace {stale.shelf} deleted"
     for shelf in await database.read(partial(_waiting, form=name)):
         while row := await database.read(partial(_next, shelf=shelf, embedders=embedders, dimensions=dimensions)):
             await database.write(partial(_put, row=row))
-            done.append(f"pack {row['place']} of workspace {shelf}")
-    return done
+            yield f"pack {row['place']} of workspace {shelf}"
 
 
 def wrong(tx: Tx, shelf: int | None) -> list[str]:
     """How many packed entries are not as their rows are, though these did not change since."""
     bad = 0
-    for row in tx.all("SELECT shelf, form, MAX(place) AS last FROM search_pack GROUP BY shelf, form"):
-        if row["form"].startswith(f"{_VERSION}; ") and shelf in (None, row["shelf"]):
-            bad += _wrong(tx, packed(tx, int(row["shelf"]), str(row["form"])))
+    for one in _all(tx):
+        if one.form.startswith(f"{_VERSION}; ") and shelf in (None, one.shelf):
+            bad += _wrong(tx, one)
     return [f"{bad} packed entries that are not as their rows"] if bad else []
 
 
@@ -163,9 +161,12 @@ def _keys(tx: Tx, packed: Packed) -> list[Key]:
 
 def _stale(tx: Tx, form: str) -> list[Packed]:
     """Packs in another form, and those of which much is outdated."""
+    return [one for one in _all(tx) if one.form != form or not useful(tx, one)]
+
+
+def _all(tx: Tx) -> list[Packed]:
     rows = tx.all("SELECT DISTINCT shelf, form FROM search_pack")
-    found = [packed(tx, int(row["shelf"]), str(row["form"])) for row in rows]
-    return [one for one in found if one.form != form or not useful(tx, one)]
+    return [packed(tx, int(row["shelf"]), str(row["form"])) for row in rows]
 
 
 def _delete(tx: Tx, packed: Packed) -> None:
