@@ -110,7 +110,8 @@ _NOT_CHOSEN = tuple(
     )
 )
 _IDLE = re.compile(
-    r"\b(?:deps?|lock ?file|\S+\.lock|release)\b|^(?:last|closes?|changes?|commits?|bump|update|merge)\b|^\W*\S+\W*$|^\W*#\d+",
+    r"\b(?:deps?|lock ?file|\S+\.lock|release|master|authors?|dev version|accidental\w*|unexpected)\b|^\W*\S+\W*$|"
+    r"^\W*(?:(?:last|closes?|changes?|commits?|bump|update|merge)\b|#\d|[0-9a-f]{7})",
     re.IGNORECASE,
 )
 """What says too little to have been a choice, or renews what others released."""
@@ -230,7 +231,10 @@ def of_revert(what: str, reason: str, *, of: Touched = NOTHING_KNOWN) -> Telling
     is_back = re.match(r"(?:back )?to\b", what, re.IGNORECASE) is not None
     score = 34.0 + (12.0 if reason else 0.0)
     if not (taken.quotes and taken.score >= LEAST_SCORE):
-        score -= 24.0 if of.around or _HANDIWORK.search(title) or _IDLE.search(title) else 0.0
+        if of.around or _IDLE.search(title):
+            score -= 24.0
+        elif _HANDIWORK.search(title):
+            score -= 12.0 if reason else 24.0
         score -= 14.0 if _SMALL.match(title) else 0.0
     named = shortened(_PULL.sub("", _unquoted(what)).strip(), 180)
     return Telling(f"Revert {named}" if is_back else f"Revert: {named}", score, (), ())
