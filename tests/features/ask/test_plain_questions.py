@@ -61,7 +61,7 @@ Percolator supports steam pressure, milk and sugar. It is run widely.
 
 [Cezve](https://example.org/cezve) is a pot that supports steam pressure.
 """
-KETTLE = '''/*
+KETTLE = """/*
  * Copyright (C) 2014 Acme.
  *
  * Licensed under the Apache License, Version 2.0 (the "License");
@@ -83,7 +83,7 @@ type Kettle struct {
 func (k *Kettle) Boil() {
 	k.since = time.Now()
 }
-'''
+"""
 
 
 @pytest.fixture(scope="module")

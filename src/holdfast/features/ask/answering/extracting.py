@@ -13,7 +13,16 @@ from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.question.aspects import Aspect, is_definition
 from holdfast.features.ask.question.wanted import is_of_contents, wants_value
-from holdfast.features.ask.ranking import LEAST_COVERED, REASON, coverage, covering, giving, is_document, is_notes, least_covered
+from holdfast.features.ask.ranking import (
+    LEAST_COVERED,
+    REASON,
+    coverage,
+    covering,
+    giving,
+    is_document,
+    is_notes,
+    least_covered,
+)
 from holdfast.features.ask.sources import Evidence, Ledger, file_evidence, source_of
 from holdfast.features.repositories.model import COMMIT, FILE, TAG
 

@@ -55,7 +55,9 @@ _TYPES: dict[Kind, frozenset[str]] = {
     "support": frozenset({COMMIT, "release", "pull_request", "issue"}),
 }
 _WHICH_VERSION = re.compile(r"\b(?:which|what|whose)\s+(?:[\w-]+\s+)?(?:version|release)s?\b", re.I)
-_WHICH_DID = re.compile(r"\W*(?:and\s+|then\s+|later\s+)*which\s+(?:one\s+)?(?:\w+ed|brought|made|broke|did|was|is)\b", re.I)
+_WHICH_DID = re.compile(
+    r"\W*(?:and\s+|then\s+|later\s+)*which\s+(?:one\s+)?(?:\w+ed|brought|made|broke|did|was|is)\b", re.I
+)
 _WHOSE_VERSION = re.compile(r"\b(?:[Ww]hich|[Ww]hat)\s+[A-Z][\w.+#-]*(?:\s+[A-Z][\w.+#-]*)?\s+versions?\b")
 _NEEDED = re.compile(
     r"\b(?:requir\w*|needs?|needed|supports?|supported|runs?|works?|compatible|minimum|expects?)\b", re.I

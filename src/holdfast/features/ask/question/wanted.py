@@ -17,9 +17,7 @@ _VALUED = re.compile(
 )
 _LISTED = re.compile(r"^\W*(?:and\s+)?(?:what|which)\b", re.I)
 _BREAKING = re.compile(r"\b(?:breaking|incompatib\w*)\b", re.I)
-_BREAKS = re.compile(
-    r"\b(?:breaking|incompatib\w*|breaks?|no longer|remov\w+|drop\w*|must now|now requires?)\b", re.I
-)
+_BREAKS = re.compile(r"\b(?:breaking|incompatib\w*|breaks?|no longer|remov\w+|drop\w*|must now|now requires?)\b", re.I)
 _SUBJECT = re.compile(
     r"^[\s>*+•-]*\[?(?P<name>[A-Z][\w.+-]*)(?:\][\[(][^\])]*[\])])?\s+(?:also\s+|now\s+|has\s+)?"
     r"(?:supports?|supported|provides?|offers?|has|is|are|includes?|comes|implements?|works?|runs?|can)\b"
