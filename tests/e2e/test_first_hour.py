@@ -78,7 +78,8 @@ CHECKS: tuple[Check | NotRun, ...] = (
     Check(
         "README.md",
         '.venv/bin/holdfast repos ask "Why is libgit2 used instead of the git command?"',
-        says=r"(?s)0017-reading-repositories\.md.*executes nothing a repository says",
+        # The sentence that decides comes before all others.
+        says=r"(?m)\A(?:(?!- ).*\n)*- `docs/decisions/0017\S+: .Decision\. .*executes nothing a repository says\.",
         cwd="project",
     ),
     Check(_ARTIFACTS, 'holdfast artifacts create release-notes.md notes.md --title "Release notes"', says="version 1"),

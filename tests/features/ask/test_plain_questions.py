@@ -1,4 +1,4 @@
-"""Owns the proof of what people ask in plain words: a whole release, a default, a limit, who did what a note tells of."""
+"""Owns the proof of what people ask in plain words: a whole release, a default, a limit, who did what a note tells."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
