@@ -12,7 +12,14 @@ FIRST_PERSON = 8
 TELLS_WHEN = 16
 
 LONGEST_NAME = 40
-_OPENING = re.compile(r"\s*([^\W\d_][\w.'’\-]*(?: [^\W\d_][\w.'’\-]*){0,2}):[ \t]+(?=\S)")
+_NAMED_SO = r"([^\W\d_][\w.'’\-]*(?: [^\W\d_][\w.'’\-]*){0,2})"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"
+_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_STAMP = rf"(?:\[[^\]\n]{{0,30}}\d[^\]\n]{{0,30}}\]|{_DAY}(?:,?[ T]{_CLOCK})?|{_CLOCK})"
+_OPENING = re.compile(rf"\s*(?:{_STAMP}(?: ?[-–—])?[ \t]+)?(?:\*\*)?{_NAMED_SO}(?:\*\*:|:\*\*|:)[ \t]+(?=\S)")
+"""`Maya: words`, as exports of chats write it too: behind a time, or in bold."""
+_HEADED = re.compile(rf"\s*(?:\*\*)?{_NAMED_SO}(?:\*\*)?[ \t]+(?:[-–—][ \t]*)?{_STAMP}[ \t]*:?\n+[ \t]*(?=\S)")
+"""The name with a time on a line of its own, as Slack and Discord copy it."""
 _ROLES = "user assistant human system agent ai bot customer client interviewer speaker"
 ROLES = frozenset(_ROLES.split())
 # What people write before a colon without anybody speaking.
@@ -29,9 +36,13 @@ _LABELS = (
 )
 LABELS = frozenset(_LABELS.split())
 # What people say to each other has one of these nearly always (98.7 % of the turns of five conversations), and notes
-# such as "Postgres: version 16 is needed" seldom.
+# such as "Postgres: version 16 is needed" seldom. German, French, Spanish, Italian, Portuguese and Dutch follow.
 _SAID = re.compile(
-    r"\b(?:i|my|me|mine|we|our|us|you|your|yours|yes|yeah|thanks|hey|hi|hello|wow|oh|ok|okay)\b|[?!？！]", re.IGNORECASE
+    r"\b(?:i|my|me|mine|we|our|us|you|your|yours|yes|yeah|thanks|hey|hi|hello|wow|oh|ok|okay|"
+    r"ich|mich|mir|meine?[mnrs]?|wir|uns|unsere?[mnrs]?|du|dich|dir|deine?[mnrs]?|danke|hallo|"
+    r"je|moi|mon|mes|nous|notre|tu|vous|votre|oui|merci|salut|yo|mis|nosotros|tú|usted|sí|gracias|hola|"
+    r"io|mio|mia|noi|grazie|ciao|eu|meu|minha|nós|você|obrigad[ao]|ik|mijn|wij|jij|jouw|bedankt)\b|[?!？！]",
+    re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|ours|us)\b", re.IGNORECASE)
 _TIME_WORD = re.compile(
@@ -55,7 +66,7 @@ class Speech(NamedTuple):
 
 def speech(text: str) -> Speech | None:
     """The text as somebody's words, where it opens with their name and a colon."""
-    match = _OPENING.match(text)
+    match = _opening(text)
     if match is None or len(match[1]) > LONGEST_NAME:
         return None
     names = match[1].split(" ")
@@ -67,9 +78,13 @@ def speech(text: str) -> Speech | None:
     return Speech(match[1], said) if all(_is_name(name) for name in names) and _SAID.search(said) else None
 
 
+def _opening(text: str) -> re.Match[str] | None:
+    return _OPENING.match(text) or _HEADED.match(text)
+
+
 def opens_with_name(text: str) -> bool:
     """Whether the text could be somebody's words: what is said between others' words is, whatever it sounds like."""
-    match = _OPENING.match(text)
+    match = _opening(text)
     return match is not None and len(match[1]) <= LONGEST_NAME and all(map(_is_name, match[1].split(" ")))
 
 
