@@ -114,3 +114,10 @@ def test_a_key_that_stands_twice_teaches_nothing() -> None:
 
     assert texts.learn(b"data: ", data, orjson.loads(data)) == "second"
     assert texts.before == b""
+
+
+def test_nothing_is_learned_from_an_event_of_megabytes() -> None:
+    texts = chat_texts()
+    raw = compact(chunk("x" * 3_000_000))
+    assert told(raw, [], texts)[0] == ["x" * 3_000_000] and texts.before == b""
+    assert told(compact(chunk("a")) + compact(chunk("b")), [], texts) == (["a", "b"], 1)

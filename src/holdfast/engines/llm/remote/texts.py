@@ -13,6 +13,8 @@ from holdfast.engines.llm.model import Json
 _PROBE = "\ue000 is it here? \ue001"
 _MOST_LESSONS = 8
 """What changes with every event, as a stamp or padding, is not learned for ever."""
+_LONGEST_LESSON = 16 * 1024
+"""Looking for the text in an event of megabytes takes longer than anything learned from it saves."""
 _WINDOW_BYTES = 16 * 1024
 """How far a run is looked for at once, so that many short ones do not each cost all that came."""
 
@@ -36,7 +38,7 @@ class Texts:
         `framing` is what stood before the data on the wire, where that was usual.
         """
         text = self._plain_text(event)
-        if text is None or framing is None or self._lessons == _MOST_LESSONS:
+        if text is None or framing is None or self._lessons == _MOST_LESSONS or len(data) > _LONGEST_LESSON:
             return text
         self._lessons += 1
         found = re.search(rb'"%b"\s*:\s*("(?:[^"\\]|\\.)*")' % self._key, data)
