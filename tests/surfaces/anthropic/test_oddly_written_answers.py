@@ -4,6 +4,7 @@ import gzip
 import json
 from typing import Any, Literal
 
+import httpx
 import pytest
 
 from holdfast.features.endpoints.model import EndpointUpstream
@@ -111,6 +112,13 @@ async def test_what_is_no_answer_is_an_error_that_says_so(
     assert page == (502, "The upstream answered with text/html, which is no answer of a model.")
     assert nothing[0] == cut[0] == large[0] == 502
     assert "without any" in nothing[1] and "compressed" in cut[1] and "too long" in large[1]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_long_answer_that_is_cut_is_not_taken_for_a_whole_one(sqlite_server: TestServer, kind: Kind) -> None:
+    body = b"%x\r\n%b\r\n" % (9_000_000, b"{" + b" " * 8_999_999)
+    with pytest.raises(httpx.RemoteProtocolError):
+        await ask(sqlite_server, kind, kind, False, body, f"{JSON}\r\ntransfer-encoding: chunked")
 
 
 async def test_a_piece_without_text_in_the_middle_is_no_event(sqlite_server: TestServer) -> None:

@@ -1,7 +1,6 @@
 """Owns the outermost layer: request ids, allowed hosts and origins, time and size caps, logs, metrics, last errors."""
 
 import asyncio
-import contextlib
 import logging
 import re
 import time
@@ -214,9 +213,7 @@ class _Answer:
         await self._send(message)
 
     async def fail(self, scope: Scope, error: HoldfastError) -> None:
-        """Answer with the error, if nothing was sent yet; a broken stream can only be cut."""
-        if self.started:
-            with contextlib.suppress(OSError):
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-            return
-        await scope["state"].get(REFUSE, send_problem)(scope, self, error)
+        """Answer with the error, if nothing was sent yet. What has begun is left without its end, so that the server
+        cuts the connection: ended properly, it would be taken for the whole."""
+        if not self.started:
+            await scope["state"].get(REFUSE, send_problem)(scope, self, error)
