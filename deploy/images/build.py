@@ -72,6 +72,7 @@ def fill_server(root: Path) -> None:
 def fill_session(root: Path) -> None:
     """What pods of sessions bring themselves: the sidecar and the bridge."""
     shutil.copytree(INSIDE, root / INSIDE_AT, ignore=shutil.ignore_patterns("__pycache__"))
+    _compile(root, root / INSIDE_AT)
     (root / "etc").mkdir()
     (root / "etc/gitconfig").write_text("[safe]\n\tdirectory = *\n")
 

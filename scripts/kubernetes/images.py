@@ -28,6 +28,9 @@ SKIPPED = (
     "lib2to3",
 )
 
+# Whatever starts in a pod would compile its modules anew each time: what is compiled already comes along.
+CODE_SKIPPED = tuple(each for each in SKIPPED if each != "__pycache__")
+
 
 class Layer:
     """One layer of an image."""
@@ -59,7 +62,9 @@ class Layer:
         path = Path(source)
         at = (name or str(path)).lstrip("/")
         if at not in self._there:
-            self._file(at, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
+            # Compiled modules count only beside sources of the very second that they were compiled from.
+            moment = int(path.stat().st_mtime)
+            self._file(at, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644, moment)
 
     def program(self, source: str | Path, name: str | None = None) -> None:
         """A program, with the libraries that it is linked with."""
@@ -78,6 +83,8 @@ class Layer:
         for directory, names, files in os.walk(source):
             names[:] = [each for each in names if each not in skipped]
             for each in files:
+                if each.endswith((".opt-1.pyc", ".opt-2.pyc")):
+                    continue
                 path = Path(directory, each)
                 inner = f"{(name or str(source)).lstrip('/')}/{path.relative_to(source)}"
                 if path.is_symlink() and not path.resolve().is_relative_to(source):
@@ -101,7 +108,7 @@ class Layer:
         self.tree(
             stdlib,
             f"usr/lib/{version}",
-            (*SKIPPED, f"config-{sys.version_info.major}.{sys.version_info.minor}-x86_64-linux-gnu"),
+            (*CODE_SKIPPED, f"config-{sys.version_info.major}.{sys.version_info.minor}-x86_64-linux-gnu"),
         )
 
     def busybox(self, source: str) -> None:
@@ -138,10 +145,10 @@ class Layer:
                 info.size = len(data)
                 image.addfile(info, io.BytesIO(data))
 
-    def _file(self, name: str, data: bytes, mode: int) -> None:
+    def _file(self, name: str, data: bytes, mode: int, moment: int = 0) -> None:
         self._directories(name)
         info = tarfile.TarInfo(name)
-        info.size, info.mode = len(data), mode
+        info.size, info.mode, info.mtime = len(data), mode, moment
         self._add(info, data)
 
     def _directories(self, name: str) -> None:

@@ -1,5 +1,7 @@
 """Owns the proof that each way in which a pod fails is said in one plain sentence, as a real cluster has it."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +15,7 @@ from holdfast.engines.runtime.kubernetes import pod as pod_module
 from holdfast.engines.runtime.kubernetes import pods as pods_module
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
-from tests.kubernetes.node.conftest import SETTINGS, kubectl, objects
+from tests.kubernetes.node.conftest import SETTINGS, kill, kubectl, objects, start
 
 
 @pytest.fixture
@@ -106,6 +108,23 @@ async def test_a_pod_that_is_deleted_by_somebody_else(runtime: KubernetesRuntime
     kubectl("delete", "pod", "-n", "holdfast-failing", made["metadata"]["name"], "--wait=false")
     ending = await run.wait()
     assert ending.how in ("lost", "exited"), ending
+    await run.stop(0)
+
+
+async def test_a_node_that_is_gone(runtime: KubernetesRuntime) -> None:
+    run = await runtime.start(spec("sleep 600"))
+    kill("kubelet")
+    try:
+        kubectl("delete", "node", "hf-node")
+        async with asyncio.timeout(180):
+            ending = await run.wait()
+    finally:
+        start("kubelet")
+        deadline = time.monotonic() + 120
+        while "Ready" not in kubectl("get", "nodes", "--no-headers").split():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.5)
+    assert ending.how == "lost" and "with its node" in ending.said, ending
     await run.stop(0)
 
 

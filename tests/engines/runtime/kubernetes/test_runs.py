@@ -47,6 +47,15 @@ async def test_a_program_reads_writes_and_ends_with_its_files_brought_back(
     await until_no_pod(fake)
 
 
+async def test_what_it_prints_is_read_after_its_input_was_closed(runtime: KubernetesRuntime) -> None:
+    run = await runtime.start(spec("cat; sleep 0.2; echo after"))
+    run.stdin.write(b"given\n")
+    run.stdin.close()
+    assert await said(run) == "given\nafter\n"
+    assert (await run.wait()).code == 0
+    await run.stop()
+
+
 async def test_secrets_are_referred_to_and_go_with_the_pod(fake: FakeCluster, runtime: KubernetesRuntime) -> None:
     given = spec('echo "$TOKEN $PLAIN"', env={"TOKEN": "canary-1", "PLAIN": "p"}, secrets=frozenset({"canary-1"}))
     run = await runtime.start(given)

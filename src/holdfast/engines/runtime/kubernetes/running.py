@@ -62,6 +62,7 @@ class PodRun:
         self._began = time.monotonic()
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._ends: list[asyncio.StreamWriter] = []
         self._watching: asyncio.Task[RunEnding] | None = None
         self._joining: asyncio.Task[None] | None = None
 
@@ -98,10 +99,10 @@ class PodRun:
                 "filter": base64.b64encode(syscall_filter()).decode(),
             }
         )
-        ours, theirs = socket.socketpair()
-        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_READ_BYTES)
-        there = await asyncio.open_connection(sock=theirs, limit=_READ_BYTES)
-        self._joining = asyncio.create_task(self._join(run, *there))
+        # Two pairs: whoever closes the program's stdin still reads what it prints.
+        given, self._writer = await self._pair()
+        self._reader, printed = await self._pair()
+        self._joining = asyncio.create_task(self._join(run, given, printed))
         self._watching = asyncio.create_task(self._watch(watch))
         if spec.limits.seconds is not None:
             asyncio.get_running_loop().call_later(spec.limits.seconds, self._out_of_time)
@@ -120,23 +121,32 @@ class PodRun:
             for ask, patience in (("", first), ("TERM", grace_seconds - first)):
                 if self._watching.done():
                     break
-                if ask:
-                    await self._signal(ask)
                 with suppress(TimeoutError):
+                    # The way into the pod may be broken, and be made again for minutes.
                     async with asyncio.timeout(patience):
+                        if ask:
+                            await self._signal(ask)
                         await self.wait()
         if not self._watching.done():
             self._asked = self._asked or "stopped"
-            await self._signal("KILL")
             try:
                 async with asyncio.timeout(_KILL_SECONDS):
+                    await self._signal("KILL")
                     await self.wait()
             except TimeoutError:
                 self._pod.tunnel.lose("Its pod did not stop it.")
         ending = await self.wait()
-        if self._writer is not None:
-            self._writer.close()
+        for end in self._ends:
+            end.close()
         return ending
+
+    async def _pair(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A stream within this process: what is written at one end is read at the other."""
+        one, other = socket.socketpair()
+        reader, unused = await asyncio.open_connection(sock=one, limit=_READ_BYTES)
+        _, writer = await asyncio.open_connection(sock=other, limit=_READ_BYTES)
+        self._ends += (unused, writer)
+        return reader, writer
 
     def _order(self, order: Object) -> "_Ordered":
         channel = self._pod.tunnel.channel({"to": "box", "box": self._box.name})
@@ -179,6 +189,8 @@ class PodRun:
             await asyncio.gather(giving, return_exceptions=True)
             run.channel.close()
             writer.close()
+            # Whoever still writes is told that nobody reads.
+            self._ends[0].close()
 
     async def _watch(self, watch: "_Ordered") -> RunEnding:
         end: Object | None = None
