@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, FilePayload, Page, expect
 
 from holdfast.features.cases.model import NewCase
 from holdfast.features.cases.service import CaseService
@@ -141,9 +141,9 @@ async def test_a_name_that_turns_what_follows_turns_nothing_beside_it(server: Te
     async with signed_in(browser, server, server.start.owner_id) as person:
         page = person.page
         await person.open("/chat/default")
-        file = {"name": "odd \u202etxt.md", "mimeType": "text/markdown", "buffer": b"The giraffe is fed at noon."}
+        file = FilePayload(name="odd \u202etxt.md", mimeType="text/markdown", buffer=b"The giraffe is fed at noon.")
         await page.get_by_label("Your message").fill("x")
-        await page.locator(".composer input[type=file]").set_input_files([file])  # type: ignore[list-item]
+        await page.locator(".composer input[type=file]").set_input_files([file])
         name = page.locator(".composer bdi", has_text="odd").first
         await name.wait_for()
         named, state = await name.bounding_box(), await page.locator(".composer .tag .state").first.bounding_box()

@@ -158,7 +158,7 @@ async def test_texts_and_vectors_of_collections_come_back_as_they_were(stage: Ca
     for words in ({"text": "Harbour note 7"}, {"vector": [0.2, -1.0, 0.9]}):
         name = "notes" if "text" in words else "points"
         was, now = [
-            await vectors.search(stage.ada, each, collection=name, top_k=3, **words)  # type: ignore[arg-type]
+            await vectors.search(stage.ada, each, collection=name, top_k=3, **words)
             for each in (stage.workspace, other)
         ]
         assert len(now) == 3 and now == was
