@@ -100,8 +100,10 @@ class MemoryService:
 
         def work(tx: Tx) -> Saved:
             workspace = self._workspaces.check(tx, principal, workspace_id)
-            superseded = self._superseded(tx, workspace.id, new.supersedes) if new.supersedes else None
-            if superseded is not None:
+            superseded = None
+            if new.supersedes:
+                superseded = self._found(tx, principal, workspace_id, new.supersedes, store.lock)
+                require_current(superseded)
                 chats.require_same(new, superseded)
             known = chats.find_current(tx, workspace.id, new, checked)
             if known is None and superseded is None and compared.repeated is not None:
@@ -379,13 +381,6 @@ class MemoryService:
         found = look(tx, workspace.id, key) if key.isprintable() else None
         if found is None:
             raise MemoryNotFound(key)
-        return found
-
-    def _superseded(self, tx: Tx, workspace_id: str, key: str) -> Memory:
-        found = store.lock(tx, workspace_id, key) if key.isprintable() else None
-        if found is None:
-            raise MemoryNotFound(key)
-        require_current(found)
         return found
 
     def _insert(
