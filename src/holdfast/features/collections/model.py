@@ -88,7 +88,7 @@ class EdgeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class Recognised:
     """A record that may be meant, how sure that is from 0 to 1, and by what it was recognised."""
 
     record: GraphRecord

@@ -27,7 +27,7 @@ from holdfast.features.collections.model import (
     GraphRecord,
     NewRecord,
     RecordNotFound,
-    Resolved,
+    Recognised,
     TooManyCollections,
     checked_collection,
     checked_line,
@@ -202,7 +202,7 @@ class GraphRecords:
         email: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         collection: str | None = None,
-    ) -> Sequence[Resolved]:
+    ) -> Sequence[Recognised]:
         """The records that may be meant, the likeliest first. An e-mail address says more than a name."""
         principal.require_any("read", "inference")
         checked_type(type)
@@ -210,7 +210,7 @@ class GraphRecords:
             raise wrong("name", "give a name, an email or attributes to recognise the record by")
         place = None if collection is None else checked_collection(collection)
 
-        def work(tx: Tx) -> Sequence[Resolved]:
+        def work(tx: Tx) -> Sequence[Recognised]:
             workspace = self._workspaces.check(tx, principal, workspace_id)
             exact = store.recognised(tx, workspace.id, type, place, folded(name), folded(email))
             # Where nothing fits to the letter, what is written a little differently may be meant.
@@ -349,7 +349,7 @@ def entry_of(record: GraphRecord, author: str) -> Entry:
     )
 
 
-def _recognised(record: GraphRecord, name: str, email: str, attributes: Mapping[str, Any]) -> Resolved | None:
+def _recognised(record: GraphRecord, name: str, email: str, attributes: Mapping[str, Any]) -> Recognised | None:
     """How sure it is that this record is meant; None where nothing speaks for it, or its e-mail address against it."""
     has_name, has_email = folded(record.data.get("name")), folded(record.data.get("email"))
     matched: list[str] = []
@@ -372,7 +372,7 @@ def _recognised(record: GraphRecord, name: str, email: str, attributes: Mapping[
             if matched[0] not in ("email", "name")
             else min(1.0, score + 0.05 * len(same))
         )
-    return Resolved(record, round(score, 3), matched) if matched else None
+    return Recognised(record, round(score, 3), matched) if matched else None
 
 
 def _kinds(records: Sequence[GraphRecord]) -> list[dict[str, Any]]:
