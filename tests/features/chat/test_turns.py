@@ -339,6 +339,7 @@ async def test_usage_is_counted_by_key_project_and_week(world: World) -> None:
         "tokens_in": 200,
         "tokens_out": 20,
         "tool_calls": 1,
+        "model_calls": 1,
         "cost": pytest.approx(0.22),
     }
     assert {row.project_id for row in rows} == {world.start.project_id}

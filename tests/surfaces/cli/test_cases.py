@@ -161,9 +161,10 @@ def test_with_its_key_a_statement_is_checked_where_there_is_no_store(at: Cli, tm
     assert unread.exit_code == 1 and "No such file" in unread.stderr
 
 
-def test_an_environment_is_registered_by_who_is_at_the_machine(at: Cli, tmp_path: Path) -> None:
-    prepared = tmp_path / "prepared"
-    prepared.mkdir()
+def test_an_environment_is_registered_by_who_is_at_the_machine(
+    at: Cli, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    prepared = tmp_path_factory.mktemp("prepared")
     kept = at.json("cases", "environment", "add", "python", prepared)
     assert (kept["name"], kept["path"]) == ("python", str(prepared))
     assert [row["name"] for row in at.json("cases", "environment", "list")] == ["python"]

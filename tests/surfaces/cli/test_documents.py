@@ -123,7 +123,7 @@ def test_artifacts_are_kept_from_the_command_line(holdfast: Cli, tmp_path: Path)
 
     updated = holdfast.run("artifacts", "update", "fib.py", "-", input="two\n")
     assert "version 2" in updated.output
-    assert holdfast.run("artifacts", "show", "fib.py").output == "two\n\n"
+    assert holdfast.run("artifacts", "show", "fib.py").output == "two\n"
     assert holdfast.json("artifacts", "show", made["id"], "--version", "1")["content"] == "one\n"
     assert [each["version"] for each in holdfast.json("artifacts", "versions", "fib.py")] == [2, 1]
     assert "-one\n+two" in holdfast.run("artifacts", "diff", "fib.py").output

@@ -9,7 +9,18 @@ from holdfast.features.intelligence.briefing.budget import DEFAULT_BUDGET, MAX_B
 from holdfast.features.intelligence.graph.drawing import MAX_DEPTH, MAX_NODES
 from holdfast.features.intelligence.model import Decision, Milestone, Status
 
-RELATED_TYPES = ("memory", "document", "artifact", "decision", "milestone", "repository", "case", "record")
+RELATED_TYPES = (
+    "memory",
+    "document",
+    "artifact",
+    "decision",
+    "milestone",
+    "repository",
+    "case",
+    "record",
+    "commit",
+    "chat",
+)
 """What can be related, as agents are told; a test holds it to the types that there are."""
 
 _Limit = Annotated[int, Field(ge=1, le=100, description="How many at most")]
