@@ -1,6 +1,7 @@
 """What lives in the browser: events in every tab, keys, dropped files, the graph by keyboard."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -174,7 +175,8 @@ async def test_what_is_typed_before_the_palette_is_there_is_searched_and_enter_w
         answer.set()
         await expect(page.get_by_role("searchbox", name="Find anything")).to_have_value("giraffe")
         await page.keyboard.press("Enter")
-        await page.wait_for_url("**/w/default/documents/*")
+        # What is found first depends on what other tests left; the first page of the navigation it is not.
+        await page.wait_for_url(re.compile(r"/(w/default/(documents|memory)|chat/default)/."))
         assert person.problems == []
 
 

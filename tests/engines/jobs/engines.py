@@ -47,6 +47,6 @@ async def enqueue(database: Database, engine: JobEngine, kind: str = "work", **o
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while not await condition():
             await asyncio.sleep(0.02)

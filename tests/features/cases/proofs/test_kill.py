@@ -39,6 +39,7 @@ def _address(database: Database) -> tuple[str, str]:
     return "postgresql", database.url
 
 
+@pytest.mark.timeout(600)
 async def test_runs_survive_kill_9_in_a_loop_and_each_is_whole_or_waiting(database: Database, tmp_path: Path) -> None:
     data = tmp_path / "data"
     at = await case_stage(database, SystemClock(), data)  # type: ignore[arg-type] # processes share no movable clock
