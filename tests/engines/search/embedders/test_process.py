@@ -1,6 +1,7 @@
 """Owns the proofs of the model in a process of its own, and that a text is embedded once however many ask for it."""
 
 import asyncio
+import gc
 import os
 import select
 import signal
@@ -97,6 +98,26 @@ async def test_a_process_that_is_killed_is_started_again(process: EmbeddingProce
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is not our child")
+@pytest.mark.slow
+async def test_a_process_that_is_killed_while_it_is_written_to_is_asked_again_and_nothing_is_left_unheard(
+    process: EmbeddingProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    await process.embed(["ready"])
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    # More than its pipe and our buffer hold, so that who asks still writes when it ends.
+    asked = [asyncio.create_task(process.embed([f"{number} words " * 120])) for number in range(160)]
+    async with asyncio.timeout(120):
+        while len(process._asked) < len(asked):
+            await asyncio.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    async with asyncio.timeout(150):
+        vectors = await asyncio.gather(*asked)
+    assert all(np.isclose((made * made).sum(), 1, atol=1e-3) for made in vectors)
+    gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_the_process_ends_with_a_server_that_is_killed() -> None:
     server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None

@@ -98,6 +98,7 @@ class EmbeddingProcess:
             self._number = (self._number + 1) & 0xFFFFFFFF
             number = self._number
             answer: asyncio.Future[NDArray[np.float32]] = asyncio.get_running_loop().create_future()
+            answer.add_done_callback(_heard)
             self._asked[number] = answer
             try:
                 link.requests.write(worker.FRAME.pack(number, kind, len(body)) + body)
@@ -175,3 +176,9 @@ class BacklogEmbedder:
 
 class _Ended(Exception):
     """The process ended before it answered."""
+
+
+def _heard(answer: asyncio.Future[NDArray[np.float32]]) -> None:
+    """Whoever still wrote when the process ended hears of it from the pipe, and asks for no answer."""
+    if not answer.cancelled():
+        answer.exception()
