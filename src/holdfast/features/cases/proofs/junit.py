@@ -90,14 +90,15 @@ def named(results: Iterable[TestResult], wanted: Sequence[str]) -> tuple[TestRes
     exact: dict[str, TestOutcome] = {}
     for each in results if wanted else ():
         exact[each.name] = each.outcome
-        for found, name in ((outcomes, each.name), (with_any, _PARAMETERS.split(each.name, maxsplit=1)[0])):
+        for seen, name in ((outcomes, each.name), (with_any, _PARAMETERS.split(each.name, maxsplit=1)[0])):
             for ending in _endings(_spelled(name)):
-                if ending in found:
-                    found[ending].add(each.outcome)
-    return tuple(
-        TestResult(name, exact.get(name) or min(outcomes[it] or with_any[it], key=_WORST.index, default="missing"))
-        for name, it in ((name, _spelled(name)) for name in wanted)
-    )
+                if ending in seen:
+                    seen[ending].add(each.outcome)
+    found = []
+    for name, spelled in ((each, _spelled(each)) for each in wanted):
+        worst = min(outcomes[spelled] or with_any[spelled], key=_WORST.index, default="missing")
+        found.append(TestResult(name, exact.get(name, worst)))
+    return tuple(found)
 
 
 def _spelled(name: str) -> str:
