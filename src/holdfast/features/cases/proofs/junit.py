@@ -96,7 +96,7 @@ def named(results: Iterable[TestResult], wanted: Sequence[str]) -> tuple[TestRes
                     seen[ending].add(each.outcome)
     found = []
     for name, spelled in ((each, _spelled(each)) for each in wanted):
-        worst = min(outcomes[spelled] or with_any[spelled], key=_WORST.index, default="missing")
+        worst: TestOutcome = min(outcomes[spelled] or with_any[spelled], key=_WORST.index, default="missing")
         found.append(TestResult(name, exact.get(name, worst)))
     return tuple(found)
 
