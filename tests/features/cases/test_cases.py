@@ -109,6 +109,19 @@ async def test_done_says_what_is_missing_and_an_agents_report_does_not_help(at: 
     assert [each.verdict for each in shown.criteria] == ["word", "word"]
 
 
+async def test_the_milestone_of_a_case_that_is_reopened_no_longer_says_that_it_is_done(at: CaseStage) -> None:
+    case = await at.add()
+    await at.prove(case.id, by=at.ada, kind="word", claim="I opened it")
+    done = ("PLANNING", "IMPLEMENTING", "VERIFYING", "DONE")
+    await at.move(case.id, *done, "OPEN", by=at.ada)
+    await at.move(case.id, *done, by=at.ada)
+    reached = (await at.services.intelligence.milestones.timeline(at.ada, at.workspace)).items
+    assert sorted(each.description for each in reached) == [
+        f"{case.id} is done.",
+        f"{case.id} was done, and was reopened.",
+    ]
+
+
 async def test_criteria_keep_their_ids_and_a_new_one_never_takes_an_old_ones(at: CaseStage) -> None:
     case = await at.add(criteria=("one", "two"))
     await at.prove(case.id, by=at.ada, kind="word", claim="seen", criteria=("c2",))
