@@ -53,6 +53,8 @@ def test_the_queue_from_adding_to_moving(at: Cli) -> None:
     assert circle.exit_code == 1 and f"{first['id']} blocks {second['id']} blocks {first['id']}" in circle.output
     assert [row["id"] for row in at.json("cases", "list", "--state", "REPRODUCING")] == [second["id"]]
     assert at.run("cases", "show", "case_0").exit_code == 4
+    for words in ((), ("",)):
+        assert "It needs a title" in at.run("cases", "add", *words).stderr
 
 
 def test_what_agents_wrote_does_not_steer_the_terminal(at: Cli) -> None:

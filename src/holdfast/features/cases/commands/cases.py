@@ -79,7 +79,7 @@ async def add(session: Session, service: CaseService, exchange: CaseExchange, gi
     fields = {name: value for name, value in given.said().items() if value != ""}
     if given.source is not None:
         case = await exchange.from_issue(session.principal, workspace, given.source, fields)
-    elif given.title is not None:
+    elif "title" in fields:
         case = await service.add(session.principal, workspace, NewCase(**fields))
     else:
         raise Invalid("It needs a title.", fields=[FieldError("title", "write it, or name an issue with --from")])
