@@ -206,9 +206,11 @@ class Commands:
         return command
 
 
-def command(name: str, *, help: str, begins_store: bool = False) -> Callable[[Work], Command]:
+def command(
+    name: str, *, help: str, begins_store: bool = False, alone: Alone | None = None
+) -> Callable[[Work], Command]:
     """Declare a command of `holdfast` itself, or one that a group adds."""
-    return lambda work: Command(name, help, work, begins_store)
+    return lambda work: Command(name, help, work, begins_store, alone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from holdfast.features.cases.model import (
     Writing,
 )
 from holdfast.features.cases.service import NotProven
-from holdfast.features.cases.states import IllegalMove
+from holdfast.features.cases.states import IllegalMove, State
 from holdfast.features.identity.service import local_principal
 from holdfast.features.intelligence.model import GraphQuery, NewDecision, NewRelation, Ref
 from holdfast.features.intelligence.service import IntelligenceService
@@ -107,6 +107,19 @@ async def test_done_says_what_is_missing_and_an_agents_report_does_not_help(at: 
     assert [(each.title, each.type) for each in reached] == [(case.title, "case")]
     shown = await at.reading.read(at.ada, at.workspace, case.id)
     assert [each.verdict for each in shown.criteria] == ["word", "word"]
+
+
+async def test_the_milestone_of_a_case_that_is_reopened_no_longer_says_that_it_is_done(at: CaseStage) -> None:
+    case = await at.add()
+    await at.prove(case.id, by=at.ada, kind="word", claim="I opened it")
+    done: tuple[State, ...] = ("PLANNING", "IMPLEMENTING", "VERIFYING", "DONE")
+    await at.move(case.id, *done, "OPEN", by=at.ada)
+    await at.move(case.id, *done, by=at.ada)
+    reached = (await at.services.intelligence.milestones.timeline(at.ada, at.workspace)).items
+    assert sorted(each.description for each in reached) == [
+        f"{case.id} is done.",
+        f"{case.id} was done, and was reopened.",
+    ]
 
 
 async def test_criteria_keep_their_ids_and_a_new_one_never_takes_an_old_ones(at: CaseStage) -> None:

@@ -53,6 +53,8 @@ def test_the_queue_from_adding_to_moving(at: Cli) -> None:
     assert circle.exit_code == 1 and f"{first['id']} blocks {second['id']} blocks {first['id']}" in circle.output
     assert [row["id"] for row in at.json("cases", "list", "--state", "REPRODUCING")] == [second["id"]]
     assert at.run("cases", "show", "case_0").exit_code == 4
+    for words in ((), ("",)):
+        assert "It needs a title" in at.run("cases", "add", *words).stderr
 
 
 def test_what_agents_wrote_does_not_steer_the_terminal(at: Cli) -> None:
@@ -173,3 +175,30 @@ def test_an_environment_is_registered_by_who_is_at_the_machine(
     assert at.run("cases", "environment", "add", "root", "/").exit_code == 1
     at.json("cases", "environment", "remove", "python")
     assert at.json("cases", "environment", "list") == []
+
+
+def test_a_case_is_changed_remarked_on_and_given_back(at: Cli) -> None:
+    id = at.json("cases", "add", "Paint the fence", "--criterion", "It is green", "--assignee", "bob")["id"]
+    changed = at.json(
+        "cases", "edit", id, "--title", "Paint it", "--criterion", "It is green", "--criterion", "It dries"
+    )
+    assert (changed["title"], changed["assignee"]) == ("Paint it", "bob")
+    assert [each["id"] for each in changed["criteria"]] == ["c1", "c2"]
+    assert at.json("cases", "edit", id, "--assignee", "")["assignee"] is None
+    assert at.json("cases", "comment", id, "ask @bob")["mentions"] == ["bob"]
+    at.json("cases", "claim", id)
+    assert at.run("cases", "edit", id, "--priority", "0", "--fence", "7").exit_code == 1
+    assert at.json("cases", "release", id, "--fence", "1")["claim"] is None
+
+
+@pytest.mark.slow
+def test_who_waits_for_a_proof_sees_what_it_printed_and_how_it_ended(at: Cli, tmp_path: Path) -> None:
+    GitRepo(tmp_path / "shop").commit("begin", {"a": "b"})
+    at.json("repos", "add", tmp_path / "shop", "--slug", "shop", "--wait")
+    id = at.json("cases", "add", "Look", "--repo", "shop", "--criterion", "It is there")["id"]
+    good = at.json("cases", "prove", id, "--criterion", "c1", "--command", "test -f a", "--wait")
+    assert good["verdict"] == "passed"
+    bad = at.run("cases", "prove", id, "--criterion", "c1", "--command", "echo seen; exit 3", "--wait")
+    assert bad.exit_code == 1 and "exit status 3; 0 is expected" in bad.stdout and "seen" in bad.stdout, bad.output
+    assert len(at.json("cases", "run", good["id"], "--wait")["runs"]) == 2
+    assert f"{good['id']} test -f a (passed): It passed" in at.run("cases", "show", id).stdout

@@ -31,8 +31,10 @@ from holdfast.features.cases.proofs.verdicts import missing
 from holdfast.features.cases.queue.claims import Claims
 from holdfast.features.cases.queue.links import CaseLinks, check_parent
 from holdfast.features.cases.states import OVER, STATES, State, check_move
+from holdfast.features.intelligence import store as milestone_store
 from holdfast.features.intelligence.base import IntelligenceBase, checked_text, checked_title, position
-from holdfast.features.intelligence.model import NewMilestone, NewRelation, Ref
+from holdfast.features.intelligence.graph import relation_store
+from holdfast.features.intelligence.model import MilestoneEdit, NewMilestone, NewRelation, Ref
 from holdfast.features.intelligence.service import IntelligenceService
 from holdfast.features.repositories.model import Repository
 from holdfast.features.repositories.service import Repositories
@@ -227,6 +229,8 @@ class CaseService:
             self._index(tx, kept)
             if to == "DONE":
                 self._reached(tx, principal, kept)
+            elif old.state == "DONE":
+                self._reopened(tx, principal, kept)
             if (old.state in OVER) != (to in OVER):
                 store.count_blockers(tx, store.linked_from(tx, kept.id, "blocks"))
             if to == "VERIFYING":
@@ -258,10 +262,21 @@ class CaseService:
 
     def _reached(self, tx: Tx, principal: Principal, case: Case) -> None:
         """Put what is done onto the timeline, tied to the case."""
-        new = NewMilestone(title=case.title, type="case", description=f"{case.id} is done.")
+        new = NewMilestone(title=case.title, type="case", description=_done(case))
         reached = self._intelligence.milestones.add(tx, principal, case.workspace_id, new)
         tie = NewRelation(Ref("milestone", reached.id), Ref("case", case.id), "completes")
         self._intelligence.relations.add(tx, principal, case.workspace_id, tie)
+
+    def _reopened(self, tx: Tx, principal: Principal, case: Case) -> None:
+        """Leave no milestone behind that says that the case is done."""
+        workspace = case.workspace_id
+        for tie in relation_store.of(tx, workspace, [case.id]):
+            reached = (
+                milestone_store.get_milestone(tx, workspace, tie.start.id) if tie.relation == "completes" else None
+            )
+            if reached is not None and reached.description == _done(case):
+                again = MilestoneEdit(description=f"{case.id} was done, and was reopened.")
+                self._intelligence.milestones.change(tx, principal, workspace, reached.id, again)
 
     def _drafted(self, principal: Principal, workspace: str, new: NewCase) -> Case:
         now = self.base.clock.now()
@@ -383,3 +398,7 @@ def require_person(principal: Principal) -> None:
     """Forbidden unless a person asks."""
     if not principal.is_person:
         raise Forbidden("A word is a person's; agents and CI report, and our runner shows.")
+
+
+def _done(case: Case) -> str:
+    return f"{case.id} is done."

@@ -104,7 +104,7 @@ def _click_parameter(parameter: Parameter) -> click.Parameter:
         return click.Argument(
             [parameter.field],
             type=_type(parameter),
-            metavar=parameter.metavar,
+            metavar=_place(parameter),
             nargs=-1 if parameter.many else 1,
             required=parameter.required,
             **default,
@@ -123,6 +123,11 @@ def _click_parameter(parameter: Parameter) -> click.Parameter:
         metavar=parameter.metavar,
         **default,
     )
+
+
+def _place(parameter: Parameter) -> str | None:
+    """How an argument stands in the line of usage: in brackets where it may be left out, as click's own names are."""
+    return parameter.metavar if parameter.metavar is None or parameter.required else f"[{parameter.metavar}]"
 
 
 def _type(parameter: Parameter) -> click.ParamType[Any]:

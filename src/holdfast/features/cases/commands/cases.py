@@ -1,4 +1,4 @@
-"""Owns `holdfast cases`: the queue, its moves and its proofs on the command line."""
+"""Owns `holdfast cases`: the queue and its moves on the command line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,38 +6,36 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from holdfast.core.commands import FAILED, Argument, Commands, Deadline, Given, InWorkspace, Option, Out, Session
+from holdfast.core.commands import Argument, Commands, Deadline, InWorkspace, Option, Session
 from holdfast.core.errors import FieldError, Invalid
-from holdfast.features.cases.answers import CaseAnswer, EnvironmentAnswer, ProofKeyAnswer, case_answer, proof_answer
+from holdfast.features.cases.answers import CaseAnswer, CommentAnswer, ProofAnswer, case_answer, proof_answer
+from holdfast.features.cases.commands.proofs import PROOF_COMMANDS, One
 from holdfast.features.cases.exchange import CaseExchange
 from holdfast.features.cases.model import CaseFilter, LinkType, NewCase, NewLink, Taking, Writing
-from holdfast.features.cases.proofs.keys import read_public_key, verified
-from holdfast.features.cases.proofs.model import USUAL_SECONDS, NewProof, ProofKind
 from holdfast.features.cases.proofs.service import ProofService
-from holdfast.features.cases.proofs.statement import read_envelope
 from holdfast.features.cases.reading import CaseReading
 from holdfast.features.cases.service import CaseService
 from holdfast.features.cases.states import Kind, State
 
 cases = Commands("cases", help="Work items that close only on proof.")
+for each in PROOF_COMMANDS:
+    cases.add(each)
 
+_EMPTIED = ("assignee", "repository", "base_commit", "head_commit", "environment", "parent")
 _COLUMNS = ["id", "priority", "state", "kind", "title"]
 
 
-class One(InWorkspace):
-    """A case that is named."""
+class Fields(InWorkspace):
+    """What a case says, in `add` and `edit`."""
 
-    case_id: Annotated[str, Argument("CASE")]
-
-
-class Add(InWorkspace):
-    """What `add` is given."""
-
-    title: Annotated[str | None, Argument("TITLE")] = None
-    body: Annotated[str, Option(reads="dash")] = Field("", description="What it is about; - reads standard input.")
+    body: Annotated[str | None, Option(reads="dash")] = Field(
+        None, description="What it is about; - reads standard input."
+    )
     kind: Kind | None = Field(None, description="A task, unless an issue says that it is a bug.")
-    priority: int | None = Field(None, ge=0, le=4, description="0 comes first, 4 last (default: 2).")
-    criteria: Annotated[list[str], Option("--criterion")] = Field([], description="What has to be shown; repeat it.")
+    priority: int | None = Field(None, ge=0, le=4, description="0 comes first, 4 last (a new one: 2).")
+    criteria: Annotated[list[str], Option("--criterion")] = Field(
+        [], description="What has to be shown; repeat it, with all of them."
+    )
     labels: Annotated[list[str], Option("--label")] = []
     assignee: str | None = None
     due_at: Annotated[Deadline, Option("--due", metavar="TIME")] = None
@@ -46,6 +44,21 @@ class Add(InWorkspace):
     head_commit: Annotated[str | None, Option("--head", metavar="COMMIT")] = None
     environment: str | None = Field(None, description="The prepared environment of its proofs.")
     parent: Annotated[str | None, Option(metavar="CASE")] = None
+
+    def said(self) -> dict[str, Any]:
+        """The fields that were named, as a case has them."""
+        given = self.model_dump(include=set(Fields.model_fields) - {"workspace"} | {"title"})
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+            if value not in (None, [])
+        }
+
+
+class Add(Fields):
+    """What `add` is given."""
+
+    title: Annotated[str | None, Argument("TITLE")] = None
     source: Annotated[str | None, Option("--from", metavar="OWNER/REPO#N")] = Field(
         None, description="An issue of a repository in memory to make it from."
     )
@@ -62,16 +75,11 @@ async def add(session: Session, service: CaseService, exchange: CaseExchange, gi
         made = await exchange.from_checklist(session.principal, workspace, text)
         session.out.table([case_answer(case, None) for case in made], _COLUMNS, empty="It has no open item.")
         return
-    said = given.model_dump(include=set(NewCase.__slots__) - {"source"})
     # What was not said is left to the case, or to the issue that it is made from.
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in said.items()
-        if value not in (None, [], "")
-    }
+    fields = {name: value for name, value in given.said().items() if value != ""}
     if given.source is not None:
         case = await exchange.from_issue(session.principal, workspace, given.source, fields)
-    elif given.title is not None:
+    elif "title" in fields:
         case = await service.add(session.principal, workspace, NewCase(**fields))
     else:
         raise Invalid("It needs a title.", fields=[FieldError("title", "write it, or name an issue with --from")])
@@ -114,10 +122,11 @@ async def ready(session: Session, service: CaseService, given: Ready) -> None:
 
 
 @cases.command("show", help="Show a case with its proofs, links and history.")
-async def show(session: Session, reading: CaseReading, given: One) -> None:
+async def show(session: Session, reading: CaseReading, service: ProofService, given: One) -> None:
     workspace = await session.workspace(given.workspace)
     found = await reading.read(session.principal, workspace, given.case_id)
-    session.out.record(found, _shown(found))
+    _, proofs = await service.of_case(session.principal, workspace, given.case_id)
+    session.out.record(found, _shown(found, [proof_answer(each) for each in proofs]))
 
 
 class ClaimGiven(InWorkspace):
@@ -165,6 +174,49 @@ async def move(session: Session, service: CaseService, reading: CaseReading, giv
     session.out.record(found, [f"{case.id} is {case.state}."])
 
 
+class ReleaseGiven(One):
+    """What `release` is given."""
+
+    fence: int | None = None
+
+
+@cases.command("release", help="Give a case back to the queue.")
+async def release(session: Session, service: CaseService, reading: CaseReading, given: ReleaseGiven) -> None:
+    workspace = await session.workspace(given.workspace)
+    case = await service.claims.release(session.principal, workspace, given.case_id, given.fence)
+    session.out.record(await reading.answer(session.principal, case), [f"Nobody holds {case.id} any more."])
+
+
+class EditGiven(Fields, One):
+    """What `edit` is given."""
+
+    title: str | None = None
+    expected_version: int | None = None
+    fence: int | None = None
+
+
+@cases.command("edit", help="Change fields of a case; those left out stay, and '' empties one.")
+async def edit(session: Session, service: CaseService, reading: CaseReading, given: EditGiven) -> None:
+    workspace = await session.workspace(given.workspace)
+    changes = {name: None if value == "" and name in _EMPTIED else value for name, value in given.said().items()}
+    writing = Writing(given.expected_version, given.fence)
+    case = await service.edit(session.principal, workspace, given.case_id, changes, writing)
+    session.out.record(await reading.answer(session.principal, case), [f"{case.id} is changed."])
+
+
+class CommentGiven(One):
+    """What `comment` is given."""
+
+    text: Annotated[str, Argument("TEXT", reads="dash")]
+
+
+@cases.command("comment", help="Remark on a case; names after an @ are told.")
+async def comment(session: Session, service: CaseService, given: CommentGiven) -> None:
+    workspace = await session.workspace(given.workspace)
+    said = await service.comment(session.principal, workspace, given.case_id, given.text)
+    session.out.record(CommentAnswer.of(said), [f"Said on {said.case_id}."])
+
+
 class LinkGiven(One):
     """What `link` is given."""
 
@@ -181,101 +233,6 @@ async def link(session: Session, service: CaseService, reading: CaseReading, giv
     session.out.record(found, [f"{case.id} {given.type} {given.other_id}."])
 
 
-class Prove(One):
-    """What `prove` is given."""
-
-    kind: ProofKind = Field("run", description="run: our runner executes it; reported: somebody says so; word: yours.")
-    claim: str = Field("", description="What it shows, in words.")
-    criteria: Annotated[list[str], Option("--criterion", metavar="ID")] = Field(
-        [], description="Such as c1; repeat it."
-    )
-    command: str = Field("", description="What shows it, run by /bin/sh in a clean checkout.")
-    expected_exit: int = 0
-    tests: Annotated[list[str], Option("--test")] = Field([], description="A test that must have passed; repeat it.")
-    report: str | None = Field(None, description="Where the command writes JUnit XML.")
-    is_reproduction: Annotated[bool, Option("--reproduction")] = Field(
-        False, description="It shows the bug: it has to fail at the base commit."
-    )
-    environment: str | None = None
-    timeout_seconds: Annotated[int, Option("--timeout")] = USUAL_SECONDS
-    commit: str | None = Field(None, description="Where it was seen, as reported.")
-    outcome: Literal["passed", "failed"] | None = Field(None, description="What was seen, as reported.")
-    artifact_id: Annotated[str | None, Option("--artifact")] = None
-
-
-@cases.command("prove", help="Add a proof to a case; a command is run by the server.")
-async def prove(session: Session, service: ProofService, given: Prove) -> None:
-    workspace = await session.workspace(given.workspace)
-    said = given.model_dump(include=set(NewProof.__slots__) - {"criteria", "tests"})
-    new = NewProof(**said, criteria=tuple(given.criteria), tests=tuple(given.tests))
-    found = await service.add(session.principal, workspace, given.case_id, new)
-    session.out.record(proof_answer(found), [f"Added {found.proof.id} ({found.verdict}): {found.why}"])
-
-
-class Verify(Given):
-    """What `verify` is given."""
-
-    statement: Annotated[Path, Argument("STATEMENT", path="file")]
-    key: Annotated[Path | None, Option(path="file")] = Field(
-        None, description="The public key in PEM (default: the keys of this data directory)."
-    )
-
-
-def verify_alone(out: Out, given: Verify) -> bool:
-    """With the key in a file nothing else is needed: no store, and no server."""
-    if given.key is None:
-        return False
-    _verify(out, given, [given.key.read_text(errors="replace")])
-    return True
-
-
-@cases.command("verify", help="Check a signed statement, offline.", alone=verify_alone)
-async def verify(session: Session, service: ProofService, given: Verify) -> None:
-    _verify(session.out, given, [each.pem for each in await service.public_keys()])
-
-
-def _verify(out: Out, given: Verify, pems: Sequence[str]) -> None:
-    envelope, statement = read_envelope(given.statement.read_text(encoding="utf-8", errors="replace"))
-    by = verified(envelope, [read_public_key(pem) for pem in pems])
-    subject, predicate = statement["subject"][0], statement["predicate"]
-    found = {
-        "verified": by is not None,
-        "key_id": by,
-        "repository": subject.get("name"),
-        "commit": subject["digest"]["gitCommit"],
-        "result": predicate.get("result"),
-        "passed_tests": predicate.get("passedTests", []),
-        "failed_tests": predicate.get("failedTests", []),
-    }
-    if by is None:
-        out.record(found, ["NOT VERIFIED: no signature is good by the given key. Nothing in it is to be trusted."])
-        raise SystemExit(FAILED)
-    out.record(found, [f"Verified by {by}.", f"{found['repository']} at {found['commit']}: {found['result']}"])
-
-
-class Statement(InWorkspace):
-    """What `statement` is given."""
-
-    proof_id: Annotated[str, Argument("PROOF")]
-    run_id: Annotated[str | None, Option("--run")] = None
-
-
-@cases.command("statement", help="Print the signed in-toto statement of a proof's run.")
-async def statement(session: Session, service: ProofService, given: Statement) -> None:
-    workspace = await session.workspace(given.workspace)
-    envelope = await service.statement(session.principal, workspace, given.proof_id, given.run_id)
-    session.out.record(envelope.as_json())
-
-
-@cases.command("keys", help="The public keys that statements are checked with.")
-async def keys(session: Session, service: ProofService) -> None:
-    found = [ProofKeyAnswer.of(each) for each in await service.public_keys()]
-    if session.out.as_json:
-        session.out.table(found, ["id"])
-    else:
-        session.out.write("".join(each.pem for each in found))
-
-
 class Export(InWorkspace):
     """What `export` is given."""
 
@@ -289,40 +246,7 @@ async def export(session: Session, exchange: CaseExchange, given: Export) -> Non
         session.out.write(text)
 
 
-class Environments(InWorkspace):
-    """What `environment` is given."""
-
-    action: Annotated[Literal["add", "list", "look", "remove", "use"], Argument("add|list|look|remove|use")]
-    name: Annotated[str | None, Argument("NAME")] = None
-    path: Annotated[str | None, Argument("DIRECTORY")] = None
-    repository: list[str] = Field([], description="With use: whose proofs see it where nothing else is named.")
-
-
-@cases.command("environment", help="Directories of this machine that proofs see, read-only.")
-async def environment(session: Session, service: ProofService, given: Environments) -> None:
-    workspace = await session.workspace(given.workspace)
-    if given.action == "list":
-        found = await service.environments(session.principal, workspace)
-        session.out.table([EnvironmentAnswer.of(each) for each in found], ["name", "path", "repositories", "problem"])
-    elif given.name is None or (given.action == "add" and given.path is None):
-        raise Invalid("It needs a NAME, and to be added a DIRECTORY.")
-    elif given.action == "use":
-        used = await service.declare(session.principal, workspace, given.name, given.repository)
-        repositories = ", ".join(used.repositories) or "no repository"
-        session.out.record(EnvironmentAnswer.of(used), [f"Proofs of {repositories} see {used.name}."])
-    elif given.action == "look":
-        seen = await service.look(session.principal, workspace, given.name)
-        session.out.record(EnvironmentAnswer.of(seen), [seen.problem or f"{seen.name} has the digest {seen.digest}."])
-    elif given.action == "remove":
-        await service.unregister(session.principal, workspace, given.name)
-        session.out.record({"removed": given.name}, [f"Removed {given.name}."])
-    else:
-        kept = await service.register(session.principal, workspace, given.name, given.path or "")
-        told = [f"Proofs may name {kept.name}: {kept.path}.", *([kept.problem] if kept.problem else [])]
-        session.out.record(EnvironmentAnswer.of(kept), told)
-
-
-def _shown(case: CaseAnswer) -> list[str]:
+def _shown(case: CaseAnswer, proofs: Sequence[ProofAnswer]) -> list[str]:
     lines = [f"{case.id}  {case.state}  {case.kind}, priority {case.priority}", case.title]
     lines += ["", case.body] if case.body else []
     lines += [f"Blocked: {case.reason}"] if case.state == "BLOCKED" else []
@@ -330,6 +254,7 @@ def _shown(case: CaseAnswer) -> list[str]:
         f"  [{'x' if each.verdict in ('passed', 'word') else ' '}] {each.id} {each.text} ({each.verdict or 'no proof'})"
         for each in case.criteria
     ]
+    lines += [f"  {each.id} {each.command or each.claim} ({each.verdict}): {each.why}" for each in proofs]
     lines += [f"Missing: {gap}" for gap in case.missing]
     if case.claim is not None:
         lines.append(f"Held by {case.claim.holder_name or case.claim.holder} until {case.claim.expires_at}.")

@@ -194,7 +194,7 @@ class Runner:
         finally:
             await running.stop()
         report = await asyncio.to_thread(_report, place, asked.proof.report)
-        outcome, said, tests = _judged(asked, ending, report)
+        outcome, said, tests = await asyncio.to_thread(_judged, asked, ending, report)
         return _Seen(
             outcome,
             said,
