@@ -28,11 +28,15 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
+from holdfast.engines.mcp_client.event_streams import Allowance, Events
 from holdfast.engines.mcp_client.exchanges import CONNECT_SECONDS, MAX_BYTES, SILENT_SECONDS, Exchanges, RemoteAuth
+from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.mcp_client.posted import PostedCalls, Session, SessionLost
 from holdfast.engines.mcp_client.stdio import ToolsChanged
 
+_LINES = 2_000
+"""That the official client is given at once of one stream: it answers each request that a server sends."""
 _LOST = ("Session terminated", "Connection closed")
 _FRAMING = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 # Of any other name the headers would hold an encoding, which is the client's affair.
@@ -95,30 +99,47 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if session := answer.header(b"mcp-session-id"):
             self.session_id = session.decode("latin-1")
         headers_ = [(key, value) for key, value in answer.headers if key != b"content-encoding"]
-        return httpx2.Response(answer.status, headers=headers_, stream=_Body(answer, request), request=request)
+        return httpx2.Response(
+            answer.status, headers=headers_, stream=_Body(self, self._exchanges.name, answer, request), request=request
+        )
 
 
 class _Body(httpx2.AsyncByteStream):
     """An answer's bytes, bounded: events by each, a document as a whole."""
 
-    def __init__(self, answer: UpstreamAnswer, request: httpx2.Request) -> None:
+    def __init__(self, transport: GuardedTransport, name: str, answer: UpstreamAnswer, request: httpx2.Request) -> None:
+        self._transport = transport
+        self._name = name
         self._answer = answer
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         streaming = (self._answer.header(b"content-type") or b"").startswith(b"text/event-stream")
-        received = 0
         try:
+            if not streaming:
+                whole = await self._answer.whole(MAX_BYTES + 1)
+                if len(whole) > MAX_BYTES:
+                    raise ServerFailed(f"{self._name} answered more than {MAX_BYTES >> 20} MiB.")
+                self._check(whole)
+                yield whole
+                return
+            events, allowance = Events(self._name), Allowance(self._name, lines=_LINES)
             while piece := await self._answer.read():
-                received += len(piece)
-                if received > MAX_BYTES and not streaming:
-                    raise httpx2.ReadError(f"more than {MAX_BYTES >> 20} MiB in one answer", request=self._request)
+                allowance.take(piece)
+                for event in events.feed(piece):
+                    self._check(event.data)
                 yield piece
         except UpstreamFailed as problem:
+            if self._request.method == "POST":
+                self._transport.problem = problem
             raise httpx2.ReadError(problem.message, request=self._request) from None
 
     async def aclose(self) -> None:
         self._answer.close()
+
+    def _check(self, message: bytes) -> None:
+        if (why := too_heavy(message)) is not None:
+            raise ServerFailed(f"{self._name} sent a message that is not read: {why}.")
 
 
 class RemoteConnection:
