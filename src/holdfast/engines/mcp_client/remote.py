@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import mcp_types
@@ -34,6 +35,7 @@ from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.mcp_client.posted import PostedCalls, Session, SessionLost
 from holdfast.engines.mcp_client.stdio import ToolsChanged
+from holdfast.engines.runtime.base import hide
 
 _LINES = 2_000
 """That the official client is given at once of one stream: it answers each request that a server sends."""
@@ -53,13 +55,14 @@ async def open_remote(
     tools_changed: ToolsChanged | None = None,
     start_seconds: float = 60.0,
     answer_seconds: float | None = None,
+    secrets: frozenset[str] = frozenset(),
 ) -> "RemoteConnection":
     """Connect and agree on a revision; LoginNeeded, NotSignedIn or ServerFailed where that comes to nothing."""
     address = parse_url(url)
     if address.place.is_overheard and (headers or auth):
         raise Invalid(f"{name} is at {address.origin}, which is not https; credentials would be read on the way.")
     exchanges = Exchanges(guard, name, address, headers, auth)
-    connection = RemoteConnection(name, exchanges, tools_changed, answer_seconds)
+    connection = RemoteConnection(name, exchanges, tools_changed, answer_seconds, secrets)
     try:
         async with asyncio.timeout(start_seconds):
             await connection.open(str(address))
@@ -151,8 +154,11 @@ class RemoteConnection:
         exchanges: Exchanges,
         tools_changed: ToolsChanged | None,
         answer_seconds: float | None,
+        secrets: frozenset[str],
     ) -> None:
         self._name = name
+        # Also as they are written in an address.
+        self._secrets = secrets | {quote(each, safe="") for each in secrets}
         self._exchanges = exchanges
         self._transport = GuardedTransport(exchanges)
         self._posted = PostedCalls(name, exchanges, tools_changed)
@@ -267,13 +273,14 @@ class RemoteConnection:
         if isinstance(problem, HoldfastError):
             return problem
         if isinstance(problem, MCPError):
-            text = str(problem.error.message)[:2_000]
+            text = hide(str(problem.error.message)[:2_000], self._secrets)
             if text in _LOST:
                 # The server forgot the session; the next call needs a new one.
                 self._is_lost = True
                 return ServerFailed(f"{self._name} ended the session; call again for a new one.")
             return CallRefused(f"{self._name} refused: {text}", problem.error.code, problem.error.data)
-        return ServerFailed(f"{self._name} failed: {str(problem)[:500] or type(problem).__name__}")
+        said = hide(str(problem)[:500], self._secrets)
+        return ServerFailed(f"{self._name} failed: {said or type(problem).__name__}")
 
     def _open_client(self) -> Client:
         if self._client is None:

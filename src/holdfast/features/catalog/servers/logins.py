@@ -65,9 +65,10 @@ class RemoteLogins:
         from holdfast.engines.mcp_client.exchanges import NotSignedIn
         from holdfast.engines.mcp_client.remote import open_remote
 
-        name, url = start.entry.name, start.entry.spec.url or ""
+        name, url = start.entry.name, start.url or ""
         try:
-            return await open_remote(self._guard, name, url, headers=start.headers, auth=await self._auth(start))
+            auth = await self._auth(start)
+            return await open_remote(self._guard, name, url, headers=start.headers, auth=auth, secrets=start.secrets)
         except NotSignedIn:
             link = self.link(start.entry.id)
             raise LoginNeeded(f"{name} needs you to sign in there first. Open {link}", link) from None
@@ -163,7 +164,7 @@ class RemoteLogins:
         from holdfast.engines.mcp_client.exchanges import RemoteAuth
 
         user_id, server_id = start.user_id, start.entry.id
-        if user_id is None or sends_credential(start.headers):
+        if user_id is None or sends_credential(start.headers, start.entry.spec.url):
             return None
         if await self._kept.load(server_id, user_id) is None:
             return None
