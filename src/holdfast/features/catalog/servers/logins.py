@@ -71,6 +71,11 @@ class RemoteLogins:
             return await open_remote(self._guard, name, url, headers=start.headers, auth=auth, secrets=start.secrets)
         except NotSignedIn:
             link = self.link(start.entry.id)
+            if start.user_id is None:
+                # Signing in would change nothing: there is nobody whose login the key could use.
+                nobodys = "this key is nobody's, for it was made on the server's own machine"
+                said = f"{name} needs a person's login, and {nobodys}. Use a key that you make when signed in: {link}"
+                raise LoginNeeded(said, link) from None
             raise LoginNeeded(f"{name} needs you to sign in there first. Open {link}", link) from None
 
     def link(self, server_id: str) -> str:
