@@ -28,8 +28,8 @@ def installed(environment: Path) -> bool:
 
 
 @contextlib.contextmanager
-def gateway(environment: Path, directory: Path, upstream: int) -> Iterator[tuple[int, str]]:
-    """Its port and a token, once it offers the tool of the server on the port `upstream`."""
+def gateway(environment: Path, directory: Path, upstream: int) -> Iterator[tuple[int, str, int]]:
+    """Its port, a token and its process, once it offers the tool of the server on the port `upstream`."""
     port = free_port()
     # Limits stay on, as ours do, but so high that none is met; secrets are made for this run.
     settings = os.environ | {
@@ -56,7 +56,7 @@ def gateway(environment: Path, directory: Path, upstream: int) -> Iterator[tuple
     try:
         _wait(port, process)
         _post(port, token, "/gateways", {"name": "peer", "url": f"http://127.0.0.1:{upstream}/mcp"})
-        yield port, token
+        yield port, token, process.pid
     finally:
         process.terminate()
         process.wait(60)

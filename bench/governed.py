@@ -117,6 +117,13 @@ async def calls(at: Governed, number: int, bare_cpu_ms: float) -> list[Figure]:
     ]
 
 
+def tree_cpu(pid: int) -> float:
+    """Seconds of processor time that a process and all below it have taken."""
+    first = psutil.Process(pid)
+    times = [each.cpu_times() for each in (first, *first.children(recursive=True))]
+    return sum(float(each.user + each.system) for each in times)
+
+
 async def _rate(url: str, headers: dict[str, str], tool: str, seconds: float) -> float:
     """Calls a second of a trivial tool by several callers, each with arguments of its own, over plain HTTP."""
     numbers, done = itertools.count(), 0
@@ -153,18 +160,26 @@ async def against_contextforge(at: Governed, remote: int, environment: Path, sec
     told = at.running.told
     headers = {"Authorization": f"Bearer {told['api_key']}", "X-Xerotier-Workspace": told["workspace_id"]}
     await _rate(told["mcp_url"], headers, "peer.trivial", 2)
+    began = tree_cpu(at.running.pid)
     ours = await _rate(told["mcp_url"], headers, "peer.trivial", seconds)
+    our_cpu = (tree_cpu(at.running.pid) - began) / (ours * seconds) * 1_000
     with (
         tempfile.TemporaryDirectory() as directory,
-        contextforge.gateway(environment, Path(directory), remote) as (port, token),
+        contextforge.gateway(environment, Path(directory), remote) as (port, token, pid),
     ):
         theirs_at = (f"http://127.0.0.1:{port}/mcp/", {"Authorization": f"Bearer {token}"}, contextforge.TOOL)
         await _rate(*theirs_at, 3)
+        began = tree_cpu(pid)
         theirs = await _rate(*theirs_at, seconds)
+        their_cpu = (tree_cpu(pid) - began) / (theirs * seconds) * 1_000
     return [
         Figure(f"the remote hop, {AT_ONCE} callers, Holdfast", ours, "/s"),
         Figure(f"the remote hop, {AT_ONCE} callers, ContextForge", theirs, "/s"),
         Figure("Holdfast ÷ ContextForge", ours / theirs, "×", TIMES_CONTEXTFORGE),
+        # What a busy machine does not change: a call's processor time in all of a gateway's processes.
+        Figure("CPU of a call, Holdfast", our_cpu, "ms"),
+        Figure("CPU of a call, ContextForge", their_cpu, "ms"),
+        Figure("CPU of a call, ContextForge ÷ Holdfast", their_cpu / our_cpu, "×"),
     ]
 
 

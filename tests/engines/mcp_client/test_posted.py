@@ -15,7 +15,8 @@ from holdfast.engines.mcp_client.base import CallRefused, ServerFailed
 from holdfast.engines.mcp_client.remote import RemoteConnection, open_remote
 
 pytestmark = pytest.mark.slow
-NAMES = ("plain", "stream", "refused", "gone", "slow", "huge", "other", "broken", "streamed")
+HOSTILE = ("wide", "deep", "asking", "chatty")
+NAMES = ("plain", "stream", "refused", "gone", "slow", "huge", "other", "broken", "streamed", *HOSTILE)
 
 
 @dataclass
@@ -28,6 +29,7 @@ class OldServer:
     taken_up: list[str] = field(default_factory=list)
     streamed_to: list[int] = field(default_factory=list)
     hangs: asyncio.Event = field(default_factory=asyncio.Event)
+    lists: str = json.dumps([{"name": name, "inputSchema": {"type": "object"}} for name in NAMES])
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
@@ -69,10 +71,11 @@ class OldServer:
             info = {"name": "old", "version": "1"}
             told["result"] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
         elif message["method"] == "tools/list":
-            told["result"] = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]}
+            told["result"] = {"tools": "HERE"}
         else:
             told["error"] = {"code": -32601, "message": "Method not found"}
-        await answer(send, 200, json.dumps(told).encode(), session=message["method"] == "initialize")
+        text = json.dumps(told).replace('"HERE"', self.lists)
+        await answer(send, 200, text.encode(), session=message["method"] == "initialize")
 
     async def called(self, send: Any, message: dict[str, Any]) -> None:
         id, name = message["id"], message["params"]["name"]
@@ -103,10 +106,23 @@ class OldServer:
             await send({"type": "http.response.body", "body": done, "more_body": True})
             await asyncio.sleep(0)
             await send({"type": "http.response.body", "body": b""})
+        elif name in HOSTILE:
+            await self.attacked(send, name, told)
         elif name == "broken":
             await answer(send, 200, b"{", "text/event-stream")
         else:
             await answer(send, 200, json.dumps(told | {"result": result}).encode())
+
+    async def attacked(self, send: Any, name: str, told: dict[str, Any]) -> None:
+        if name in ("wide", "deep"):
+            inner = "[],".join([""] * 1_000_000) + "1" if name == "wide" else "[" * 900 + "]" * 900
+            body = json.dumps(told | {"result": {"content": [], "structuredContent": {"a": "HERE"}}})
+            await answer(send, 200, body.replace('"HERE"', f"[{inner}]").encode())
+        elif name == "asking":
+            asks = [event({"jsonrpc": "2.0", "id": each, "method": "sampling/createMessage"}) for each in range(5_000)]
+            await answer(send, 200, b"".join(asks), "text/event-stream")
+        else:
+            await answer(send, 200, b": still here\n\n" * 100_000, "text/event-stream")
 
 
 def event(message: dict[str, Any], id: str | None = None) -> bytes:
@@ -195,13 +211,18 @@ async def test_a_caller_that_gives_up_is_told_to_the_server(old: OldServer, conn
         ("huge", "more than 16 MiB"),
         ("other", "something else than the result"),
         ("broken", "before the result came"),
+        ("wide", "more than 200,000 values"),
+        ("deep", "nested more than 100 deep"),
+        ("asking", "asking for what it has no right to"),
+        ("chatty", "more events than anybody could read"),
     ],
 )
 async def test_an_answer_that_is_none_fails_the_call_and_nothing_else(
-    connection: RemoteConnection, tool: str, problem: str
+    old: OldServer, connection: RemoteConnection, tool: str, problem: str
 ) -> None:
     with pytest.raises(ServerFailed, match=problem):
         await connection.call(tool, {})
+    assert len(old.said) < 120
     assert not connection.closed and not (await connection.call("plain", {})).is_error
 
 
@@ -218,6 +239,14 @@ async def test_calls_go_where_the_server_sent_the_client_on_to(old: OldServer) -
     made = await open_remote(Guard(allow_private=[old.place]), "old", f"http://{old.place}/moved")
     await made.describe()
     assert not (await made.call("plain", {})).is_error
+    await made.close()
+
+
+async def test_a_list_that_would_take_much_memory_to_hold_is_not_read(old: OldServer) -> None:
+    old.lists = '[{"name": "a", "inputSchema": {"type": "object", "enum": [' + "[]," * 500_000 + "1]}}]"
+    made = await open_remote(Guard(allow_private=[old.place]), "old", f"http://{old.place}/mcp")
+    with pytest.raises(ServerFailed, match="more than 200,000 values"):
+        await made.describe()
     await made.close()
 
 

@@ -106,7 +106,7 @@ class Exchanges:
 
     def __init__(self, guard: Guard, name: str, url: Url, headers: Mapping[str, str], auth: RemoteAuth | None) -> None:
         self.url = url
-        self._name = name
+        self.name = name
         self._origin = Origin(url.host, url.port, url.scheme == "https")
         self._headers = {key.lower(): value for key, value in headers.items()} | {"accept-encoding": "identity"}
         self._auth = auth
@@ -119,14 +119,14 @@ class Exchanges:
     async def send(self, method: str, url: Url, headers: Mapping[str, str], body: bytes) -> UpstreamAnswer:
         """Send a request once and wait for the head of its answer; ServerFailed, NotSignedIn or LoginNeeded."""
         if url.origin != self.url.origin:
-            raise ServerFailed(f"{self._name} leads to {url.origin}, which is another server.")
+            raise ServerFailed(f"{self.name} leads to {url.origin}, which is another server.")
         said = {**headers, **self._headers}
         token = await self._auth.token() if self._auth is not None else None
         answer = await self._sent(method, url, said, body, token)
         if answer.status == 401:
             answer.close()
             if self._auth is None:
-                raise NotSignedIn(self._name, (answer.header(b"www-authenticate") or b"").decode("latin-1"))
+                raise NotSignedIn(self.name, (answer.header(b"www-authenticate") or b"").decode("latin-1"))
             # It was refused before it did anything, so that it may be sent again.
             answer = await self._sent(method, url, said, body, await self._auth.token(rejected=token))
             if answer.status == 401:
@@ -134,7 +134,7 @@ class Exchanges:
                 raise self._auth.login_needed("it does not take your login")
         if (answer.header(b"content-encoding") or b"identity") != b"identity":
             answer.close()
-            raise ServerFailed(f"{self._name} compresses its answers although it was asked not to.")
+            raise ServerFailed(f"{self.name} compresses its answers although it was asked not to.")
         return answer
 
     async def aclose(self) -> None:
@@ -150,9 +150,9 @@ class Exchanges:
             pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
         except UnicodeEncodeError:
             problem = "a value holds letters that HTTP cannot carry; it may have been copied with curly quotes"
-            raise Invalid(f"{self._name} cannot be asked.", fields=[FieldError("headers", problem)]) from None
+            raise Invalid(f"{self.name} cannot be asked.", fields=[FieldError("headers", problem)]) from None
         data = request_bytes(request_head(self._origin, method, url.target), pairs, body or None)
         try:
             return await self._connections.send(self._origin, data, _TIMEOUTS, may_repeat=False)
         except (*BROKEN, *FAILURES) as problem:
-            raise ServerFailed(f"{self._name} could not be reached: {str(problem)[:200]}") from None
+            raise ServerFailed(f"{self.name} could not be reached: {str(problem)[:200]}") from None

@@ -122,6 +122,15 @@ def read_object(line: bytes) -> dict[str, Any] | RefusedLine:
         return RefusedLine(str(problem), line[:200], is_message=body.lstrip(b" \t\xef\xbb\xbf")[:1] == b"{")
 
 
+def too_heavy(body: bytes) -> str | None:
+    """Why JSON should not even be parsed: it would take much memory, or recursion, to hold. None where it may be."""
+    try:
+        _check_size(body)
+    except _Unclear as problem:
+        return str(problem)
+    return None
+
+
 def clear(body: bytes) -> bytes:
     """The same JSON on one line, whatever a reader takes for the end of a line."""
     return _LINE_ENDS.sub(lambda found: _ESCAPED[found[0]], body)

@@ -6,8 +6,7 @@ The official client takes a task, two streams and three models for a call; a cal
 import asyncio
 import itertools
 import logging
-import re
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,9 @@ from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.engines.fetch.network.url import Url
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.mcp_client.base import CallRefused, ServerFailed, TellProgress
+from holdfast.engines.mcp_client.event_streams import Allowance, Events
 from holdfast.engines.mcp_client.exchanges import BROKEN, MAX_BYTES, Exchanges
+from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.stdio import STATELESS_PROTOCOL, ToolsChanged
 
 _ACCEPTED = {"accept": "application/json, text/event-stream", "user-agent": f"holdfast/{__version__}"}
@@ -28,8 +29,9 @@ _RETRY_SECONDS = 1.0
 _SAID_BYTES = 65_536
 _END_SECONDS = 2.0
 _TOLD_SECONDS = 10.0
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _DRAIN_SECONDS = 0.5
+_LINES = 50_000
+_MOST_ASKED_BACK = 100
 
 _log = logging.getLogger(__name__)
 
@@ -116,15 +118,20 @@ class PostedCalls:
         self, session: Session, answer: UpstreamAnswer, id: str, progress: TellProgress | None
     ) -> Mapping[str, Any]:
         """The answer out of a stream of events, taken up again where it broke off and the server can go on."""
-        last, pause = None, _RETRY_SECONDS
+        last, pause, asked_back = None, _RETRY_SECONDS, 0
+        allowance = Allowance(self._name, lines=_LINES)
         for _ in range(_MOST_TAKEN_UP):
-            events, is_over = _Events(self._name), False
+            events, is_over = Events(self._name), False
             try:
                 while piece := await answer.read():
+                    allowance.take(piece)
                     for event in events.feed(piece):
                         last, pause = event.id or last, event.retry_seconds or pause
                         message = _read(self._name, event.data) if event.data else {}
                         if "method" in message:
+                            asked_back += "id" in message
+                            if asked_back > _MOST_ASKED_BACK:
+                                raise ServerFailed(f"{self._name} goes on asking for what it has no right to.")
                             await self._heard(session, message, id, progress)
                         elif message.get("id") == id:
                             is_over = True
@@ -172,7 +179,7 @@ class PostedCalls:
             raise ServerFailed(f"{self._name} answered with {kind or 'nothing'} (status {answer.status}).")
         if answer.status >= 300:
             said = await answer.whole(_SAID_BYTES) if kind == "application/json" else b""
-            message = _object(said)
+            message = _object(said) if too_heavy(said) is None else {}
             if "error" in message:
                 return message
             if answer.status == 404 and session.id is not None:
@@ -219,36 +226,6 @@ class PostedCalls:
         task.add_done_callback(self._telling.discard)
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """One server-sent event."""
-
-    data: bytes
-    id: str | None
-    retry_seconds: float | None
-
-
-class _Events:
-    """Cuts bytes into server-sent events."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._held = bytearray()
-
-    def feed(self, piece: bytes) -> Iterator[_Event]:
-        """The events that this piece completes."""
-        held = self._held
-        # A line's end and the next may stand in different pieces.
-        looked = max(0, len(held) - 3)
-        held += piece
-        while found := _BLANK_LINE.search(held, looked):
-            yield _event(bytes(held[: found.start()]))
-            del held[: found.end()]
-            looked = 0
-        if len(held) > MAX_BYTES:
-            raise ServerFailed(f"{self._name} sent an event of more than {MAX_BYTES >> 20} MiB.")
-
-
 async def _drained(answer: UpstreamAnswer) -> None:
     """Keep the connection where the answer ends in a moment, as it does when the result was the last event."""
     try:
@@ -261,21 +238,9 @@ async def _drained(answer: UpstreamAnswer) -> None:
         answer.close()
 
 
-def _event(block: bytes) -> _Event:
-    data, id, retry = [], None, None
-    for line in block.split(b"\n"):
-        field, _, value = line.removesuffix(b"\r").partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            data.append(value)
-        elif field == b"id":
-            id = value.decode("latin-1")
-        elif field == b"retry" and value.isdigit():
-            retry = min(int(value) / 1_000, 60.0)
-    return _Event(b"\n".join(data), id, retry)
-
-
 def _read(name: str, data: bytes) -> dict[str, Any]:
+    if (why := too_heavy(data)) is not None:
+        raise ServerFailed(f"{name} sent a message that is not read: {why}.")
     message = _object(data)
     if not message:
         raise ServerFailed(f"{name} sent something that is no message of the protocol.")

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import mcp_types
@@ -28,11 +29,16 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
+from holdfast.engines.mcp_client.event_streams import Allowance, Events
 from holdfast.engines.mcp_client.exchanges import CONNECT_SECONDS, MAX_BYTES, SILENT_SECONDS, Exchanges, RemoteAuth
+from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.listing import call_result, list_tools
 from holdfast.engines.mcp_client.posted import PostedCalls, Session, SessionLost
 from holdfast.engines.mcp_client.stdio import ToolsChanged
+from holdfast.engines.runtime.base import hide
 
+_LINES = 2_000
+"""That the official client is given at once of one stream: it answers each request that a server sends."""
 _LOST = ("Session terminated", "Connection closed")
 _FRAMING = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})
 # Of any other name the headers would hold an encoding, which is the client's affair.
@@ -49,13 +55,14 @@ async def open_remote(
     tools_changed: ToolsChanged | None = None,
     start_seconds: float = 60.0,
     answer_seconds: float | None = None,
+    secrets: frozenset[str] = frozenset(),
 ) -> "RemoteConnection":
     """Connect and agree on a revision; LoginNeeded, NotSignedIn or ServerFailed where that comes to nothing."""
     address = parse_url(url)
     if address.place.is_overheard and (headers or auth):
         raise Invalid(f"{name} is at {address.origin}, which is not https; credentials would be read on the way.")
     exchanges = Exchanges(guard, name, address, headers, auth)
-    connection = RemoteConnection(name, exchanges, tools_changed, answer_seconds)
+    connection = RemoteConnection(name, exchanges, tools_changed, answer_seconds, secrets)
     try:
         async with asyncio.timeout(start_seconds):
             await connection.open(str(address))
@@ -95,30 +102,47 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if session := answer.header(b"mcp-session-id"):
             self.session_id = session.decode("latin-1")
         headers_ = [(key, value) for key, value in answer.headers if key != b"content-encoding"]
-        return httpx2.Response(answer.status, headers=headers_, stream=_Body(answer, request), request=request)
+        return httpx2.Response(
+            answer.status, headers=headers_, stream=_Body(self, self._exchanges.name, answer, request), request=request
+        )
 
 
 class _Body(httpx2.AsyncByteStream):
     """An answer's bytes, bounded: events by each, a document as a whole."""
 
-    def __init__(self, answer: UpstreamAnswer, request: httpx2.Request) -> None:
+    def __init__(self, transport: GuardedTransport, name: str, answer: UpstreamAnswer, request: httpx2.Request) -> None:
+        self._transport = transport
+        self._name = name
         self._answer = answer
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         streaming = (self._answer.header(b"content-type") or b"").startswith(b"text/event-stream")
-        received = 0
         try:
+            if not streaming:
+                whole = await self._answer.whole(MAX_BYTES + 1)
+                if len(whole) > MAX_BYTES:
+                    raise ServerFailed(f"{self._name} answered more than {MAX_BYTES >> 20} MiB.")
+                self._check(whole)
+                yield whole
+                return
+            events, allowance = Events(self._name), Allowance(self._name, lines=_LINES)
             while piece := await self._answer.read():
-                received += len(piece)
-                if received > MAX_BYTES and not streaming:
-                    raise httpx2.ReadError(f"more than {MAX_BYTES >> 20} MiB in one answer", request=self._request)
+                allowance.take(piece)
+                for event in events.feed(piece):
+                    self._check(event.data)
                 yield piece
         except UpstreamFailed as problem:
+            if self._request.method == "POST":
+                self._transport.problem = problem
             raise httpx2.ReadError(problem.message, request=self._request) from None
 
     async def aclose(self) -> None:
         self._answer.close()
+
+    def _check(self, message: bytes) -> None:
+        if (why := too_heavy(message)) is not None:
+            raise ServerFailed(f"{self._name} sent a message that is not read: {why}.")
 
 
 class RemoteConnection:
@@ -130,8 +154,11 @@ class RemoteConnection:
         exchanges: Exchanges,
         tools_changed: ToolsChanged | None,
         answer_seconds: float | None,
+        secrets: frozenset[str],
     ) -> None:
         self._name = name
+        # Also as they are written in an address.
+        self._secrets = secrets | {quote(each, safe="") for each in secrets}
         self._exchanges = exchanges
         self._transport = GuardedTransport(exchanges)
         self._posted = PostedCalls(name, exchanges, tools_changed)
@@ -246,13 +273,14 @@ class RemoteConnection:
         if isinstance(problem, HoldfastError):
             return problem
         if isinstance(problem, MCPError):
-            text = str(problem.error.message)[:2_000]
+            text = hide(str(problem.error.message)[:2_000], self._secrets)
             if text in _LOST:
                 # The server forgot the session; the next call needs a new one.
                 self._is_lost = True
                 return ServerFailed(f"{self._name} ended the session; call again for a new one.")
             return CallRefused(f"{self._name} refused: {text}", problem.error.code, problem.error.data)
-        return ServerFailed(f"{self._name} failed: {str(problem)[:500] or type(problem).__name__}")
+        said = hide(str(problem)[:500], self._secrets)
+        return ServerFailed(f"{self._name} failed: {said or type(problem).__name__}")
 
     def _open_client(self) -> Client:
         if self._client is None:

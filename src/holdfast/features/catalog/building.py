@@ -22,6 +22,7 @@ from holdfast.features.catalog.details import ServerDetails
 from holdfast.features.catalog.manifest import places_of
 from holdfast.features.catalog.pinning import ToolPins
 from holdfast.features.catalog.servers.address import PublicAddress
+from holdfast.features.catalog.servers.addresses import references_in
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.servers.installing import KIND, Installations
 from holdfast.features.catalog.servers.kept_logins import KeptLogins
@@ -179,7 +180,9 @@ def secret_uses(parts: Parts) -> SecretUses:
 
     def uses(tx: Tx) -> Iterable[tuple[str, str, Place]]:
         for entry in store.every(tx):
-            named = [referred(value) for value in (*entry.spec.env.values(), *entry.spec.headers.values())]
+            spec = entry.spec
+            given = (spec.env, spec.headers, references_in(spec.url or ""))
+            named = [referred(value) for values in given for value in values.values()]
             for name in named:
                 for place in places_of(entry.spec) if name is not None else ():
                     yield entry.workspace_id, str(name), place

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from holdfast.core.credential import Place
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.engines.fetch.network.url import BadUrl, parse_url
+from holdfast.features.catalog.guessing import is_credential
 from holdfast.features.catalog.model import NAME, EnvRule, NewEntry, ServerManifest
+from holdfast.features.catalog.servers.addresses import parameters_of
 from holdfast.features.secrets.references import REMEDY, is_mixed, referred
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -206,7 +208,13 @@ def _url_problems(url: str) -> list[FieldError]:
         return [FieldError("url", str(problem))]
     if urlsplit(url).username or urlsplit(url).password:
         return [FieldError("url", "no user or password in the address; use headers with a ${SECRET}")]
-    return []
+    if "${" in url.partition("?")[0]:
+        return [FieldError("url", "only a parameter of the query can be a ${SECRET}")]
+    return [
+        FieldError(f"url.{name[:80]}", "an address is shown and logged; write ${SECRET} as the value of this parameter")
+        for name, value in parameters_of(url)
+        if "${" not in value and is_credential(name, value) and value
+    ]
 
 
 def _object(value: Any, field: str, wrong: list[FieldError]) -> Mapping[str, Any]:

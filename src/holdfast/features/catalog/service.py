@@ -13,6 +13,7 @@ from holdfast.features.audit.service import Audit
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import check_entry, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryExists, EntryNotFound, NewEntry
+from holdfast.features.catalog.servers.addresses import references_in
 from holdfast.features.catalog.servers.connections import ServerConnections
 from holdfast.features.catalog.servers.installing import Installations
 from holdfast.features.catalog.servers.paths import PathRules
@@ -197,6 +198,7 @@ class ServerCatalog:
             paths, wrong = self._paths.named(principal, new)
         wrong += self._references.check(tx, principal, workspace_id, new.env, places, field="env")
         wrong += self._references.check(tx, principal, workspace_id, new.headers, places, field="headers")
+        wrong += self._references.check(tx, principal, workspace_id, references_in(new.url or ""), places, field="url")
         if wrong:
             raise invalid_entry(wrong)
         return replace(new, paths=paths)

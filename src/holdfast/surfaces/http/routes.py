@@ -1,6 +1,7 @@
 """Owns the table of paths: exact segments first, then `{name}` ones, found without regular expressions."""
 
 from typing import Generic, TypeVar
+from urllib.parse import unquote
 
 T = TypeVar("T")
 
@@ -40,13 +41,16 @@ class Routes(Generic[T]):
         if not names:
             self._plain[method, path.strip("/")] = target
 
-    def match(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
-        """What serves this path, with the values of its parameters."""
+    def match(self, method: str, path: str, raw: bytes = b"") -> tuple[T, dict[str, str]] | None:
+        """What serves this path, with the values of its parameters; in `raw`, as it was sent, `%2F` divides nothing."""
         path = path.strip("/")
         plain = self._plain.get((method, path))
         if plain is not None:
             return plain, {}
-        found = self._walk(self._root, path.split("/"), 0, [], method)
+        segments = path.split("/")
+        if b"%2f" in raw.lower():
+            segments = [unquote(each) for each in raw.decode("latin-1").strip("/").split("/")]
+        found = self._walk(self._root, segments, 0, [], method)
         if found is None:
             return None
         (target, names), values = found

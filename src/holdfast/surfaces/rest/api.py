@@ -67,7 +67,7 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            found = self._routes.match(scope["method"], scope["path"])
+            found = self._routes.match(scope["method"], scope["path"], scope.get("raw_path") or b"")
             if found is None:
                 raise _unserved(scope, self._routes.methods(scope["path"]))
             operation, path = found

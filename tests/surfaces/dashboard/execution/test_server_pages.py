@@ -55,6 +55,21 @@ async def owner(shelf: Shelf) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+async def test_a_tool_with_a_slash_in_its_name_is_decided_about_like_any(
+    shelf: Shelf, owner: httpx.AsyncClient
+) -> None:
+    await enrolled(shelf.server.services, shelf.server.owner, shelf.workspace)
+    shelf.inside.server.tools[0]["name"] = "repo/read"
+    await shelf.server.services[ToolPins].probe(shelf.server.owner, shelf.workspace, "demo")
+    assert f"{DEMO}/tools/repo%2Fread/accept" in (await owner.get(DEMO)).text
+    tool = f"/api/workspaces/{shelf.workspace}/mcp-servers/demo/tools/repo%2Fread"
+    denied = await owner.put(tool, json={"policy": "deny"})
+    assert (denied.status_code, denied.json()["policy"]) == (200, "deny")
+    seen = (await shelf.tool("repo/read")).digest
+    accepted = await owner.post(f"{DEMO}/tools/repo%2Fread/accept", data={"digest": seen})
+    assert accepted.status_code in (200, 303) and (await shelf.tool("repo/read")).state == "active"
+
+
 @pytest.mark.contract("XA-2")
 async def test_a_pasted_snippet_becomes_a_server_and_its_credential_a_secret(
     shelf: Shelf, owner: httpx.AsyncClient

@@ -20,6 +20,7 @@ from holdfast.engines.runtime.packages import Packages
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import env_problems, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryNotFound, NotReady
+from holdfast.features.catalog.servers.addresses import filled, references_in
 from holdfast.features.catalog.servers.states import ServerStates
 from holdfast.features.secrets.references import References
 from holdfast.storage.database import Database, Tx
@@ -44,13 +45,15 @@ class ServerStart:
     """Whose login a remote server sees; None where nobody's is needed."""
     beside: str | None = None
     """The session whose agent it is for, where it runs together with that."""
+    url: str | None = field(default=None, repr=False)
+    """A remote server's address, with what its references stand for."""
     durable: bool = False
     """Whether its `/work` is the entry's own directory, which stays; else it is private and gone when it stops."""
 
     @property
     def key(self) -> Key:
         """Which running server serves this: another environment or another person's login is another one."""
-        parts = [sorted(self.env.items()), sorted(self.headers.items()), self.durable]
+        parts = [sorted(self.env.items()), sorted(self.headers.items()), self.url, self.durable]
         given = hashlib.sha256(jsontext.dumps(parts)).hexdigest()
         return (self.entry.id, self.entry.revision, given, self.user_id)
 
@@ -237,7 +240,13 @@ class ServerStarts:
         places = places_of(spec)
         env = self._references.resolve(tx, entry.workspace_id, spec.env, places, field="env")
         headers = self._references.resolve(tx, entry.workspace_id, spec.headers, places, field="headers")
+        asked = references_in(spec.url or "")
+        query = self._references.resolve(tx, entry.workspace_id, asked, places, field="url").values
         user_id = owner() if spec.shape == "remote" else None
         # What stands otherwise in the entry is a reference there.
-        secrets = frozenset(value for name, value in env.values.items() if value != spec.env.get(name))
-        return ServerStart(entry, env.values, headers.values, secrets, env.kept, user_id)
+        given = ((env.values, spec.env), (headers.values, spec.headers), (query, asked))
+        secrets = frozenset(
+            value for values, said in given for name, value in values.items() if value != said.get(name)
+        )
+        url = None if spec.url is None else filled(spec.url, query)
+        return ServerStart(entry, env.values, headers.values, secrets, env.kept, user_id, url=url)

@@ -65,11 +65,17 @@ class RemoteLogins:
         from holdfast.engines.mcp_client.exchanges import NotSignedIn
         from holdfast.engines.mcp_client.remote import open_remote
 
-        name, url = start.entry.name, start.entry.spec.url or ""
+        name, url = start.entry.name, start.url or ""
         try:
-            return await open_remote(self._guard, name, url, headers=start.headers, auth=await self._auth(start))
+            auth = await self._auth(start)
+            return await open_remote(self._guard, name, url, headers=start.headers, auth=auth, secrets=start.secrets)
         except NotSignedIn:
             link = self.link(start.entry.id)
+            if start.user_id is None:
+                # Signing in would change nothing: there is nobody whose login the key could use.
+                nobodys = "this key is nobody's, for it was made on the server's own machine"
+                said = f"{name} needs a person's login, and {nobodys}. Use a key that you make when signed in: {link}"
+                raise LoginNeeded(said, link) from None
             raise LoginNeeded(f"{name} needs you to sign in there first. Open {link}", link) from None
 
     def link(self, server_id: str) -> str:
@@ -163,7 +169,7 @@ class RemoteLogins:
         from holdfast.engines.mcp_client.exchanges import RemoteAuth
 
         user_id, server_id = start.user_id, start.entry.id
-        if user_id is None or sends_credential(start.headers):
+        if user_id is None or sends_credential(start.headers, start.entry.spec.url):
             return None
         if await self._kept.load(server_id, user_id) is None:
             return None

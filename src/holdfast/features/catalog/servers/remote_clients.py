@@ -12,6 +12,7 @@ from holdfast.engines.mcp_client.oauth import OAuthRefused, RemoteOAuth
 from holdfast.features.catalog.manifest import invalid_entry
 from holdfast.features.catalog.model import NewEntry
 from holdfast.features.catalog.servers import login_store
+from holdfast.features.catalog.servers.addresses import references_in
 from holdfast.features.catalog.servers.kept_logins import KeptLogins, RemoteClient
 from holdfast.storage.database import Tx
 
@@ -50,7 +51,7 @@ class RemoteClients:
 
         A server that cannot be reached now is saved all the same: it may be started after us.
         """
-        if new.shape != "remote" or new.url is None or sends_credential(new.headers):
+        if new.shape != "remote" or new.url is None or sends_credential(new.headers, new.url):
             return None
         try:
             challenge = await self._challenge(new.url)
@@ -98,6 +99,6 @@ class RemoteClients:
 _REMEDY = "Where it takes a token instead, give that in headers: Authorization as ${SECRET}."
 
 
-def sends_credential(headers: Mapping[str, str]) -> bool:
+def sends_credential(headers: Mapping[str, str], url: str | None) -> bool:
     """Whether an entry brings its own credential, so that nobody has to sign in."""
-    return any(name.lower() == "authorization" for name in headers)
+    return bool(references_in(url or "")) or any(name.lower() == "authorization" for name in headers)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import CatalogEntry
+from holdfast.features.catalog.servers.addresses import referring
 from holdfast.features.catalog.servers.remote_clients import KeepClient
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.catalog.snippets.reading import PastedServer, read_snippet
@@ -112,7 +113,10 @@ def _is_plain_value(pasted: PastedServer, name: str) -> bool:
 def _referring(pasted: PastedServer, references: Mapping[str, str]) -> PastedServer:
     entry = pasted.entry
     if entry.shape == "remote":
-        return replace(pasted, entry=replace(entry, headers={**entry.headers, **references}))
+        headers = {name: reference for name, reference in references.items() if not name.startswith("?")}
+        query = {name[1:]: reference for name, reference in references.items() if name.startswith("?")}
+        url = referring(entry.url or "", query)
+        return replace(pasted, entry=replace(entry, headers={**entry.headers, **headers}, url=url))
     return replace(pasted, entry=replace(entry, env={**entry.env, **references}))
 
 

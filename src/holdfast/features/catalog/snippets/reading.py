@@ -9,6 +9,7 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.text.secrets_scan import first_secret_kind
 from holdfast.features.catalog.guessing import SECRET_NAME, is_credential
 from holdfast.features.catalog.model import EnvRule, NewEntry, ServerManifest
+from holdfast.features.catalog.servers.addresses import parameters_of, referring
 from holdfast.features.catalog.snippets.commands import meant
 
 MAX_SERVERS = 50
@@ -150,6 +151,12 @@ def _remote(name: str, url: str, headers: Mapping[str, str], *, enabled: bool) -
     missing = tuple(each for each, value in headers.items() if _is_placeholder(_behind_scheme(value)))
     plain = {each: value for each, value in headers.items() if each not in credentials and each not in missing}
     credentials = {each: value for each, value in credentials.items() if each not in missing}
+    for each, value in parameters_of(url):
+        # A parameter of the address; no header has such a name.
+        if value and _is_placeholder(value):
+            missing, url = (*missing, f"?{each}"), referring(url, {each: None})
+        elif "${" not in value and value and is_credential(each, value):
+            credentials[f"?{each}"] = value
     entry = NewEntry(name=plain_name(name), shape="remote", url=url, headers=plain, enabled=enabled and not missing)
     return PastedServer(entry, credentials, missing)
 

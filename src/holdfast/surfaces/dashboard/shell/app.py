@@ -71,7 +71,7 @@ class Dashboard:
                 await send_problem(scope, send, missing)
             return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        found = self._routes.match(method, path)
+        found = self._routes.match(method, path, scope.get("raw_path") or b"")
         cookie = session_cookie(scope)
         try:
             view = await self._view(scope, receive, cookie or "", found[1] if found else {})

@@ -98,7 +98,7 @@ def configure_logs(level: str) -> None:
     threading.excepthook = lambda failed: _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
     sys.unraisablehook = lambda failed: _log_uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
     sys.excepthook = _log_uncaught
-    for noisy in ("uvicorn.access", "uvicorn.error", "mcp", "httpx", "httpcore", "ddgs"):
+    for noisy in ("uvicorn.access", "uvicorn.error", "mcp", "httpx", "httpx2", "httpcore", "ddgs"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
