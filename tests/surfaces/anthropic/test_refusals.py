@@ -65,9 +65,9 @@ async def test_each_kind_of_refusal_has_its_status_and_type(
 
     for status, kind, answer in answers:
         assert told(answer) == (status, kind), answer.text
-    assert "/messages/count_tokens" in answers[5][2].text, "what is served instead is not said"
-    assert "POST" in answers[6][2].text
-    assert "/messages/count_tokens" in answers[7][2].text and "/v1 twice" in answers[8][2].text
+    assert "/messages/count_tokens" in answers[4][2].text, "what is served instead is not said"
+    assert "POST" in answers[5][2].text
+    assert "/messages/count_tokens" in answers[6][2].text and "/v1 twice" in answers[7][2].text
 
 
 @pytest.mark.parametrize(

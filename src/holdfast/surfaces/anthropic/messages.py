@@ -210,7 +210,7 @@ class _Telling:
 
 def _shows_thinking(thinking: object) -> bool:
     """Whether the client wants to see thoughts, and not only that the model thinks."""
-    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive", "between_tools"):
         return False
     return thinking.get("display") != "omitted"
 

@@ -123,9 +123,8 @@ class Upstreams:
 
         async def ask(upstream: Upstream) -> WireAnswer:
             if upstream.spec.kind != request.kind:
-                return WireAnswer(
-                    upstream.name, await upstream.open_translated(request.chat(), whole=not request.body.get("stream"))
-                )
+                whole = not request.body.get("stream")
+                return WireAnswer(upstream.name, await upstream.open_chat(request.chat(), whole=whole))
             return WireAnswer(upstream.name, await _relay(upstream, "POST", request.path, headers, request.body))
 
         return await self._first(ask)
