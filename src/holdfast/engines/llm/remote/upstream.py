@@ -247,6 +247,7 @@ class Upstream:
         if answer.status != 200:
             raise await refusal(answer)
         await answer.ready()
+        answer.check()
         return answer
 
     async def relay(
