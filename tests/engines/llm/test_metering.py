@@ -29,13 +29,14 @@ def test_calls_count_by_their_names_and_arguments() -> None:
 
 def test_words_of_any_shape_are_counted_or_left_out() -> None:
     meter = Meter({})
-    for delta in (
+    odd: list[Any] = [
         None,
         [],
         {"content": [{"text": "four"}, 7]},
         {"tool_calls": [{"function": None}, {}]},
         {"role": "x"},
-    ):
+    ]
+    for delta in odd:
         meter.hear({"choices": [{"delta": delta}, None]})
     meter.hear({"choices": [{"message": {"role": "assistant", "content": "four"}}]})
 
