@@ -21,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 _KNOWN = {
     *("model", "messages", "max_tokens", "system", "stream", "tools", "tool_choice", "temperature", "top_p", "top_k"),
     *("stop_sequences", "metadata", "thinking", "output_config", "service_tier", "context_management", "container"),
-    *("mcp_servers", "output_format"),
+    *("mcp_servers", "output_format", "cache_control", "diagnostics", "inference_geo", "speed"),
 }
 _BLOCKS = {
     "user": {"text", "image", "document", "tool_result", "search_result"},

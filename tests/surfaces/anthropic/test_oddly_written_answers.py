@@ -114,6 +114,49 @@ async def test_what_is_no_answer_is_an_error_that_says_so(
     assert "without any" in nothing[1] and "compressed" in cut[1] and "too long" in large[1]
 
 
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_client_of_the_same_wire_is_not_left_with_what_is_no_answer_either(
+    sqlite_server: TestServer, kind: Kind, streamed: bool
+) -> None:
+    async def told(body: bytes, head: str) -> tuple[int, str]:
+        return await ask(sqlite_server, kind, kind, streamed, body, head)
+
+    page = await told(b"<h1>Sign in</h1>", "content-type: text/html; charset=utf-8")
+    nothing = await told(b"", EVENTS if streamed else JSON)
+    failure = await told(json.dumps({"error": {"message": "Overloaded", "type": "overloaded_error"}}).encode(), JSON)
+
+    assert page[0] == nothing[0] == failure[0] == 502
+    assert "text/html" in page[1] and "nothing" in nothing[1] and "Overloaded" in failure[1]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_an_answer_that_came_in_the_other_way_is_told_as_it_was_asked_for(
+    sqlite_server: TestServer, kind: Kind, streamed: bool
+) -> None:
+    body, head = written(kind, not streamed), JSON if streamed else EVENTS
+
+    assert await ask(sqlite_server, kind, kind, streamed, body, head) == (200, TEXT)
+
+
+async def test_behind_a_page_to_sign_in_the_next_upstream_is_asked(sqlite_server: TestServer) -> None:
+    async with (
+        raw_answer(b"<h1>Sign in</h1>", "content-type: text/html") as page,
+        raw_answer(written("openai", False), JSON) as well,
+        sqlite_server.client() as client,
+    ):
+        await put(
+            sqlite_server,
+            "odd",
+            *(EndpointUpstream(base_url=url, model="m", priority=at) for at, url in enumerate((page, well))),
+        )
+        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        answer = await client.post(f"{base_url(sqlite_server, 'odd')}/v1/chat/completions", json=asked)
+
+    assert (answer.status_code, _said("openai", answer.json())) == (200, TEXT)
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 async def test_a_long_answer_that_is_cut_is_not_taken_for_a_whole_one(sqlite_server: TestServer, kind: Kind) -> None:
     body = b"%x\r\n%b\r\n" % (9_000_000, b"{" + b" " * 8_999_999)
@@ -130,3 +173,32 @@ async def test_a_piece_without_text_in_the_middle_is_no_event(sqlite_server: Tes
     body = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in turn.made())
 
     assert await ask(sqlite_server, "anthropic", "openai", True, body, EVENTS) == (200, "Good day.")
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_half_an_event_of_a_stream_that_is_cut_reaches_no_client(sqlite_server: TestServer, kind: Kind) -> None:
+    whole = written(kind, True)
+    events = [piece + b"\n\n" for piece in whole.split(b"\n\n") if piece]
+    cut = b"".join(events[:4]) + events[4][:-20]
+    chunked = f"{EVENTS}\r\ntransfer-encoding: chunked"
+    async with raw_answer(b"%x\r\n%b\r\n" % (len(cut), cut), chunked) as url, sqlite_server.client() as client:
+        await put(sqlite_server, "odd", EndpointUpstream(base_url=url, model="m", kind=kind))
+        path = "chat/completions" if kind == "openai" else "messages"
+        asked = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+        answer = await client.post(f"{base_url(sqlite_server, 'odd')}/v1/{path}", json=asked)
+    told = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+    assert len(told) == 5 and "in the middle of its answer" in told[-1]["error"]["message"]
+
+
+async def test_a_long_line_passes_before_it_ended(sqlite_server: TestServer) -> None:
+    line = b"data: " + b"x" * 300_000
+    assert (await relayed_bytes(sqlite_server, line)).startswith(line)
+    assert await relayed_bytes(sqlite_server, b"data: x") == b"data: x"
+
+
+async def relayed_bytes(server: TestServer, body: bytes) -> bytes:
+    async with raw_answer(body, EVENTS) as url, server.client() as client:
+        await put(server, "odd", EndpointUpstream(base_url=url, model="m"))
+        asked = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+        return (await client.post(f"{base_url(server, 'odd')}/v1/chat/completions", json=asked)).content

@@ -57,4 +57,4 @@ async def test_an_upstream_gets_the_clients_own_body(
     assert answer.json() == body
     assert upstream.requests == [asked]
     rows = await sqlite_server.services.usage.report(sqlite_server.owner, UsageFilter(source="chat"), ["source"])
-    assert {row.kind: row.amount for row in rows} == {"requests": 1, "tokens_in": 7}
+    assert {row.kind: row.amount for row in rows} == {"requests": 1, "model_calls": 1, "tokens_in": 7}

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
+from holdfast.engines.llm.messages.words import dicts
 from holdfast.engines.llm.model import Json, LanguageModel
 
 CHARACTERS_PER_TOKEN = 4
@@ -52,15 +53,15 @@ class Budgeted:
         if room < LEAST_ANSWER:
             yield _ENDED
             return
-        written, usage = 0, dict[str, Any]()
+        said, usage = 0, dict[str, Any]()
         async with hearing(self._model, body) as chunks:
             async for chunk in chunks:
-                written += _written(chunk)
+                said += written(chunk)
                 usage = chunk["usage"] if isinstance(chunk.get("usage"), dict) else usage
                 yield chunk if may_call else _without_calls(chunk)
-                if self._tokens_of(written) > room:
+                if self._tokens_of(said) > room:
                     break
-        tokens = self._tokens_of(written)
+        tokens = self._tokens_of(said)
         if usage:
             tally = tally_of(usage)
             self._ratio = max(self._ratio, min(MOST_RATIO, self._ratio * tally.input_tokens / max(1, guess)))
@@ -154,12 +155,17 @@ def _level(sizes: list[int], total: int) -> int:
     return left // count if count else max(sizes, default=0)
 
 
-def _written(chunk: Json) -> int:
-    total = 0
-    choices: Any = chunk.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        delta = choice.get("delta") if isinstance(choice, dict) else None
-        if isinstance(delta, dict):
-            total += sum(len(value.encode(errors="replace")) for value in delta.values() if isinstance(value, str))
-            total += len(dumps(delta["tool_calls"])) if delta.get("tool_calls") else 0
-    return total
+def written(chunk: Json) -> int:
+    """How many bytes a model wrote in a chunk: words, and the names and arguments of calls."""
+    return sum(_size(choice.get("delta") or choice.get("message")) for choice in dicts(chunk.get("choices")))
+
+
+def _size(said: Any) -> int:
+    if not isinstance(said, dict):
+        return 0
+    texts = [value for key, value in said.items() if key != "role"]
+    texts += [part.get("text") for part in dicts(said.get("content"))]
+    for call in dicts(said.get("tool_calls")):
+        function = call.get("function")
+        texts += function.values() if isinstance(function, dict) else ()
+    return sum(len(text.encode(errors="replace")) for text in texts if isinstance(text, str))

@@ -307,9 +307,10 @@ class _Turn:
 
     async def _pass_on(self) -> AsyncGenerator[LoopEvent, None]:
         body = {**self._base, "messages": self._messages}
-        for name in ("tools", "tool_choice"):
-            if self._request.body.get(name):
-                body[name] = self._request.body[name]
+        if self._request.body.get("tools"):
+            body |= {
+                name: self._request.body[name] for name in ("tools", "tool_choice") if self._request.body.get(name)
+            }
         wants_usage = _wants_usage(self._request.body)
         async with _closing(self._model.stream(body)) as chunks:
             async for chunk in chunks:

@@ -1,11 +1,10 @@
 """Owns counting what a model used, also when its answer is cut or given up."""
 
 from collections.abc import AsyncGenerator, Iterable
-from typing import Any
 
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.assembly import tally_of
-from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing
+from holdfast.engines.llm.budget import CHARACTERS_PER_TOKEN, hearing, written
 from holdfast.engines.llm.model import Heard, Json, LanguageModel, Tally
 
 
@@ -29,7 +28,7 @@ class Meter:
     def hear(self, chunk: Json) -> None:
         """Take in the next chunk."""
         self._heard += 1
-        self._written += _written(chunk)
+        self._written += written(chunk)
         if isinstance(chunk.get("usage"), dict):
             self._usage = chunk["usage"]
 
@@ -70,8 +69,3 @@ class Metered:
             told = meter.tally()
             self.tally.input_tokens += told.input_tokens
             self.tally.output_tokens += told.output_tokens
-
-
-def _written(chunk: Json) -> int:
-    choices: Any = chunk.get("choices")
-    return len(dumps(choices)) // 2 if choices else 0

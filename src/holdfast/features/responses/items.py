@@ -9,22 +9,28 @@ from holdfast.core.errors import FieldError, Invalid
 from holdfast.core.ids import new_id
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.model import Json
+from holdfast.features.responses.standing import allowed, settled
 
 # What Chat Completions does not know, knows by another name, or is only for us.
 _OWN = frozenset(
     {
+        "access_programs",
         "background",
         "client_metadata",
+        "context_management",
         "conversation",
+        "image",
         "include",
         "input",
         "instructions",
         "max_output_tokens",
         "max_tool_calls",
         "metadata",
+        "moderation",
         "previous_response_id",
         "prompt",
         "prompt_cache_key",
+        "prompt_cache_options",
         "prompt_cache_retention",
         "reasoning",
         "safety_identifier",
@@ -74,13 +80,16 @@ def input_items(given: Any, field: str = "input") -> list[Json]:
 
 def translate(request: Json, items: list[Json], history: Sequence[Json] = ()) -> Translated:
     """The request as a chat, behind what was said before; Invalid names the item or tool that cannot be read."""
+    request = settled(request, [*history, *items])
     body: Json = {name: value for name, value in request.items() if name not in _OWN and value is not None}
     body["messages"] = _messages(request.get("instructions"), items, history)
     tools, functions = _tools(request.get("tools"))
     if tools:
-        body["tools"] = tools
-        choice = _choice(request.get("tool_choice"))
-        if choice is not None and functions:
+        wanted = request.get("tool_choice")
+        body["tools"] = allowed(wanted, tools, {name: called.namespace for name, called in functions.items()})
+        choice = _choice(wanted)
+        # Where only ours are there, none of them can be named.
+        if choice is not None and (functions or choice in ("none", "required")):
             body["tool_choice"] = choice
     else:
         body.pop("parallel_tool_calls", None)

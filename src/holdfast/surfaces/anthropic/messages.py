@@ -210,7 +210,7 @@ class _Telling:
 
 def _shows_thinking(thinking: object) -> bool:
     """Whether the client wants to see thoughts, and not only that the model thinks."""
-    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive", "between_tools"):
         return False
     return thinking.get("display") != "omitted"
 
@@ -254,8 +254,10 @@ def _used(passed: Passed, body: Json) -> TokensUsed:
     """What a relayed answer took: told whole, or at a stream's beginning and end."""
     if passed.whole is not None:
         return _tokens(_object(passed.whole).get("usage")) or TokensUsed(0, 0)
-    usage = _told_usage(passed.head) | _told_usage(passed.tail)
-    return _tokens(usage) or TokensUsed(estimate(body), passed.events)
+    ended = _told_usage(passed.tail) if b'"message_delta"' in passed.tail else {}
+    used = _tokens(_told_usage(passed.head) | ended) or TokensUsed(estimate(body), passed.events)
+    # Of an answer that did not end its beginning tells what was asked, and of what was said one token.
+    return used if ended else TokensUsed(used.input, max(used.output, passed.events))
 
 
 def _told_usage(part: bytes) -> Json:

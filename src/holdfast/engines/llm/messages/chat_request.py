@@ -1,12 +1,13 @@
 """Owns a Messages request as a Chat Completions request, for whatever model is not Anthropic's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.core.text.jsontext import dumps
 from holdfast.engines.llm.messages.compacted import since_summary
-from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS
+from holdfast.engines.llm.messages.tool_changes import TOOL_CHANGES, offered
+from holdfast.engines.llm.messages.words import PASSED, THINKING_BLOCKS, dicts
 from holdfast.engines.llm.model import Json
 
 # Kept apart by the model's own makers: what they are asked with, only their models know.
@@ -18,7 +19,7 @@ _LONGEST_USER = 64
 # Results of tools that ran on a server: the answer beside them has said what they gave.
 _RAN_ELSEWHERE = ("server_tool_use", "mcp_tool_use", "mcp_tool_result")
 # Marks that Anthropic's servers read, and that no model is told of.
-_MARKS = ("compaction", "fallback", "mcp_tool_listing")
+_MARKS = ("compaction", "fallback", "mcp_tool_listing", *TOOL_CHANGES)
 # Whoever asks for a compaction waits for a summary alone, and no other model knows to give just that.
 _REFUSED = ("mcp_servers", "container", "compaction")
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
@@ -53,6 +54,8 @@ def chat_body(body: Json) -> Json:
     for name in _REFUSED:
         if body.get(name):
             raise wrong(name, _NO_PLACE)
+    if body.get("max_tokens") == 0:
+        raise wrong("max_tokens", "write at least 1; this endpoint's model has no cache to fill without an answer")
     made: Json = {key: body[key] for key in PASSED if body.get(key) is not None}
     made["messages"] = [*_system(body.get("system")), *_messages(body.get("messages"))]
     if body.get("stop_sequences"):
@@ -90,6 +93,8 @@ def _messages(messages: Any) -> Iterator[Json]:
         if not isinstance(message, dict):
             raise wrong(place, "write an object with role and content")
         role, content = message.get("role"), message.get("content")
+        if role == "system" and _is_silent(message, since):
+            continue
         if not isinstance(content, str) and not _is_blocks(content):
             raise wrong(f"{place}.content", "write text or a list of blocks")
         if role == "assistant":
@@ -98,7 +103,9 @@ def _messages(messages: Any) -> Iterator[Json]:
         elif role == "user":
             yield from _user(content, f"{place}.content")
         elif role == "system":
-            yield {"role": "system", "content": _plain(content, f"{place}.content")}
+            text = _plain(content, f"{place}.content")
+            if text or not _is_marks(content):
+                yield {"role": "system", "content": text}
         else:
             raise wrong(f"{place}.role", "use user, assistant or system")
 
@@ -110,6 +117,17 @@ def _is_blocks(content: Any) -> bool:
 def _is_marks(content: Any) -> bool:
     """Whether nothing of a message is left without its marks."""
     return content != [] and isinstance(content, list) and all(block.get("type") in _MARKS for block in content)
+
+
+def _is_silent(message: Json, messages: Sequence[tuple[int, Any]]) -> bool:
+    """Whether instructions hold no longer, as a user has spoken since, or only say how much thought is wanted."""
+    if message.get("content") is None and isinstance(message.get("output_config"), dict):
+        return True
+    if message.get("clear_at") != "next_user_message":
+        return False
+    said = [each for _, each in messages if isinstance(each, dict)]
+    behind = said[next(place for place, each in enumerate(said) if each is message) + 1 :]
+    return any(each.get("role") == "user" for each in behind)
 
 
 def _assistant(content: Any, place: str) -> Json:
@@ -153,7 +171,7 @@ def _user(content: Any, place: str) -> Iterator[Json]:
             text, seen = _result(block, here)
             yield {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": text}
             parts += seen
-        else:
+        elif block.get("type") not in TOOL_CHANGES:
             parts += _parts(block, here)
     if parts:
         is_plain = len(parts) == 1 and parts[0]["type"] == "text"
@@ -243,7 +261,12 @@ def _plain(content: Any, place: str) -> str:
         return content
     if not _is_blocks(content):
         raise wrong(place, "write text or a list of text blocks")
-    return "\n\n".join(_text(block, f"{place}.{number}") for number, block in enumerate(content))
+    texts = [
+        _text(block, f"{place}.{number}")
+        for number, block in enumerate(content)
+        if block.get("type") not in TOOL_CHANGES
+    ]
+    return "\n\n".join(texts)
 
 
 def _tools(body: Json) -> Json:
@@ -251,13 +274,14 @@ def _tools(body: Json) -> Json:
     if tools is not None and not _is_blocks(tools):
         raise wrong("tools", "write a list of objects")
     made = []
-    for number, tool in enumerate(tools or ()):
+    _, since = since_summary(body.get("messages") or ())
+    for place, tool in offered(tools or (), since):
         kind = tool.get("type") or "custom"
         # Every tool is declared here at once, so there is nothing to search for.
         if str(kind).startswith("tool_search_tool"):
             continue
         if kind != "custom":
-            raise wrong(f"tools.{number}.type", _UNKNOWN_TOOL)
+            raise wrong(f"{place}.type", _UNKNOWN_TOOL)
         function: Json = {"name": tool.get("name"), "parameters": _schema(tool.get("input_schema"))}
         for key in ("description", "strict"):
             if tool.get(key) is not None:
@@ -289,8 +313,8 @@ def choice_of(choice: Any) -> Json:
 
 def _reasoning(body: Json) -> Json:
     """How much thought is asked for, by the word for it or by its budget."""
-    thinking, output = body.get("thinking"), body.get("output_config")
-    effort = output.get("effort") if isinstance(output, dict) else None
+    thinking = body.get("thinking")
+    effort = _effort_of_turn(body["messages"]) or _effort(body)
     if isinstance(effort, str) and effort in _EFFORTS:
         return {"reasoning_effort": _EFFORTS[effort]}
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
@@ -298,6 +322,25 @@ def _reasoning(body: Json) -> Json:
         word = "low" if budget <= _LOW_BUDGET else "medium" if budget <= _MEDIUM_BUDGET else "high"
         return {"reasoning_effort": word}
     return {}
+
+
+def _effort(said: Json) -> Any:
+    output = said.get("output_config")
+    return output.get("effort") if isinstance(output, dict) else None
+
+
+def _effort_of_turn(messages: Sequence[Any]) -> Any:
+    """What instructions say behind the last question; they hold for its turn alone."""
+    for message in reversed(messages):
+        if not isinstance(message, dict):
+            continue
+        if message.get("role") == "system" and _effort(message):
+            return _effort(message)
+        content = message.get("content")
+        is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in dicts(content))
+        if message.get("role") == "user" and not is_result:
+            return None
+    return None
 
 
 def _form(body: Json) -> Json:

@@ -31,27 +31,29 @@ def messages_body(body: Json) -> Json:
     system, messages = _said(dicts(body.get("messages")))
     if system and not messages:
         # Whoever says everything as instructions still asks something; Anthropic wants a message.
-        messages = [{"role": "user", "content": system.pop()}]
+        messages = [{"role": "user", "content": system.pop()["text"]}]
     if system:
-        made["system"] = "\n\n".join(system)
+        is_marked = any("cache_control" in block for block in system)
+        made["system"] = system if is_marked else "\n\n".join(block["text"] for block in system)
     made["messages"] = messages
     stop = body.get("stop")
     if stop:
         made["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    if isinstance(body.get("user"), str):
-        made["metadata"] = {"user_id": body["user"]}
+    user = body.get("user") or body.get("safety_identifier")
+    if isinstance(user, str):
+        made["metadata"] = {"user_id": user}
     made |= _tools(body) | _form(body)
     return _with_thought(made, body.get("reasoning_effort"))
 
 
-def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
-    system: list[str] = []
+def _said(messages: Sequence[Json]) -> tuple[list[Json], list[Json]]:
+    system: list[Json] = []
     made: list[Json] = []
     gathers = False
     for number, message in enumerate(messages):
         place, role = f"messages[{number}]", message.get("role")
         if role in ("system", "developer"):
-            system.append(_plain(message.get("content"), place))
+            system += _instructions(message.get("content"), place)
             continue
         if role == "assistant":
             content = _assistant(message, place)
@@ -82,6 +84,25 @@ def _said(messages: Sequence[Json]) -> tuple[list[str], list[Json]]:
         else:
             raise _wrong(f"{place}.role", "use system, user, assistant or tool")
     return system, made
+
+
+def _instructions(content: Any, place: str) -> list[Json]:
+    """Instructions as one text, or as the parts that they have where a cache may end between them."""
+    if not any(map(_cached, dicts(content))):
+        return [{"type": "text", "text": _plain(content, place)}]
+    said = [(_plain([part], place), _cached(part)) for part in dicts(content)]
+    return [{"type": "text", "text": text, **cached} for text, cached in said if text.strip()]
+
+
+def _cached(part: Json) -> Json:
+    """Where a cache ends, by OpenAI's word for it or by Anthropic's own, which some clients write for its models."""
+    mark = part.get("cache_control")
+    if not isinstance(mark, dict):
+        own = part.get("prompt_cache_breakpoint")
+        if not isinstance(own, dict):
+            return {}
+        mark = {"type": "ephemeral", **({"ttl": "1h"} if own.get("ttl") else {})}
+    return {"cache_control": mark}
 
 
 def _assistant(message: Json, place: str) -> str | list[Json]:
@@ -118,7 +139,9 @@ def _user(content: Any, place: str) -> str | list[Json]:
         return content
     if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
         raise _wrong(f"{place}.content", "write text or a list of parts")
-    return [_block(part, f"{place}.content[{number}]") for number, part in enumerate(content)]
+    blocks = [{**_block(part, f"{place}.content[{number}]"), **_cached(part)} for number, part in enumerate(content)]
+    # Anthropic refuses a text of blanks, which some clients write beside a picture.
+    return [block for block in blocks if block.get("text", block["type"]).strip()] or blocks
 
 
 def _block(part: Json, place: str) -> Json:
@@ -149,7 +172,7 @@ def _source(url: Any, place: str) -> Json:
 def _plain(content: Any, place: str, *, between: str = "\n") -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    texts = [part.get("text") or part.get("refusal") for part in dicts(content)]
+    texts = [part.get("text", part.get("refusal")) for part in dicts(content)]
     if not all(isinstance(text, str) for text in texts):
         raise _wrong(f"{place}.content", "only text can be told here")
     return between.join(str(text) for text in texts)
@@ -164,7 +187,7 @@ def _tools(body: Json) -> Json:
         schema = function.get("parameters") or {"type": "object", "properties": {}}
         named = {"name": function.get("name"), "input_schema": schema}
         more = {key: function[key] for key in ("description", "strict") if function.get(key) is not None}
-        made.append({**named, **more})
+        made.append({**named, **more, **_cached(tool)})
     if not made:
         return {}
     wanted = body.get("tool_choice")

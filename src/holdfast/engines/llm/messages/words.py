@@ -54,20 +54,28 @@ def chat_usage(usage: Json) -> Json:
         "total_tokens": prompt + completion,
         "prompt_tokens_details": {"cached_tokens": read},
     }
+    if thought := _detail(usage, "output_tokens_details", "thinking_tokens"):
+        made["completion_tokens_details"] = {"reasoning_tokens": thought}
     return {**made, "cache_creation_input_tokens": written} if written else made
 
 
 def messages_usage(usage: Json) -> Json:
     """OpenAI's counts as Anthropic's, where what was cached is counted beside."""
-    details = usage.get("prompt_tokens_details")
-    read = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    read = _detail(usage, "prompt_tokens_details", "cached_tokens")
     written = count(usage.get("cache_creation_input_tokens"))
-    return {
+    thought = _detail(usage, "completion_tokens_details", "reasoning_tokens")
+    told: Json = {
         "input_tokens": max(0, count(usage.get("prompt_tokens")) - read - written),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
         "output_tokens": count(usage.get("completion_tokens")),
     }
+    return {**told, "output_tokens_details": {"thinking_tokens": thought}} if thought else told
+
+
+def _detail(usage: Json, name: str, part: str) -> int:
+    details = usage.get(name)
+    return count(details.get(part)) if isinstance(details, dict) else 0
 
 
 def tool_use_id(id: Any) -> str:

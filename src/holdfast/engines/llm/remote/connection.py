@@ -26,7 +26,8 @@ IDLE_SECONDS = 30.0
 MOST_ADDRESSES = 4
 _PACKINGS = frozenset({b"gzip", b"x-gzip", b"deflate"})
 _EITHER_HEADER = 32 + zlib.MAX_WBITS
-_EVENTS = (b"data:", b"event:", b":")
+_EVENTS = (b"data:", b"event:", b":", b"id:", b"retry:")
+_FAILURES = (b'{"error":', b'{"type":"error"', b'{"type": "error"')
 _BLANKS = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -143,6 +144,23 @@ class UpstreamAnswer:
         """The same of one JSON text."""
         begin = (self._first or b"").lstrip(_BLANKS)
         return begin.startswith(b"{") or (self._is_named(b"application/json") and not begin.startswith(_EVENTS))
+
+    @property
+    def may_be_failure(self) -> bool:
+        """Whether the body begins as one that tells of a failure, which some send with the status of an answer."""
+        return (self._first or b"").lstrip(_BLANKS).startswith(_FAILURES)
+
+    def check(self) -> None:
+        """UpstreamFailed where there is nothing, or a page for people, such as a proxy's to sign in."""
+        kind = b"nothing"
+        if self._first:
+            kind = self.header(b"content-type") or kind
+            if not kind.lower().startswith(b"text/html") or self.is_events or self.is_object:
+                return
+        self.close()
+        raise UpstreamFailed(
+            f"The upstream answered with {kind.decode('latin-1')[:100]}, which is no answer of a model."
+        )
 
     def _is_named(self, kind: bytes) -> bool:
         return (self.header(b"content-type") or b"").lower().startswith(kind)

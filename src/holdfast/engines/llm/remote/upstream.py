@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Literal
@@ -43,9 +43,18 @@ _REDIRECTS = frozenset({300, 301, 302, 303, 305, 307, 308})
 _SENT_ON = frozenset(
     {b"accept", b"content-type", b"idempotency-key", b"openai-beta", b"traceparent", b"tracestate", b"user-agent"}
 )
-_SENT_ON_TO = {"openai": _SENT_ON, "anthropic": _SENT_ON | {b"anthropic-version", b"anthropic-beta"}}
-# Models that do not think refuse the first, and some that do want the second by another name.
-_ADAPTED = {"reasoning_effort": "", "max_tokens": "max_completion_tokens"}
+_SENT_ON_TO = {
+    "openai": _SENT_ON,
+    "anthropic": _SENT_ON | {b"anthropic-version", b"anthropic-beta", b"anthropic-user-profile-id"},
+}
+# Models that do not think refuse the first, plain servers the second; the limit has two names, and some know but one.
+_ADAPTED = {
+    "reasoning_effort": "",
+    "stream_options": "",
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+_MOST_UNWANTED = 16
 _VERSION = (b"anthropic-version", b"2023-06-01")
 _HOP_BY_HOP = frozenset(
     {
@@ -62,6 +71,8 @@ _HOP_BY_HOP = frozenset(
 )
 
 
+_Said = tuple[str, str | None]
+"""A field, and its value where that is a word: a model may know the field without knowing each word."""
 Kind = Literal["openai", "anthropic"]
 """The wire that an upstream speaks: Chat Completions or Messages."""
 
@@ -180,7 +191,7 @@ class Upstream:
             self._always.append((told[0], told[1].encode()))
         self._sent_on = _SENT_ON_TO[spec.kind]
         self._heads: dict[tuple[str, str], bytes] = {}
-        self._unwanted: set[str] = set()
+        self._unwanted: set[_Said] = set()
 
     @property
     def name(self) -> str:
@@ -193,39 +204,51 @@ class Upstream:
             async for chunk in chunks:
                 yield chunk
 
-    async def open_translated(self, body: Json, *, whole: bool) -> BegunAnswer:
-        """Begin an answer for a client of the other wire, which cannot know what this model takes.
-
-        A field that the upstream refuses by its name is left out or said otherwise, from then on.
-        """
-        while True:
-            asked = _adapted(body, self._unwanted)
-            try:
-                return await self.open_chat(asked, whole=whole)
-            except UpstreamRefused as refused:
-                named = next((name for name in _ADAPTED if name in asked and _names(refused, name)), None)
-                if named is None or named in self._unwanted:
-                    raise
-                self._unwanted.add(named)
-
     async def open_chat(self, body: Json, *, whole: bool = False) -> BegunAnswer:
         """Begin an answer, streamed or `whole`: its first bytes have come, or UpstreamFailed is raised."""
         names = names_of(body) if self.spec.strict_names else ToolNames(())
         named = rewrite(body, names)
         if self.spec.kind == "anthropic":
-            path, asked = "/messages", messages_body(named)
+            answer = await self._begin("/messages", messages_body(named), whole=whole)
         else:
-            path, asked = "/chat/completions", {**_without_thoughts(named)}
-            options = asked.pop("stream_options", None)
-            if not whole:
-                asked["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-        asked["stream"] = not whole
+            answer = await self._begin_adapted(_without_thoughts(named), whole=whole)
+        return BegunAnswer(answer, names, self.spec.kind)
+
+    async def _begin_adapted(self, body: Json, *, whole: bool) -> UpstreamAnswer:
+        """Ask for a chat in words that this model takes, which whoever asks cannot know.
+
+        A field that it refuses by its name is left out or said otherwise, from then on.
+        """
+        made = {key: value for key, value in body.items() if key != "stream_options"}
+        if not whole:
+            options = body.get("stream_options")
+            made["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        tried: set[_Said] = set()
+        while True:
+            asked = _adapted(made, self._unwanted | tried)
+            try:
+                answer = await self._begin("/chat/completions", asked, whole=whole)
+            except UpstreamRefused as refused:
+                # What was said otherwise, and is refused once more, is wrong in itself.
+                blamed = next((said for said in _blamed(refused, made) if said not in tried), None)
+                if blamed is None:
+                    raise
+                tried.add(blamed)
+            else:
+                # Only an answer shows that the field was at fault, and not what the client wrote in it.
+                if len(self._unwanted) < _MOST_UNWANTED:
+                    self._unwanted |= tried
+                return answer
+
+    async def _begin(self, path: str, body: Json, *, whole: bool) -> UpstreamAnswer:
         accept = b"application/json" if whole else b"text/event-stream"
-        answer = await self.open("POST", path, {b"content-type": b"application/json", b"accept": accept}, asked)
+        headers = {b"content-type": b"application/json", b"accept": accept}
+        answer = await self.open("POST", path, headers, {**body, "stream": not whole})
         if answer.status != 200:
             raise await refusal(answer)
         await answer.ready()
-        return BegunAnswer(answer, names, self.spec.kind)
+        answer.check()
+        return answer
 
     async def relay(
         self, method: str, path: str, headers: Mapping[bytes, bytes], body: Json | bytes | None = None
@@ -308,18 +331,27 @@ def _timestamp(date: bytes) -> float:
         return math.nan
 
 
-def _names(refused: UpstreamRefused, field: str) -> bool:
-    return refused.answered in (400, 422) and field in error_text(refused.body)
+def _blamed(refused: UpstreamRefused, body: Json) -> Iterator[_Said]:
+    """The fields that a refusal names and that can be said otherwise."""
+    if refused.answered in (400, 422):
+        text = error_text(refused.body)
+        yield from (_said(body, name) for name in _ADAPTED if name in body and name in text)
 
 
-def _adapted(body: Json, unwanted: Collection[str]) -> Json:
+def _said(body: Json, name: str) -> _Said:
+    value = body[name]
+    return name, value if isinstance(value, str) else None
+
+
+def _adapted(body: Json, unwanted: Collection[_Said]) -> Json:
     """The body as this model takes it."""
-    if not unwanted:
+    names = [name for name in _ADAPTED if name in body and _said(body, name) in unwanted]
+    if not names:
         return body
-    made = {key: value for key, value in body.items() if key not in unwanted}
-    for name in unwanted:
-        if name in body and _ADAPTED[name]:
-            made[_ADAPTED[name]] = body[name]
+    made = {key: value for key, value in body.items() if key not in names}
+    for name in names:
+        if _ADAPTED[name]:
+            made.setdefault(_ADAPTED[name], body[name])
     return made
 
 

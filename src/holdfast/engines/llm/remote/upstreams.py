@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from holdfast.core.errors import HoldfastError, RateLimited, UpstreamFailed
 from holdfast.engines.llm.model import Json
+from holdfast.engines.llm.remote.connection import UpstreamAnswer
+from holdfast.engines.llm.remote.names import ToolNames
 from holdfast.engines.llm.remote.upstream import (
     BegunAnswer,
     Kind,
@@ -123,10 +125,13 @@ class Upstreams:
 
         async def ask(upstream: Upstream) -> WireAnswer:
             if upstream.spec.kind != request.kind:
-                return WireAnswer(
-                    upstream.name, await upstream.open_translated(request.chat(), whole=not request.body.get("stream"))
-                )
-            return WireAnswer(upstream.name, await _relay(upstream, "POST", request.path, headers, request.body))
+                whole = not request.body.get("stream")
+                return WireAnswer(upstream.name, await upstream.open_chat(request.chat(), whole=whole))
+            relayed = await _relay(upstream, "POST", request.path, headers, request.body)
+            if relayed.status == 200 and _is_odd(relayed.answer, streamed=bool(request.body.get("stream"))):
+                # The client would take nothing out of it; what is read is told as it asked.
+                return WireAnswer(upstream.name, BegunAnswer(relayed.answer, ToolNames(()), request.kind))
+            return WireAnswer(upstream.name, relayed)
 
         return await self._first(ask)
 
@@ -205,7 +210,14 @@ async def _relay(
     if is_for_others(answer.status):
         raise await refusal(answer)
     await answer.ready()
+    if answer.status in (200, 204):
+        answer.check()
     return relayed(answer)
+
+
+def _is_odd(answer: UpstreamAnswer, *, streamed: bool) -> bool:
+    """Whether an answer came at once that was to stream, or the other way round, or may be a failure in disguise."""
+    return (answer.is_object if streamed else answer.is_events) or answer.may_be_failure
 
 
 def _is_worth_repeating(problem: UpstreamFailed) -> bool:

@@ -14,6 +14,7 @@ from holdfast.surfaces.http.endpoint.request import EndpointRequest
 _WHOLE_BYTES = 8 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
 _HEAD_BYTES = 4 * 1024
+_MOST_HELD_BYTES = 64 * 1024
 # What uvicorn says itself, or what is about the upstream's own address.
 _OURS = frozenset({b"date", b"server", b"alt-svc", b"strict-transport-security"})
 _RENAMED = {b"x-request-id": b"x-upstream-request-id", b"request-id": b"x-upstream-request-id"}
@@ -109,17 +110,28 @@ async def _pass_on(
 ) -> None:
     """Send each piece as it comes."""
     send = request.send
-    last = b""
+    last = held = b""
     try:
         while piece := await answer.read():
             passed.events += piece.count(b"data:")
             if len(passed.head) < _HEAD_BYTES:
                 passed.head += piece[:_HEAD_BYTES]
             passed.tail = piece[-_TAIL_BYTES:] if len(piece) >= _TAIL_BYTES else (passed.tail + piece)[-_TAIL_BYTES:]
+            if error_event is not None and (held or not piece.endswith(b"\n")):
+                piece, held = _whole_lines(held + piece)
+                if not piece:
+                    continue
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+        last = held
     except UpstreamFailed as problem:
         if error_event is None:
             raise UpstreamCutShort from problem
-        # The blank line ends whatever event was cut; clients raise what the next one says.
+        # The blank line ends whatever event was cut, whose half line is left out; clients raise what the next one says.
         last = b"\n\n" + error_event(problem)
     await send({"type": "http.response.body", "body": last})
+
+
+def _whole_lines(data: bytes) -> tuple[bytes, bytes]:
+    """What no client can read yet is held, so that it need not read half an event where no more comes."""
+    end = data.rfind(b"\n") + 1
+    return (data[:end], data[end:]) if len(data) - end <= _MOST_HELD_BYTES else (data, b"")
