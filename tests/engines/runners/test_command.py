@@ -173,8 +173,8 @@ async def test_no_escape_of_a_terminal_or_a_page_comes_out_of_an_agent(shop: Wor
 tell({{"type": "ready"}}); hear(); hear()
 evil = "{evil}"
 tell({{"type": "said", "text": evil}})
-tell({{"type": "tool_started", "call_id": "1", "name": evil, "arguments": {{"a": evil}}}})
-tell({{"type": "tool_ended", "call_id": "1", "ok": True, "text": evil}})
+tell({{"type": "tool_started", "call_id": evil, "name": evil, "arguments": {{"a": evil}}}})
+tell({{"type": "tool_ended", "call_id": evil, "ok": True, "text": evil}})
 print(evil, file=sys.stderr, flush=True)
 os.abort()
 """
@@ -184,7 +184,7 @@ os.abort()
     said, began, ended = agent.told.events
     assert isinstance(said, Said) and said.text == "abcd31mefg\nh"
     assert isinstance(began, ToolStarted) and isinstance(ended, ToolEnded)
-    for text in (said.text, began.name, began.arguments, ended.text, failed.value.message):
+    for text in (said.text, began.call_id, began.name, began.arguments, ended.call_id, ended.text, str(failed.value)):
         assert all(each == "\n" or each.isprintable() for each in text), text
 
 
@@ -192,7 +192,7 @@ async def test_what_an_agent_says_at_length_is_cut_and_said_to_be(shop: Workshop
     program = """
 tell({"type": "ready"}); hear(); hear()
 tell({"type": "said", "text": "x" * 1000000})
-tell({"type": "tool_started", "call_id": "1", "name": "n" * 9999, "arguments": {"a": "x" * 1000000}})
+tell({"type": "tool_started", "call_id": "1" * 9999, "name": "n" * 9999, "arguments": {"a": "x" * 1000000}})
 tell({"type": "tool_ended", "call_id": "1", "ok": True, "text": "x" * 1000000})
 tell({"type": "turn_over", "reason": "done", "text": "x" * 1000000})
 hear()
@@ -202,8 +202,9 @@ hear()
     said, began, ended, over = agent.told.events
     assert isinstance(said, Said) and isinstance(over, TurnOver)
     assert isinstance(began, ToolStarted) and isinstance(ended, ToolEnded)
-    lengths = [len(each) for each in (said.text, began.name, began.arguments, ended.text, over.text)]
-    assert all(length < most for length, most in zip(lengths, (201_000, 300, 5_000, 21_000, 201_000), strict=True))
+    texts = (said.text, began.call_id, began.name, began.arguments, ended.text, over.text)
+    most = (201_000, 300, 300, 5_000, 21_000, 201_000)
+    assert all(len(text) < length for text, length in zip(texts, most, strict=True))
     assert said.text.endswith("[800,000 characters were left out]")
 
 

@@ -3,11 +3,12 @@
 import os
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from holdfast.engines.runtime.base import RunEnding, RunLimits, RunSpec
+from holdfast.engines.runtime.base import Mounted, RunEnding, RunLimits, RunSpec
 from holdfast.engines.runtime.process import ProcessRuntime
 from tests.support.sandbox.programs import PYTHON, interpreter, printed, shell
 
@@ -132,3 +133,28 @@ async def test_the_last_words_are_kept_however_much_was_said_before(runtime: Pro
     ended = await running.wait()
     assert (ended.how, ended.code, ended.said) == ("exited", 4, "It ended by itself with status 4.")
     assert running.stderr_tail().endswith("the end") and len(running.stderr_tail()) <= 16_384
+
+
+async def test_files_that_were_removed_and_are_held_open_count(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    code = (
+        "import os, time\nheld = []\nfor _ in range(12):\n"
+        "    held.append(open('/work/f', 'wb', 0)); os.unlink('/work/f'); held[-1].write(bytes(1 << 20))\n"
+        "time.sleep(600)"
+    )
+    spec = python(code, RunLimits(file_bytes=8 * MEGABYTE))
+    ended = await ending(runtime, replace(spec, mounts=(*spec.mounts, Mounted(tmp_path, "/work", writable=True))))
+    assert (ended.how, os.listdir(tmp_path)) == ("disk", [])
+    assert "8 MiB" in ended.said
+
+
+async def test_a_tree_that_has_the_processors_work_too_long_is_stopped(runtime: ProcessRuntime) -> None:
+    # Each child works for a moment only; its parent tells what those together took.
+    code = (
+        "import os, time\nwhile True:\n    if os.fork() == 0:\n        until = time.process_time() + 0.1\n"
+        "        while time.process_time() < until: pass\n        os._exit(0)\n    os.wait()"
+    )
+    ended = await ending(runtime, python(code, RunLimits(processor_seconds=0.5)))
+    assert (ended.how, ended.said) == (
+        "processor",
+        "It was stopped because it used more than 0.5 seconds of processor time.",
+    )

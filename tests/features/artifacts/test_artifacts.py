@@ -234,6 +234,17 @@ async def test_markup_is_searched_by_its_words(here: Library) -> None:
     assert "hopper" not in hits[0].text
 
 
+async def test_what_spells_out_binary_files_in_a_patch_is_kept_and_not_searched(here: Library) -> None:
+    content = (
+        "diff --git a/a.bin b/a.bin\nGIT binary patch\nliteral 4\nLc${Nk-haystack\n\nliteral 0\nHcmV?d00001\n\n"
+        "diff --git a/b.py b/b.py\n--- a/b.py\n+++ b/b.py\n@@ -0,0 +1 @@\n+a turquoise crane\n"
+    )
+    id = await _create(here, type="text/x-diff", content=content)
+    (hit,) = await here.found("turquoise crane", "artifact")
+    assert hit.id == id
+    assert "haystack" not in hit.text
+
+
 async def test_deleting_removes_versions_and_what_search_knows(here: Library) -> None:
     id = await _create(here, content="The giraffe is fed at noon.")
     await _update(here, id, "The giraffe is fed at one.")

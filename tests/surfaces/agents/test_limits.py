@@ -73,6 +73,42 @@ async def test_more_processes_than_allowed_end_a_session_and_are_named(house: Ag
     assert (found["error"]["code"], found["error"].get("limit")) == ("limit_reached", "processes"), found["error"]
 
 
+DEEP = """
+for _ in range(30):
+    os.mkdir("d" * 200); os.chdir("d" * 200)
+open("f", "wb").write(bytes(1000))
+time.sleep(600)
+"""
+TALKATIVE = "for _ in range(1000): say('x' * 100_000)\ntime.sleep(600)"
+INDUSTRIOUS = """
+for number in range(100):
+    call("emit_artifact", artifact_type="other", title=str(number), content="x" * 1_000_000)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((DEEP,), "It wrote more than 16 MiB, all that it may, or hides how much."),
+        ((TALKATIVE,), "It told and made more than 16 MiB, all that it may keep."),
+        ((CALL, INDUSTRIOUS), "It told and made more than 16 MiB, all that it may keep."),
+    ],
+    ids=["hidden in a path too long to be looked at", "told", "made"],
+)
+async def test_what_a_session_has_us_keep_is_limited_wherever_it_lies(
+    house: Agency, lines: tuple[str, ...], said: str
+) -> None:
+    agent = await house.define(command=speaking(*lines), limits={"disk_mb": 16})
+    found = await house.until(await house.start(agent))
+    assert (found["error"]["limit"], found["error"]["message"]) == ("disk_mb", said)
+
+
+async def test_an_empty_directory_that_stays_empty_is_no_work(house: Agency) -> None:
+    found = await house.until(await house.start(await house.define(command=speaking("over()"))))
+    assert (found["result"]["commits"], found["result"]["files"]) == ([], [])
+
+
 @pytest.mark.contract("ZE-3")
 async def test_the_claim_of_a_case_is_renewed_while_its_session_works(
     database: Database, tmp_path: Path, clock: MovableClock

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from holdfast.core.errors import Unavailable
 
-Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "lost"]
+Ended = Literal["exited", "stopped", "memory", "processes", "time", "output", "disk", "processor", "lost"]
 """How a program ended: by itself, because we stopped it, at one of its limits, or without anybody seeing it."""
 
 _SHORTEST_SECRET = 6
@@ -66,10 +66,12 @@ class RunLimits:
     """How long it may live; None for a server that is stopped when nobody needs it."""
     lifetime_seconds: float | None = None
     """However long it may take, waiting included: for a cluster that keeps it when nobody is left to stop it."""
+    processor_seconds: float | None = None
+    """How much the processors may work for it in all; a cluster bounds that by its own means."""
     output_bytes: int | None = None
     """How much it may print in all; None where whoever reads it has limits of its own."""
     file_bytes: int = 1 << 30
-    """The largest file it may write."""
+    """The largest file it may write; and what it may hold open of files that it has removed, in all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import struct
 import sys
 import time
@@ -243,7 +244,7 @@ def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket)
     poll.register(control, select.POLLIN)
     deadline = None if limits["seconds"] is None else time.monotonic() + limits["seconds"]
     how, peak, pause, look_at = "exited", 0, _WATCHFUL_SECONDS, time.monotonic() + _KEPT_SECONDS
-    full_since = math.inf
+    full_since, spent = math.inf, 0.0
     while True:
         left = pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic()))
         ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
@@ -265,12 +266,16 @@ def _watch(first: int, limits: dict[str, Any], met: str, control: socket.socket)
                 how = "memory"
             elif count > limits["processes"] + 8 or time.monotonic() - full_since > _FULL_SECONDS:
                 how = "processes"
-            elif limits["kept"] and time.monotonic() >= look_at:
+            elif time.monotonic() >= look_at:
                 began = time.monotonic()
-                how = "disk" if _keeps_too_much(limits["kept"]) else how
+                spent = max(spent, _spent(first))
+                if limits["processor_seconds"] is not None and spent > limits["processor_seconds"]:
+                    how = "processor"
+                elif _keeps_too_much(limits["kept"]) or _removed(first, limits["devices"]) > limits["file_bytes"]:
+                    how = "disk"
                 # A directory of very many files is not walked all the time.
                 look_at = time.monotonic() + max(_KEPT_SECONDS, 20 * (time.monotonic() - began))
-                if how != "disk":
+                if how == "exited":
                     continue
             else:
                 pause = _WATCHFUL_SECONDS if used > limits["memory_bytes"] // 4 else _CALM_SECONDS
@@ -358,6 +363,30 @@ def _fills(path: str, most: int) -> bool:
             # Only whoever owns it could have hidden it from us, by its rights or by a path too long to be opened.
             return True
     return False
+
+
+def _removed(first: int, devices: list[int]) -> int:
+    """Bytes that files take which nobody finds any more, because the program removed them and holds them open."""
+    found: dict[tuple[int, int], int] = {}
+    for pid in _tree(first)[0] if devices else ():
+        for place in (f"/proc/{pid}/fd", f"/proc/{pid}/map_files"):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(place):
+                    with contextlib.suppress(OSError):
+                        facts = os.stat(f"{place}/{name}")
+                        if facts.st_nlink == 0 and stat.S_ISREG(facts.st_mode) and facts.st_dev in devices:
+                            found[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+    return sum(found.values())
+
+
+def _spent(first: int) -> float:
+    """Seconds that processors worked for the whole tree; each process tells those of its children that have ended."""
+    ticks = 0
+    for pid in _tree(first)[0]:
+        # The name may have spaces and brackets in it.
+        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        ticks += sum(int(each) for each in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _shared_fairly(pid: int) -> int:

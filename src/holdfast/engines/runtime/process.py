@@ -160,6 +160,8 @@ class ProcessRuntime:
                 "processes": limits.processes,
                 "file_bytes": limits.file_bytes,
                 "seconds": limits.seconds,
+                "processor_seconds": limits.processor_seconds,
+                "devices": sorted({mount.source.stat().st_dev for mount in writable}),
                 "kept": [[str(mount.source), mount.most_bytes] for mount in writable if mount.most_bytes is not None],
             },
         }
@@ -185,7 +187,9 @@ class SandboxedProcess:
     ) -> None:
         self._name = spec.name
         self._limits = spec.limits
-        self._most_kept = min((mount.most_bytes for mount in spec.mounts if mount.most_bytes is not None), default=0)
+        self._most_kept = min(
+            (mount.most_bytes for mount in spec.mounts if mount.most_bytes is not None), default=spec.limits.file_bytes
+        )
         self._secrets = spec.secrets
         self._services = services
         self._forget = forget
@@ -323,6 +327,8 @@ class SandboxedProcess:
             "stopped": "It was stopped.",
             "memory": f"It was stopped because it used more than {limits.memory_bytes >> 20} MiB of memory.",
             "time": f"It was stopped because it ran for more than {limits.seconds or 0:g} seconds.",
+            "processor": f"It was stopped because it used more than {limits.processor_seconds or 0:g} seconds of "
+            "processor time.",
             "output": f"It was stopped because it printed more than {limits.output_bytes or 0:,} bytes.",
             "disk": f"It was stopped because it keeps more than {self._most_kept >> 20} MiB in its directory, "
             "or hides how much.",

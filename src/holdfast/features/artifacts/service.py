@@ -40,6 +40,7 @@ from holdfast.storage.database import Database, Tx
 
 TYPE = "artifact"
 """What search calls these entries."""
+_BINARY, _NEXT_FILE = "GIT binary patch", "diff --git "
 
 
 class ArtifactService:
@@ -370,7 +371,19 @@ def _chunks(type: str, content: str) -> list[Chunk]:
         return list(chunk_markdown(content))
     if type in ("text/html", "image/svg+xml"):
         content = _without_tags(content)
+    if type == "text/x-diff":
+        content = _without_binaries(content)
     return list(chunk_text(content))
+
+
+def _without_binaries(diff: str) -> str:
+    """A diff as git makes them, without what spells out binary files: half a million words that nobody looks for."""
+    said, is_binary = [], False
+    for line in diff.splitlines():
+        is_binary = line == _BINARY or (is_binary and not line.startswith(_NEXT_FILE))
+        if not is_binary:
+            said.append(line)
+    return "\n".join(said)
 
 
 def _without_tags(markup: str) -> str:

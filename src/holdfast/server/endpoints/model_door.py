@@ -35,6 +35,9 @@ from holdfast.surfaces.http.protocol.proxies import Proxies
 from holdfast.surfaces.http.telemetry.metrics import Metrics
 
 _ASKED = frozenset({"/chat/completions", "/responses", "/messages", "/messages/count_tokens"})
+_MODELS, _NAMED = "/models", "/models/"
+_NAME = "holdfast.model"
+"""Where a request's scope has the model that is asked for by name."""
 _DROPPED = frozenset(
     {"web_search_options", "mcp_servers", "container", "background", "conversation", "previous_response_id"}
 )
@@ -61,7 +64,8 @@ class EndpointDoor:
 
     def service(self, access: ModelAccess) -> "DoorService":
         """Answers one session's requests to its model, and nothing else."""
-        return DoorService(self._settings, _Only(self._endpoints, access, self._settings.max_chat_bytes))
+        only = _Only(self._endpoints, access, self._settings.max_chat_bytes)
+        return DoorService(self._settings, only, f"/{access.project_id}/{access.endpoint}/v1")
 
     @cached_property
     def _endpoints(self) -> ASGIApp:
@@ -87,9 +91,10 @@ class EndpointDoor:
 class DoorService:
     """One listener in one sandbox."""
 
-    def __init__(self, settings: Settings, inside: ASGIApp) -> None:
+    def __init__(self, settings: Settings, inside: ASGIApp, base: str) -> None:
         self._settings = settings
         self._inside = inside
+        self._base = base
         self._server: _QuietServer | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -97,17 +102,17 @@ class DoorService:
         """Begin to answer on the sandbox's listening socket."""
         from holdfast.server.lifecycle import configuration
 
-        gate = Gate(
-            self._inside,
-            metrics=Metrics(),
-            allowed_hosts=(),
-            allowed_origins=(),
-            request_timeout_seconds=self._settings.request_timeout_seconds,
-            proxies=Proxies(()),
-        )
+        gate = _Ways(self._inside, self._settings, self._base)
         self._server = _QuietServer(configuration(self._settings, gate))
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
-        await self._server.listening.wait()
+        listening = asyncio.create_task(self._server.listening.wait())
+        try:
+            await asyncio.wait((listening, self._serving), return_when=asyncio.FIRST_COMPLETED)
+            if self._serving.done():
+                # It never began; why is its error.
+                self._serving.result()
+        finally:
+            listening.cancel()
 
     async def close(self) -> None:
         """Break everything off."""
@@ -140,6 +145,36 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
+class _Ways(Gate):
+    """A gate that logs nothing of a request that an agent chose, since that may be a secret."""
+
+    def __init__(self, inside: ASGIApp, settings: Settings, base: str) -> None:
+        super().__init__(
+            inside,
+            metrics=Metrics(),
+            allowed_hosts=(),
+            allowed_origins=(),
+            request_timeout_seconds=settings.request_timeout_seconds,
+            proxies=Proxies(()),
+        )
+        self._base = base
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        rest = scope["path"].removeprefix(self._base) if scope["path"].startswith(self._base + "/") else ""
+        name = rest.removeprefix(_NAMED) if rest.startswith(_NAMED) else None
+        allowed = ("POST",) if rest in _ASKED else ("GET", "HEAD") if rest == _MODELS or name is not None else ()
+        if scope["type"] != "http" or scope["method"] not in allowed:
+            await send_problem(scope, send, NotFound("way", scope["path"][:200]))
+            return
+        shown = {
+            **scope,
+            "path": self._base + (rest if name is None else f"{_NAMED}*"),
+            "headers": [each for each in scope["headers"] if each[0] != b"x-request-id"],
+            _NAME: name,
+        }
+        await super().__call__(shown, receive, send)
+
+
 class _Only:
     """Lets questions to one endpoint's model through, with the session's own key in place of what the agent shows."""
 
@@ -147,7 +182,6 @@ class _Only:
         self._endpoints = endpoints
         self._access = access
         self._most_bytes = most_bytes
-        self._base = f"/{access.project_id}/{access.endpoint}/v1"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -158,19 +192,16 @@ class _Only:
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not hmac.compare_digest(_shown(scope).encode(), self._access.token.encode()):
             raise Unauthenticated
-        path, method = scope["path"], scope["method"]
-        rest = path.removeprefix(self._base)
-        is_asked = method == "POST" and rest in _ASKED
-        is_model = method in ("GET", "HEAD") and (rest == "/models" or rest.startswith("/models/"))
-        if not path.startswith(self._base + "/") or not (is_asked or is_model):
-            raise NotFound("way", path[:200])
+        is_asked = scope["method"] == "POST"
         if is_asked:
             refusal = await self._access.refusal()
             if refusal is not None:
                 raise BudgetSpent(refusal)
         body = relieved(await _read(receive, self._most_bytes)) if is_asked else b""
+        path = scope["path"] if scope[_NAME] is None else scope["path"].removesuffix("*") + scope[_NAME]
         passed = {
             **scope,
+            "path": path,
             "headers": [
                 *((name, value) for name, value in scope["headers"] if name.lower() in _FORWARDED),
                 (b"authorization", b"Bearer " + self._access.key.encode()),

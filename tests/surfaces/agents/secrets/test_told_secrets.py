@@ -1,6 +1,8 @@
 """A secret that an agent was granted itself is read in nothing that it tells, makes, keeps or leaves behind."""
 
 import base64
+import shlex
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,6 +11,7 @@ import pytest
 
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.http.telemetry import logs
 from tests.fakes.llm.script import Script
 from tests.surfaces.agents.conftest import Agency, agency, speaking
 from tests.surfaces.agents.test_people import CALL
@@ -48,6 +51,14 @@ subprocess.run(["git", "init", "-q", "."]) if not os.path.exists(".git") else No
 subprocess.run(["git", "add", "-A"], check=True)
 subprocess.run(["git", "commit", "-qm", "Keep " + value], check=True)
 sys.stderr.write(every)
+tell(type="can_resume", token=value)
+call(value)
+ask(value, {})
+import urllib.error, urllib.request
+for method, path in (("GET", "/v1/" + forms[2]), ("GET", "/v1/models/" + forms[3]), ("M" + forms[3], "/v1/models")):
+    headers = {"Authorization": "Bearer " + start["model_key"], "X-Request-Id": forms[3], "User-Agent": value}
+    try: urllib.request.urlopen(urllib.request.Request(start["model_url"] + path, method=method, headers=headers))
+    except urllib.error.HTTPError as refused: assert refused.code in (400, 404), refused
 """
 
 
@@ -76,8 +87,16 @@ async def _artifacts(house: Agency) -> str:
 @pytest.mark.contract("XA-6")
 @pytest.mark.parametrize("ending", ["over('I know ' + every)", "call('end_session', summary=every)", "sys.exit(3)"])
 async def test_a_granted_secret_is_masked_in_everything_that_its_agent_tells(
-    sqlite_database: SqliteDatabase, sqlite_path: Path, tmp_path: Path, ending: str
+    sqlite_database: SqliteDatabase,
+    sqlite_path: Path,
+    tmp_path: Path,
+    ending: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    requests = StringIO()
+    monkeypatch.setattr(logs, "_access_stream", requests)
+    caplog.set_level("INFO")
     async with agency(sqlite_database, tmp_path / "data", Script([])) as house:
         agent = await _gossiping(house, ending)
         session = await house.start(agent)
@@ -88,6 +107,9 @@ async def test_a_granted_secret_is_masked_in_everything_that_its_agent_tells(
     kinds = {each["kind"] for each in events}
     assert kinds >= {"text", "thought", "tool_started", "status", "error", "artifact", "shared", "posted", "memory"}
     assert [form for form in FORMS if form in shown] == []
+    assert "/v1/models/*" in requests.getvalue()
+    logged = requests.getvalue() + str([vars(record) for record in caplog.records])
+    assert [form for form in FORMS if form in logged] == []
     said = "".join(each["data"]["text"] for each in events if each["kind"] == "text")
     assert said.startswith("it is [secret GIVEN], so it is")
     assert "".join(each["data"]["text"] for each in events if each["kind"] == "thought") == "[secret GIVEN]"
@@ -97,6 +119,22 @@ async def test_a_granted_secret_is_masked_in_everything_that_its_agent_tells(
     kept = [path for place in (sqlite_path.parent, tmp_path) for path in place.rglob("*") if path.is_file()]
     held = [str(path) for path in kept if any(form.encode() in path.read_bytes() for form in FORMS)]
     assert [path for path in held if f"/sessions/{session}/" not in path] == []
+
+
+@pytest.mark.contract("XA-6")
+async def test_a_granted_secret_is_masked_in_the_last_words_of_a_program_that_never_greeted_us(house: Agency) -> None:
+    await house.server.services[Secrets].set(house.server.owner, house.workspace, "GIVEN", VALUE)
+    command = shlex.join(["/bin/sh", "-c", 'echo "no greeting, but $TOKEN"'])
+    agent = await house.define(command=command)
+    granted = await house.client.put(f"/api/agents/{agent['id']}/secrets/GIVEN")
+    assert granted.is_success, granted.text
+    body = {"name": "Helper", "endpoint": "scripted", "runner": "command", "command": command}
+    path = f"/api/workspaces/{house.workspace}/agents/{agent['id']}"
+    changed = await house.client.put(path, json={**body, "env": {"TOKEN": "${GIVEN}"}})
+    assert changed.is_success, changed.text
+    found = await house.until(await house.start(agent))
+    assert found["error"]["code"] == "runner_failed"
+    assert found["error"]["message"].endswith("Its last words: no greeting, but [secret GIVEN]")
 
 
 @pytest.mark.contract("ZE-3")

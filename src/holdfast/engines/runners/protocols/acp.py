@@ -160,7 +160,9 @@ def _name(update: dict[str, Any]) -> str:
     """The tool's name where it is told apart from what people read of the call."""
     call = as_object(as_object(as_object(update.get("_meta")).get("goose")).get("toolCall"))
     if call.get("toolName"):
-        return plain(f"{call.get('extensionName')}__{call['toolName']}", 200)
+        # Later versions name the extension twice.
+        extension = f"{call.get('extensionName')}__"
+        return plain(extension + str(call["toolName"]).removeprefix(extension), 200)
     return plain(update.get("title") or update.get("kind") or "tool", 200)
 
 

@@ -16,6 +16,7 @@ from holdfast.engines.runners.protocols.conversation import AgentConversation
 from holdfast.engines.runners.protocols.speech import JsonLines, plain, short_arguments, short_result
 
 _MOST_TOKEN = 200
+_MOST_NAME = 200
 
 
 def start_message(assignment: Assignment) -> dict[str, Any]:
@@ -62,10 +63,11 @@ class LineJsonConversation(AgentConversation):
             return (Thought(plain(self._text(message, "text"))),)
         if kind == "tool_started":
             arguments = short_arguments(message.get("arguments", {}))
-            return (ToolStarted(self._text(message, "call_id"), plain(self._text(message, "name"), 200), arguments),)
+            name = plain(self._text(message, "name"), _MOST_NAME)
+            return (ToolStarted(self._call_id(message), name, arguments),)
         if kind == "tool_ended":
             text = short_result(message.get("text", ""))
-            return (ToolEnded(self._text(message, "call_id"), message.get("ok") is True, text),)
+            return (ToolEnded(self._call_id(message), message.get("ok") is True, text),)
         if kind == "can_resume":
             return (CanResume(plain(self._text(message, "token"), _MOST_TOKEN)),)
         if kind == "turn_over":
@@ -84,6 +86,9 @@ class LineJsonConversation(AgentConversation):
             # Our last words crossed with these, and are the beginning of its next turn.
             return ()
         return self._over(reason, message.get("text", ""))
+
+    def _call_id(self, message: dict[str, Any]) -> str:
+        return plain(self._text(message, "call_id"), _MOST_NAME)
 
     def _text(self, message: dict[str, Any], field: str) -> str:
         value = message.get(field)

@@ -49,6 +49,8 @@ class GatedSession:
     """Brings it up to date, where the agent writes to another machine's disk."""
     secrets: Sequence[tuple[str, str]] = field(default=(), repr=False)
     """The names and values of what was granted to the agent's own environment: nobody reads them in what it tells."""
+    keep: Callable[[int], None] = field(default=lambda size: None, repr=False)
+    """Told how many bytes more of what its agent makes are kept by us."""
 
 
 @dataclass(frozen=True, slots=True)

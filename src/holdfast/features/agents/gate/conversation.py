@@ -174,7 +174,8 @@ class GateConversation:
             return {"tools": list(await self._toolset.tools()), **cached}
         if method == "tools/call":
             return await self._call(params, meta)
-        _log.info("session %s asked %s for %.80r, which is not served", self._session_id, self._toolset.name, method)
+        # Which, only the agent is told: it may hold anything.
+        _log.info("session %s asked %s for a method that is not served", self._session_id, self._toolset.name)
         raise _RpcError(_METHOD_UNKNOWN, f"{method[:100]} is not served here; only tools are.")
 
     def _introduction(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
+from holdfast.core.text import jsontext
 from holdfast.core.text.counting import many
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.runners.base import (
@@ -24,23 +25,30 @@ from holdfast.engines.runners.base import (
 )
 from holdfast.engines.runtime.base import RunEnding, Running
 from holdfast.features.agents.gate.masking import SecretMask
+from holdfast.features.agents.gate.pace import CALL_COST, SessionPace
 from holdfast.features.agents.runs.live import LiveSession
-from holdfast.features.agents.runs.places import SessionPlace, used_bytes
+from holdfast.features.agents.runs.places import ENDLESS, SessionPlace, used_bytes
 from holdfast.features.agents.sessions import store
 from holdfast.features.agents.sessions.base import SessionBase
 from holdfast.features.agents.sessions.model import AgentSession, LimitReached, SessionState
-from holdfast.features.agents.sessions.telling import TOPIC
+from holdfast.features.agents.sessions.telling import TOPIC, bounded
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.storage.database import Tx
 
 STOP_SECONDS = 5.0
 """How long an agent that is asked to stop may take before it is made to."""
 _LOOK_SECONDS = 1.0
-_DISK_SECONDS = 5.0
+_DISK_SECONDS, _DISK_RESTS = 2.0, 10
 _SAID_SECONDS = 0.2
 _LAST_WORDS = 10_000
 WAIT_MILLIS = 7 * 24 * 3_600_000
-_LIMITS = {"memory": "memory_mb", "processes": "processes", "time": "minutes"}
+_LIMITS = {
+    "memory": "memory_mb",
+    "processes": "processes",
+    "time": "minutes",
+    "processor": "minutes",
+    "disk": "disk_mb",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,7 @@ class Attending:
         self._turn: TurnOver | None = None
         self._turn_over = asyncio.Event()
         self._disk_at = 0.0
+        self._pace = SessionPace()
         self._delivering = asyncio.Lock()
 
     async def until_over(self) -> SessionEnding:
@@ -142,9 +151,8 @@ class Attending:
             case ToolEnded(call_id, ok, text):
                 await self._emit("tool_ended", {"call_id": call_id, "ok": ok, "text": text})
             case CanResume(token):
-                await self._base.database.write(
-                    lambda tx: store.set_values(tx, self._session.id, {"resume_token": token})
-                )
+                kept = {"resume_token": self._attended.mask.text(token)}
+                await self._base.database.write(lambda tx: store.set_values(tx, self._session.id, kept))
             case TurnOver(reason, text):
                 if text.strip():
                     self._last_text = text
@@ -177,7 +185,9 @@ class Attending:
         await self._emit_now(kind, data)
 
     async def _emit_now(self, kind: str, data: Mapping[str, Any]) -> None:
-        shown = self._attended.mask.value(data)
+        shown = bounded(self._attended.mask.value(data))
+        self._attended.live.keep(len(jsontext.dumps(shown)))
+        await self._pace.spend(CALL_COST)
         await self._base.telling.emit(self._session.id, self._session.workspace_id, kind, shown)
 
     def _readable(self, ending: SessionEnding) -> SessionEnding:
@@ -287,11 +297,13 @@ class Attending:
         now = time.monotonic()
         if now - self._disk_at < _DISK_SECONDS:
             return
-        self._disk_at = now
         place, most = self._attended.place, self._session.frozen.limits.disk_mb
         used = await asyncio.to_thread(used_bytes, place.home, place.work) - self._attended.disk_before
+        # A directory of very many files is not walked all the time.
+        self._disk_at = time.monotonic() + _DISK_RESTS * (time.monotonic() - now)
         if used > most << 20:
-            raise LimitReached("disk_mb", f"It wrote more than {most} MiB, all that it may.")
+            hides = ", or hides how much" if used >= ENDLESS >> 1 else ""
+            raise LimitReached("disk_mb", f"It wrote more than {most} MiB, all that it may{hides}.")
 
     async def _deliver(self) -> bool:
         """Tell it what was said to it meanwhile; whether there was anything."""

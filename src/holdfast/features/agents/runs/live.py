@@ -11,7 +11,10 @@ from holdfast.features.agents.sessions.model import LimitReached
 class LiveSession:
     """One of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_mb: int) -> None:
+        """`most_mb` is how much we keep of what it tells and makes."""
+        self._most_mb = most_mb
+        self._kept = 0
         self.wake = asyncio.Event()
         """Set whenever there is something to look at."""
         self.limit: LimitReached | None = None
@@ -28,6 +31,13 @@ class LiveSession:
         self.limit = self.limit or limit
         self.wake.set()
 
+    def keep(self, size: int) -> None:
+        """So many bytes more of what it tells or makes are kept by us."""
+        self._kept += size
+        if self._kept > self._most_mb << 20:
+            said = f"It told and made more than {self._most_mb} MiB, all that it may keep."
+            self.reach(LimitReached("disk_mb", said))
+
     def end(self) -> None:
         """Its agent is done."""
         self.is_ended = True
@@ -41,9 +51,9 @@ class LiveSessions:
         self._live: dict[str, LiveSession] = {}
 
     @contextmanager
-    def living(self, session_id: str) -> Iterator[LiveSession]:
+    def living(self, session_id: str, most_mb: int) -> Iterator[LiveSession]:
         """A session that runs here while somebody is in here."""
-        made = self._live[session_id] = LiveSession()
+        made = self._live[session_id] = LiveSession(most_mb)
         try:
             yield made
         finally:

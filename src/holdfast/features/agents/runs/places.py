@@ -8,7 +8,9 @@ from pathlib import Path
 
 from holdfast.engines.runtime.trees import remove_tree
 
+ENDLESS = 1 << 62
 _MOST_ENTRIES = 2_000_000
+_SMALLEST_FILE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,10 @@ def read_below(root: Path, name: str, most: int) -> bytes | None:
 
 
 def used_bytes(*roots: Path) -> int:
-    """What trees take on the disk; a tree of absurdly many entries counts as endless."""
+    """What trees take on the disk, empty files a little, too.
+
+    A tree counts as endless which has absurdly many entries, or hides what it has: by its rights, or in paths too long.
+    """
     total = entries = 0
     waiting = [str(root) for root in roots]
     while waiting:
@@ -99,14 +104,16 @@ def used_bytes(*roots: Path) -> int:
                 for each in found:
                     entries += 1
                     if entries > _MOST_ENTRIES:
-                        return 1 << 62
+                        return ENDLESS
                     try:
-                        total += each.stat(follow_symlinks=False).st_blocks * 512
-                    except OSError:
+                        total += max(_SMALLEST_FILE, each.stat(follow_symlinks=False).st_blocks * 512)
+                    except FileNotFoundError:
                         continue
                     if each.is_dir(follow_symlinks=False):
                         waiting.append(each.path)
-        except OSError:
-            # It went meanwhile, or is closed to us.
+        except (FileNotFoundError, NotADirectoryError):
+            # It went meanwhile.
             continue
+        except OSError:
+            return ENDLESS
     return total

@@ -1,6 +1,7 @@
 """Owns one run of a session: the sandbox made ready, the agent started in it, watched, and everything taken away."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -128,9 +129,9 @@ class SessionRuns:
         if await asyncio.to_thread(place.begin):
             await self._worktrees.begin(session, place, begun.repository)
         async with AsyncExitStack() as stack:
-            live = stack.enter_context(self._live.living(session.id))
+            live = stack.enter_context(self._live.living(session.id, session.frozen.limits.disk_mb))
             model = await stack.enter_async_context(self._models.open(session, live.touch, live.reach))
-            known = gated(session, place, secrets, self._runtime)
+            known = replace(gated(session, place, secrets, self._runtime), keep=live.keep)
             gate = await stack.enter_async_context(self._gates.open(known, place.gate))
             messages = await self._base.database.read(lambda tx: store.undelivered(tx, session.id))
             assignment = Assignment(
@@ -231,12 +232,13 @@ class SessionRuns:
         try:
             driving = await runner.drive(running, assignment)
             yield Attended(session, driving, running, live, place, mask, disk_before=disk)
-        except HoldfastError:
+        except HoldfastError as problem:
             if live.limit is None:
                 ending = await running.stop(_GRACE_SECONDS)
-                if ending.how in ("memory", "processes"):
+                if ending.how in ("memory", "processes", "disk", "processor"):
                     raise HoldfastError(ending.said, code="limit_reached") from None
-            raise
+            # It may hold the last words of a program that never got so far as to be attended.
+            raise HoldfastError(mask.text(problem.message), code=problem.code) from None
         finally:
             await asyncio.shield(running.stop(_GRACE_SECONDS))
 
@@ -315,6 +317,8 @@ def _spec(
             processes=limits.processes,
             file_bytes=limits.disk_mb << 20,
             lifetime_seconds=limits.minutes * 60 + WAIT_MILLIS / 1000,
+            # Waiting costs no minutes; who only says that it waits works no longer for that.
+            processor_seconds=limits.minutes * 60.0 * (os.cpu_count() or 1),
         ),
         secrets=frozenset(value for _, value in granted_values(session.frozen.spec.env, assignment.env)),
         role="agent",

@@ -88,7 +88,8 @@ if ! add .; then
 fi
 cat /out/added >>/out/problem
 tree=$(git write-tree)
-if [ "$tree" != "$(git rev-parse --verify --quiet 'HEAD^{tree}')" ]; then
+before=$(git rev-parse --verify --quiet 'HEAD^{tree}') || before=$(git hash-object -t tree /dev/null)
+if [ "$tree" != "$before" ]; then
   made=$(git commit-tree ${head:+-p HEAD} -m "Work that session $SESSION left uncommitted" "$tree")
   git update-ref --no-deref HEAD "$made"
 fi

@@ -112,6 +112,7 @@ def making_tools(artifacts: ArtifactService, channels: Channels, previews: Previ
     async def share(call: ToolCall, turn: X1Turn, given: ShareInput) -> MadeOutput:
         await turn.session.refresh()
         text = await asyncio.to_thread(read_text, turn.session.worktree, given.path, WORKSPACE_BYTES)
+        turn.session.keep(len(text))
         name = given.path.rstrip("/").rpartition("/")[2]
         new = NewArtifact(
             identifier=_identifier(turn.session.id, given.share_id or given.path),

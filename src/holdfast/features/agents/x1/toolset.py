@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from holdfast.core.errors import Forbidden, HoldfastError
+from holdfast.core.text import jsontext
 from holdfast.core.tools.gateway import Gateway, ToolUnknown
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.mcp_client.base import TellProgress
@@ -21,6 +23,8 @@ INSTRUCTIONS = (
     "call it again. When the work is done, call end_session."
 )
 _SIGN_OF_LIFE_SECONDS = 10.0
+_CALL_BYTES = 500
+"""What is kept of a call, whatever it says."""
 
 
 class BuiltInServer:
@@ -48,21 +52,26 @@ class BuiltInServer:
     def instructions(self) -> str:
         return INSTRUCTIONS
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self._gateway.listed(CONSUMER))
+
     async def tools(self) -> Sequence[Mapping[str, Any]]:
         return [tool.described() for tool in self._gateway.listed(CONSUMER)]
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: TellProgress) -> Mapping[str, Any]:
+        if tool not in self._names:
+            # A name of its own making is kept nowhere.
+            raise ToolUnknown(tool)
         # What it says here is kept and read by others, whichever tool it is.
         arguments = self._mask.value(arguments)
         call = GateCall(self.name, tool, arguments)
+        self._session.keep(_CALL_BYTES + len(jsontext.dumps(arguments)))
         began = time.perf_counter()
         alive = asyncio.create_task(_tell_of_life(progress))
         try:
             call.result = await self._run(tool, arguments)
             call.status = "succeeded"
-        except ToolUnknown:
-            call.status = "failed"
-            raise
         except HoldfastError as problem:
             call.status = "denied" if isinstance(problem, Forbidden) else "failed"
             call.result = error_result(problem)
