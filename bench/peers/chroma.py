@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bench.peers.given import LIMIT, Given, serve
+from bench.peers.given import LIMIT, Given, Store, serve
 
 
-class Chroma:
+class Chroma(Store):
     """One document for each memory."""
 
     def __init__(self, given: Given) -> None:

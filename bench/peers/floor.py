@@ -3,11 +3,11 @@ tenants, no checks; durable as Holdfast is."""
 
 import numpy as np
 
-from bench.peers.given import LIMIT, Given, serve
+from bench.peers.given import LIMIT, Given, Store, serve
 from holdfast.storage.sqlite import connect
 
 
-class Floor:
+class Floor(Store):
     """One table and one matrix."""
 
     def __init__(self, given: Given) -> None:

@@ -6,10 +6,11 @@ Runs in the peers' own environment too, so it needs nothing but numpy.
 import json
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,16 +58,19 @@ class Given:
         return known.__getitem__
 
 
-class Store(Protocol):
+class Store(ABC):
     """Something that remembers."""
 
+    @abstractmethod
     def add(self, number: int) -> None:
         """Save one text, durably, before returning."""
-        ...
 
+    @abstractmethod
     def search(self, number: int) -> list[str]:
         """The texts that one query finds, best first."""
-        ...
+
+    def close(self) -> None:  # noqa: B027 – most end with their process
+        """End what was started for it."""
 
 
 def serve(build: Callable[[Given], Store]) -> None:
@@ -87,6 +91,7 @@ def serve(build: Callable[[Given], Store]) -> None:
                 store.add(number)
             seconds.append(time.perf_counter() - began)
         _answer(answers, {"seconds": seconds, "found": found})
+    store.close()
 
 
 def _answer(answers: Any, value: dict[str, object]) -> None:

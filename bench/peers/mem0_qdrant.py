@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from bench.peers.given import LIMIT, Given, serve
+from bench.peers.given import LIMIT, Given, Store, serve
 
 
 class _Embedder:
@@ -20,7 +20,7 @@ class _Embedder:
         return [self.embed(text) for text in texts]
 
 
-class Mem0:
+class Mem0(Store):
     """One message for each memory."""
 
     def __init__(self, given: Given) -> None:

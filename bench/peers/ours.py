@@ -8,10 +8,9 @@ import numpy as np
 import uvloop
 from numpy.typing import NDArray
 
-from bench.peers.given import LIMIT, Given, serve
+from bench.peers.given import LIMIT, Given, Store, serve
 from holdfast.core.clock import SystemClock
 from holdfast.core.settings import Settings
-from holdfast.engines.search.embedders.process import EmbeddingProcess
 from holdfast.features.identity.service import local_principal
 from holdfast.features.memory.model import NewMemory
 from holdfast.storage.schema import migrate
@@ -34,7 +33,7 @@ class _Embedder(WordEmbedder):
         return await super().embed(texts)
 
 
-class Holdfast:
+class Holdfast(Store):
     """One memory in the first workspace of a new server for each text."""
 
     def __init__(self, given: Given) -> None:
@@ -48,8 +47,7 @@ class Holdfast:
         directory = self._given.directory / "holdfast"
         database = SqliteDatabase(directory / "holdfast.db")
         await migrate(database)
-        embedder = EmbeddingProcess() if self._given.with_model else _Embedder(self._given)
-        services = build_services(Settings(data_dir=directory), database, SystemClock(), embedder)
+        services = build_services(Settings(data_dir=directory), database, SystemClock(), _Embedder(self._given))
         await self._stack.enter_async_context(background(services))
         start = await first_start(services)
         self._memory, self._workspace = services.memory, start.workspace_id

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.peers.given import Given, serve
+from bench.peers.given import Given, Store, serve
 
 PLACE = "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
 
 
-class ServerMemory:
+class ServerMemory(Store):
     """One entity with one observation for each memory."""
 
     def __init__(self, given: Given) -> None:

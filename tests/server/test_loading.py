@@ -1,7 +1,10 @@
 """What is loaded after the start: one after the other, and a failure ends the server with its reason."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +20,7 @@ from holdfast.registry.topics import Topics
 from holdfast.server import engines
 from holdfast.server.background import background
 from holdfast.server.features import Features, features
-from holdfast.server.lifecycle import AnnouncingServer
+from holdfast.server.lifecycle import COLLECT_AFTER, AnnouncingServer
 from holdfast.storage.database import Database
 from holdfast.storage.sqlite import SqliteDatabase
 from holdfast.surfaces.http.gate import Gate
@@ -113,3 +116,33 @@ async def test_a_job_handler_that_cannot_be_built_ends_the_start(
     with pytest.raises(LookupError, match="nobody reads documents"):
         async with background(parts):
             raise AssertionError("it started")
+
+
+_COLLECTOR = """
+import asyncio, gc, os, signal, sys, threading, time
+from pathlib import Path
+from holdfast.core.settings import Settings
+from holdfast.server.lifecycle import serve
+
+def watch(ready):
+    def look():
+        while not gc.get_freeze_count():
+            time.sleep(0.05)
+        print(gc.get_freeze_count(), *gc.get_threshold())
+        os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=look, daemon=True).start()
+
+asyncio.run(serve(Settings(data_dir=Path(sys.argv[1]), port=0), watch))
+"""
+
+
+@pytest.mark.slow  # It loads a whole server in a process of its own.
+def test_the_collector_does_not_look_through_what_was_loaded(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _COLLECTOR, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    frozen, threshold, *_ = map(int, done.stdout.split())
+    # Modules, classes and functions of everything that is served, 150,000 objects and more.
+    assert frozen > 100_000
+    assert threshold == COLLECT_AFTER

@@ -17,7 +17,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
 from holdfast.server.background import background
 from holdfast.server.engines import beside_requests
-from holdfast.server.lifecycle import AnnouncingServer, configuration, ready_of
+from holdfast.server.lifecycle import AnnouncingServer, configuration, keep_loaded, ready_of
 from holdfast.server.routes import build_gate
 from holdfast.server.start import found_organization, open_parts
 from holdfast.server.workers.channel import ANNOUNCE, ANNOUNCED, CONNECTION, FAILED, READY, TAKEN, Channel
@@ -72,6 +72,7 @@ async def _serve(workplace: Workplace) -> None:
     async with open_parts(settings, given=given) as parts, background(parts, owner):
         start = await found_organization(parts)
         gate = build_gate(settings, parts, workplace.url, workplace.streams_here)
+        gate.on_ready.append(keep_loaded)
         gate.metrics.gauge("workers_serving", "Workers that serve").set(1)
         gate.metrics.gauge("workers_background", "Workers that do the background work").set_function(
             lambda: float(owner is None or owner.held)
