@@ -17,7 +17,7 @@ from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.identity.service import local_principal
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.embedder import WordEmbedder
-from tests.kubernetes.node.conftest import SETTINGS, kill, session_pods, start, until_no_session_pod
+from tests.kubernetes.node.conftest import PATIENCE_SECONDS, SETTINGS, kill, session_pods, start, until_no_session_pod
 from tests.support.features.audit import MASTER_KEY
 from tests.support.services import background, build_services, first_start
 from tests.surfaces.agents.conftest import Agency, speaking
@@ -62,7 +62,7 @@ async def test_a_session_goes_on_in_a_new_pod_after_kill_9_of_holdfast(
         [sys.executable, "-m", "tests.kubernetes.node.doomed", str(sqlite_database.path), str(tmp_path)]
     )
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await told() != ["first"]:
                 assert process.poll() is None
                 await asyncio.sleep(0.05)
@@ -70,7 +70,7 @@ async def test_a_session_goes_on_in_a_new_pod_after_kill_9_of_holdfast(
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert len(session_pods()) == 1
-    async with background(services), asyncio.timeout(150):
+    async with background(services), asyncio.timeout(PATIENCE_SECONDS):
         while not (ended := await sessions.get(owner, made.id)).is_over:
             assert len(session_pods()) <= 1
             await asyncio.sleep(0.3)

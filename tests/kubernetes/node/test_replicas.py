@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.deploy.test_manifests import MANIFESTS, built, containers
-from tests.kubernetes.node.conftest import SETTINGS, kubectl
+from tests.kubernetes.node.conftest import PATIENCE_SECONDS, SETTINGS, kubectl
 from tests.support.stores.postgres import PrivatePostgres
 
 IMAGE = "localhost/holdfast/holdfast:test"
@@ -25,7 +25,7 @@ NODE = "10.231.0.1"
 HOST = "holdfast.example.com"
 IMAGES = os.environ.get("NODE_IMAGES")
 pytestmark = [
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2_400),
     pytest.mark.skipif(IMAGES is None, reason="no image was built (mmdebstrap is missing)"),
 ]
 
@@ -139,7 +139,7 @@ def replicas() -> Iterator[Replicas]:
 
 def rolled_out() -> None:
     done = subprocess.run(
-        ["kubectl", "-n", "holdfast", "rollout", "status", "deployment/holdfast", "--timeout", "400s"],
+        ["kubectl", "-n", "holdfast", "rollout", "status", "deployment/holdfast", "--timeout", "900s"],
         capture_output=True,
         text=True,
     )
@@ -186,7 +186,7 @@ def load(replicas: Replicas, told: list[str], failed: list[str]) -> Iterator[Non
             thread.join()
 
 
-def until(happens: Callable[[], bool], seconds: float = 120) -> None:
+def until(happens: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not happens():
         assert time.monotonic() < deadline
