@@ -57,7 +57,7 @@ async def house(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) 
 
 def kubectl(*words: str) -> str:
     """What it says."""
-    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=180)
+    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

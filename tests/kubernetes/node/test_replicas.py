@@ -211,6 +211,16 @@ def test_one_session_is_served_by_every_replica(replicas: Replicas) -> None:
         assert status == 200 and f"{40 + number}".encode() in body, (address, status, body)
 
 
+def test_a_session_of_a_replica_is_a_pod_with_the_rights_of_our_role(replicas: Replicas) -> None:
+    command = ("-n", "holdfast", "exec", "deploy/holdfast", "-c", "holdfast", "--", "holdfast")
+    replicas.in_pod("agents", "add", "helper")
+    told = kubectl(*command, "sessions", "run", "helper", "What do we know?", "--follow")
+    (session,) = replicas.in_pod("sessions", "list")
+    assert session["state"] == "completed", (session, told)
+    made = json.loads(kubectl("-n", "holdfast-sessions", "get", "serviceaccounts,networkpolicies", "-o", "json"))
+    assert {"holdfast-session", "holdfast-closed"} <= {each["metadata"]["name"] for each in made["items"]}
+
+
 def test_a_rolling_update_fails_no_request(replicas: Replicas) -> None:
     told: list[str] = []
     failed: list[str] = []

@@ -13,7 +13,7 @@ from holdfast.engines.runtime.base import Runtime
 from holdfast.engines.runtime.kubernetes import runtime as runtime_module
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
 from holdfast.engines.runtime.kubernetes.cluster.config import ClusterMissing
-from holdfast.engines.runtime.kubernetes.failures import failure_of
+from holdfast.engines.runtime.kubernetes.failures import ended_before, failure_of
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
 from holdfast.server.parts import close
 from holdfast.storage.lock import Ownership
@@ -76,6 +76,15 @@ def test_each_way_in_which_a_pod_fails_is_one_sentence(code: str) -> None:
 def test_a_pod_that_works_has_not_failed() -> None:
     assert failure_of({"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}}) is None
     assert failure_of({"spec": {}}) is None
+
+
+def test_a_container_that_ended_before_anything_was_run_in_it() -> None:
+    pod = {"status": container({"terminated": {"reason": "Error", "exitCode": 127}})}
+    assert failure_of(pod) is None
+    found = ended_before(pod, "program")
+    assert found is not None
+    assert found.said == "Its container program can't be started: it ended at once with status 127"
+    assert ended_before(pod, "other") is None and ended_before(None, "program") is None
 
 
 async def test_a_pod_that_does_not_come_up_is_deleted_and_told(fake: FakeCluster, runtime: KubernetesRuntime) -> None:

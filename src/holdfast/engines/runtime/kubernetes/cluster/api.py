@@ -18,6 +18,7 @@ _TIMEOUT = {"connect": 10.0, "read": 30.0, "write": 30.0, "pool": 30.0}
 _WATCH_SECONDS = 300
 _MOST_LINE = 16 << 20
 _PROTOCOL = "v4.channel.k8s.io"
+_OF_A_QUOTA = ("exceeded quota", "failed quota", "status unknown for quota")
 _UNREACHABLE = (httpcore.ProtocolError, *BROKEN)
 
 
@@ -190,7 +191,7 @@ def _problem(status: int, told: Object, asked: str) -> ApiProblem:
 
 
 def _sentence(status: int, said: str, asked: str) -> str:
-    if status == 403 and ("exceeded quota" in said or "failed quota" in said):
+    if status == 403 and any(words in said for words in _OF_A_QUOTA):
         return f"The namespace's quota does not allow it: {said}"
     if status == 403 and "violates PodSecurity" in said:
         return f"The namespace's pod security does not allow it: {said}"
