@@ -40,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="needs a node of Kubernetes. Run: make test-kubernetes"))
 
 
+@pytest.fixture(autouse=True)
+def no_other_session() -> None:
+    """Begin when the pods of the test before are gone."""
+    if STATE is not None:
+        until_no_session_pod()
+
+
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The counting server where a container can have a directory of the same name."""
