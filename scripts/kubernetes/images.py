@@ -169,6 +169,8 @@ def main() -> None:
     busybox, out = sys.argv[1], Path(sys.argv[2])
     env = {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"]}
     session = Layer()
+    # Before the small ones, whose shell runs its own `find` and `realpath` whatever else there is.
+    session.program("/bin/dash", "bin/sh")
     session.busybox(busybox)
     session.python()
     session.git()
