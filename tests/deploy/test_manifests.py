@@ -152,11 +152,11 @@ def test_every_setting_is_one_of_ours_and_starts_a_server(
 
 
 RIGHTS: Mapping[str, set[str]] = {
-    "serviceaccounts": {"get", "create"},
-    "networkpolicies": {"get", "create"},
-    "pods": {"get", "list", "watch", "create", "patch", "delete"},
+    "serviceaccounts": {"create"},
+    "networkpolicies": {"create"},
+    "pods": {"get", "list", "watch", "create", "delete"},
     "pods/exec": {"get", "create"},
-    "secrets": {"get", "create", "update", "patch", "delete"},
+    "secrets": {"get", "create", "patch", "delete"},
 }
 
 
@@ -165,7 +165,7 @@ def test_holdfast_may_do_what_sessions_need_and_no_more(manifests: list[Object])
     assert len(roles) == 1
     allowed = {resource: set(rule["verbs"]) for rule in roles[0]["rules"] for resource in rule["resources"]}
     if roles[0]["kind"] == "ClusterRole":
-        assert allowed.pop("namespaces") == {"get", "create"}
+        assert allowed.pop("namespaces") == {"create"}
     assert allowed == RIGHTS
     (binding,) = [*of_kind(manifests, "RoleBinding"), *of_kind(manifests, "ClusterRoleBinding")]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "holdfast", "namespace": "holdfast"}]

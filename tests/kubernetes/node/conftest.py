@@ -19,6 +19,8 @@ from tests.support.execution import counting
 from tests.surfaces.agents.conftest import Agency, agency
 
 STATE = os.environ.get("NODE_STATE")
+PATIENCE_SECONDS = 400.0
+"""A node, its images and its pods share a machine with whatever else runs there."""
 SETTINGS: dict[str, Any] = {
     "runtime": "kubernetes",
     "kubernetes_config": os.environ.get("KUBECONFIG"),
@@ -33,9 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.timeout(400))
+            item.add_marker(pytest.mark.timeout(1_200))
             if STATE is None:
                 item.add_marker(pytest.mark.skip(reason="needs a node of Kubernetes. Run: make test-kubernetes"))
+
+
+@pytest.fixture(autouse=True)
+def no_other_session() -> None:
+    """Begin when the pods of the test before are gone."""
+    if STATE is not None:
+        until_no_session_pod()
 
 
 @pytest.fixture
@@ -49,12 +58,13 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def house(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) -> AsyncIterator[Agency]:
     """A server whose programs are pods."""
     async with agency(sqlite_database, tmp_path / "data", Script([]), **SETTINGS) as made:
+        made.seconds = PATIENCE_SECONDS
         yield made
 
 
 def kubectl(*words: str) -> str:
     """What it says."""
-    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -71,12 +81,12 @@ def session_pods() -> list[dict[str, Any]]:
     return [each for each in objects("pods") if each["metadata"]["labels"].get("holdfast.dev/kind") == "session"]
 
 
-def until_no_session_pod(seconds: float = 180) -> None:
+def until_no_session_pod(seconds: float = PATIENCE_SECONDS) -> None:
     """Until every session's pod is gone; on a busy machine a kubelet takes more than a minute."""
     _until_none(session_pods, seconds)
 
 
-def until_no_secret(seconds: float = 180) -> None:
+def until_no_secret(seconds: float = PATIENCE_SECONDS) -> None:
     """Until the cluster has collected the secrets of pods that are gone."""
     _until_none(lambda: objects("secrets"), seconds)
 

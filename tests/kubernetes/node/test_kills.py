@@ -17,7 +17,15 @@ from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.identity.service import local_principal
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.embedder import WordEmbedder
-from tests.kubernetes.node.conftest import SETTINGS, kill, session_pods, start, until_no_session_pod
+from tests.kubernetes.node.conftest import (
+    PATIENCE_SECONDS,
+    SETTINGS,
+    kill,
+    kubectl,
+    session_pods,
+    start,
+    until_no_session_pod,
+)
 from tests.support.features.audit import MASTER_KEY
 from tests.support.services import background, build_services, first_start
 from tests.surfaces.agents.conftest import Agency, speaking
@@ -41,8 +49,9 @@ async def test_a_session_outlives_a_part_of_the_cluster(house: Agency, part: str
 
 
 @pytest.mark.contract("XA-6")
-async def test_a_session_goes_on_in_a_new_pod_after_kill_9_of_holdfast(
-    sqlite_database: SqliteDatabase, tmp_path: Path
+@pytest.mark.parametrize("pod_is_left", [True, False])
+async def test_after_kill_9_of_holdfast_a_session_goes_on_in_a_new_pod_or_fails_where_its_pod_is_gone_too(
+    sqlite_database: SqliteDatabase, tmp_path: Path, pod_is_left: bool
 ) -> None:
     settings = Settings(data_dir=tmp_path, secrets_master_key=MASTER_KEY, **SETTINGS)
     services = build_services(settings, sqlite_database, SystemClock(), WordEmbedder())
@@ -62,21 +71,28 @@ async def test_a_session_goes_on_in_a_new_pod_after_kill_9_of_holdfast(
         [sys.executable, "-m", "tests.kubernetes.node.doomed", str(sqlite_database.path), str(tmp_path)]
     )
     try:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await told() != ["first"]:
                 assert process.poll() is None
                 await asyncio.sleep(0.05)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert len(session_pods()) == 1
-    async with background(services), asyncio.timeout(150):
+    (pod,) = session_pods()
+    if not pod_is_left:
+        about = pod["metadata"]
+        kubectl("-n", about["namespace"], "delete", "pod", about["name"], "--force", "--grace-period=0")
+    async with background(services), asyncio.timeout(PATIENCE_SECONDS):
         while not (ended := await sessions.get(owner, made.id)).is_over:
             assert len(session_pods()) <= 1
             await asyncio.sleep(0.3)
-    assert ended.state == "completed", ended.error
-    # What the first wrote came back from its pod, and went into the second.
-    assert await told() == ["first", "again as t1"]
-    assert (ended.result or {})["summary"] == "xx"
+    if pod_is_left:
+        assert ended.state == "completed", ended.error
+        # What the first wrote came back from its pod, and went into the second.
+        assert await told() == ["first", "again as t1"]
+        assert (ended.result or {})["summary"] == "xx"
+    else:
+        assert ended.state == "failed" and (ended.error or {})["code"] == "interrupted", ended.error
+        assert await told() == ["first"]
     until_no_session_pod()
     await services.git.close()

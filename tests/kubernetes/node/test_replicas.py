@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.deploy.test_manifests import MANIFESTS, built, containers
-from tests.kubernetes.node.conftest import SETTINGS, kubectl
+from tests.kubernetes.node.conftest import PATIENCE_SECONDS, SETTINGS, kubectl
 from tests.support.stores.postgres import PrivatePostgres
 
 IMAGE = "localhost/holdfast/holdfast:test"
@@ -25,7 +25,7 @@ NODE = "10.231.0.1"
 HOST = "holdfast.example.com"
 IMAGES = os.environ.get("NODE_IMAGES")
 pytestmark = [
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2_400),
     pytest.mark.skipif(IMAGES is None, reason="no image was built (mmdebstrap is missing)"),
 ]
 
@@ -139,7 +139,7 @@ def replicas() -> Iterator[Replicas]:
 
 def rolled_out() -> None:
     done = subprocess.run(
-        ["kubectl", "-n", "holdfast", "rollout", "status", "deployment/holdfast", "--timeout", "400s"],
+        ["kubectl", "-n", "holdfast", "rollout", "status", "deployment/holdfast", "--timeout", "900s"],
         capture_output=True,
         text=True,
     )
@@ -186,7 +186,7 @@ def load(replicas: Replicas, told: list[str], failed: list[str]) -> Iterator[Non
             thread.join()
 
 
-def until(happens: Callable[[], bool], seconds: float = 120) -> None:
+def until(happens: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not happens():
         assert time.monotonic() < deadline
@@ -209,6 +209,16 @@ def test_one_session_is_served_by_every_replica(replicas: Replicas) -> None:
         sent: dict[str, Any] = {"jsonrpc": "2.0", "id": number + 2, "method": "tools/call", "params": call}
         status, _, body = replicas.request(address, "POST", path, sent, **session)
         assert status == 200 and f"{40 + number}".encode() in body, (address, status, body)
+
+
+def test_a_session_of_a_replica_is_a_pod_with_the_rights_of_our_role(replicas: Replicas) -> None:
+    command = ("-n", "holdfast", "exec", "deploy/holdfast", "-c", "holdfast", "--", "holdfast")
+    replicas.in_pod("agents", "add", "helper")
+    told = kubectl(*command, "sessions", "run", "helper", "What do we know?", "--follow")
+    (session,) = replicas.in_pod("sessions", "list")
+    assert session["state"] == "completed", (session, told)
+    made = json.loads(kubectl("-n", "holdfast-sessions", "get", "serviceaccounts,networkpolicies", "-o", "json"))
+    assert {"holdfast-session", "holdfast-closed"} <= {each["metadata"]["name"] for each in made["items"]}
 
 
 def test_a_rolling_update_fails_no_request(replicas: Replicas) -> None:

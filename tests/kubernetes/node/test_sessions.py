@@ -12,6 +12,7 @@ from holdfast.features.secrets.service import Secrets
 from holdfast.storage.sqlite import SqliteDatabase
 from tests.fakes.llm.script import Script, Step
 from tests.kubernetes.node.conftest import (
+    PATIENCE_SECONDS,
     SETTINGS,
     STATE,
     objects,
@@ -89,6 +90,7 @@ async def test_a_real_agent_works_in_a_pod(sqlite_database: SqliteDatabase, tmp_
     script = Script((Step("emit_status", {"status": "writing"}), HANDS["goose"].does("printf blue > crane.txt")))
     installed_runner("goose", tmp_path / "data" / "agents")
     async with agency(sqlite_database, tmp_path / "data", script, **SETTINGS) as house:
+        house.seconds = PATIENCE_SECONDS
         agent = await house.define("Other", runner="goose", limits={"memory_mb": 2_048})
         found = await house.until(await house.start(agent, "Note the crane."))
     assert found["state"] == "completed", (found["error"], script.results, script.problems)
@@ -135,7 +137,7 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     assert [key for key, value in kept.items() if CANARY in value] == []
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3_600)
 async def test_fifty_in_a_row_all_complete_and_leave_nothing(house: Agency) -> None:
     agent = await house.define(command=speaking("over('Done.')"), limits={"memory_mb": 128})
     for _ in range(50):

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.settings import Settings
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
-from tests.kubernetes.node.conftest import SETTINGS, kubectl, session_pods, until_no_session_pod
+from tests.kubernetes.node.conftest import PATIENCE_SECONDS, SETTINGS, kubectl, session_pods, until_no_session_pod
 from tests.support.sandbox.outside import places_outside
 from tests.support.sandbox.programs import HERE
 
@@ -70,7 +70,7 @@ async def test_every_attack_from_inside_a_pod_gets_nothing(tmp_path: Path) -> No
             run.stdin.write(b'{"type": "start"}\n')
             ended: dict[str, str] = {}
             done: set[str] = set()
-            async with asyncio.timeout(300):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while (told := json.loads(await run.stdout.readline() or b'{"type": "over"}'))["type"] not in (
                     "turn_over",
                     "over",
@@ -84,7 +84,7 @@ async def test_every_attack_from_inside_a_pod_gets_nothing(tmp_path: Path) -> No
             assert got == {}
             (pod,) = session_pods()
             listed = ("exec", "-n", "holdfast-captives", pod["metadata"]["name"], "-c", "agent", "--", "ps")
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while MARK not in kubectl(*listed):
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.2)

@@ -31,6 +31,8 @@ class Agency:
     client: httpx.AsyncClient
     model: FakeChat
     data_dir: Path
+    seconds: float = SECONDS
+    """How long it waits for anything."""
 
     @property
     def workspace(self) -> str:
@@ -59,7 +61,7 @@ class Agency:
 
     async def until(self, session_id: str, *states: str) -> dict[str, Any]:
         """The session once it is in one of these states; over where none is named."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(self.seconds):
             while True:
                 found = await self.get(session_id)
                 if found["state"] in (states or OVER):
@@ -76,7 +78,7 @@ class Agency:
 
     async def until_told(self, session_id: str, kind: str) -> dict[str, Any]:
         """The first event of a kind, once there is one."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(self.seconds):
             while not (found := await self.told(session_id, kind)):
                 await asyncio.sleep(0.05)
         return found[0]

@@ -145,7 +145,8 @@ async def work_in_a_repository(house: Agency, origin: Path) -> None:
     found = await house.until(session)
     assert found["state"] == "completed", found["error"]
     result = found["result"]
-    assert result["branch"] == f"holdfast/{session}" and result["base_commit"] == found["base_commit"]
+    assert result["branch"] == f"holdfast/{session}", (result, await house.told(session))
+    assert result["base_commit"] == found["base_commit"]
     assert sorted(each["path"] for each in result["files"]) == ["left.txt", "new.txt"]
     assert result["commits"][-1]["subject"] == "Make a file"
     patch = await house.client.get(f"/api/workspaces/{house.workspace}/artifacts/{result['patch_artifact']}")

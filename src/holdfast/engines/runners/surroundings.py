@@ -2,6 +2,12 @@
 
 FOREVER_SECONDS = 7 * 24 * 3_600
 """How long an agent waits for a tool: some tools wait for a person. The session has its own limit of time."""
+# A pod's directories are root's, whom git would not trust; nobody but us and the agent was ever in them.
+TRUSTED_DIRECTORIES = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
 _NAME = "Holdfast agent"
 _MAIL = "agent@holdfast.invalid"
 
@@ -15,6 +21,7 @@ def surroundings(home: str) -> dict[str, str]:
         "GIT_COMMITTER_NAME": _NAME,
         "GIT_COMMITTER_EMAIL": _MAIL,
         "GIT_CONFIG_NOSYSTEM": "1",
+        **TRUSTED_DIRECTORIES,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_EDITOR": "true",
         "GIT_PAGER": "cat",

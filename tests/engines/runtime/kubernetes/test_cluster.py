@@ -13,7 +13,7 @@ from holdfast.engines.runtime.base import Runtime
 from holdfast.engines.runtime.kubernetes import runtime as runtime_module
 from holdfast.engines.runtime.kubernetes.building import kubernetes_runtime
 from holdfast.engines.runtime.kubernetes.cluster.config import ClusterMissing
-from holdfast.engines.runtime.kubernetes.failures import failure_of
+from holdfast.engines.runtime.kubernetes.failures import ended_before, failure_of
 from holdfast.engines.runtime.kubernetes.runtime import KubernetesRuntime
 from holdfast.server.parts import close
 from holdfast.storage.lock import Ownership
@@ -78,6 +78,15 @@ def test_a_pod_that_works_has_not_failed() -> None:
     assert failure_of({"spec": {}}) is None
 
 
+def test_a_container_that_ended_before_anything_was_run_in_it() -> None:
+    pod = {"status": container({"terminated": {"reason": "Error", "exitCode": 127}})}
+    assert failure_of(pod) is None
+    found = ended_before(pod, "program")
+    assert found is not None
+    assert found.said == "Its container program can't be started: it ended at once with status 127"
+    assert ended_before(pod, "other") is None and ended_before(None, "program") is None
+
+
 async def test_a_pod_that_does_not_come_up_is_deleted_and_told(fake: FakeCluster, runtime: KubernetesRuntime) -> None:
     fake.status_of = lambda pod: STATES["image_missing"][0]
     assert "can't be fetched" in await refused(runtime)
@@ -88,7 +97,19 @@ async def test_a_pod_that_does_not_come_up_is_deleted_and_told(fake: FakeCluster
     ("message", "told"),
     [
         ('pods "x" is forbidden: exceeded quota: small', "The namespace's quota does not allow it: "),
+        (
+            'pods "x" is forbidden: failed quota: q: must specify limits.cpu',
+            "The namespace's quota does not allow it: ",
+        ),
         ("pods is forbidden: User cannot create resource", "Holdfast's service account may not do this: "),
+        (
+            'pods "x" is forbidden: maximum memory usage per Container is 64Mi, but limit is 512Mi',
+            "The cluster does not allow it: ",
+        ),
+        (
+            'pods "x" is forbidden: unable to create new content in namespace n because it is being terminated',
+            "The namespace is being deleted: ",
+        ),
         (
             'pods "x" is forbidden: violates PodSecurity "restricted"',
             "The namespace's pod security does not allow it: ",
@@ -113,6 +134,14 @@ async def test_a_namespace_is_made_closed_before_its_first_pod(fake: FakeCluster
     assert (
         fake.objects[("serviceaccounts", "holdfast-ws-1", "holdfast-session")]["automountServiceAccountToken"] is False
     )
+
+
+async def test_a_namespace_that_somebody_deleted_is_made_again(fake: FakeCluster, runtime: KubernetesRuntime) -> None:
+    fake.status_of = lambda pod: STATES["image_missing"][0]
+    await refused(runtime)
+    del fake.objects[("namespaces", "", "holdfast-ws-1")]
+    assert "can't be fetched" in await refused(runtime)
+    assert ("namespaces", "", "holdfast-ws-1") in fake.objects
 
 
 async def leave(fake: FakeCluster) -> None:

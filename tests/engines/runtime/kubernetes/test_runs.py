@@ -84,6 +84,7 @@ async def test_a_run_goes_on_over_a_connection_that_breaks(fake: FakeCluster, ru
         (401, "Unauthorized", "Unauthorized"),
         (403, "Forbidden", 'pods "x" is forbidden: User "holdfast" cannot create resource "pods/exec"'),
         (404, "", "unable to upgrade connection: pod does not exist"),
+        (404, "NotFound", 'nodes "hf-node" not found'),
         (500, "InternalError", "error dialing backend: dial tcp: connection refused"),
     ],
 )

@@ -54,6 +54,18 @@ def gone(pod: Object) -> PodFailure:
     return failure_of(pod) or PodFailure("gone", "Its pod was deleted by somebody else, or with its node.")
 
 
+def ended_before(pod: Object | None, container: str) -> PodFailure | None:
+    """Why a container that nothing was run in yet has ended; None where it has not."""
+    for name, state in _states((pod or {}).get("status") or {}):
+        ended = state.get("terminated")
+        if name == container and ended is not None:
+            status = f"it ended at once with status {ended.get('exitCode')}"
+            return PodFailure(
+                "config_error", f"Its container {name} can't be started: {ended.get('message') or status}"
+            )
+    return None
+
+
 def _states(status: Object) -> Iterator[tuple[str, Object]]:
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in status.get(kind) or ():

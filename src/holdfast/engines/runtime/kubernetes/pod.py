@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import shutil
 import socket
@@ -16,7 +17,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engines.runtime.base import LoopbackService, Mounted, RunSpec, SandboxMissing
 from holdfast.engines.runtime.egress import EgressProxy, EgressRules
 from holdfast.engines.runtime.kubernetes.cluster.api import ApiProblem, ClusterApi, ClusterUnreachable, Object
-from holdfast.engines.runtime.kubernetes.failures import PodFailure, failure_of, gone
+from holdfast.engines.runtime.kubernetes.failures import PodFailure, ended_before, failure_of, gone
 from holdfast.engines.runtime.kubernetes.inside.link import LinkBroken, PodStream, pump
 from holdfast.engines.runtime.kubernetes.names import GATE
 from holdfast.engines.runtime.kubernetes.pods import Box, is_brought
@@ -215,11 +216,21 @@ class Pod:
         """Until the container is up: its sidecar may answer before."""
         if box.name in self._answered:
             return
+        greeting = asyncio.create_task(greet(self.tunnel, box.name))
+        greeting.add_done_callback(lambda _: self._heard.set())
         try:
-            await greet(self.tunnel, box.name)
+            while not greeting.done():
+                ended = ended_before(self._pod, box.name)
+                if ended is not None:
+                    raise PodFailed(self.name, ended)
+                await self._hears(math.inf)
+            greeting.result()
         except PodLost:
             self._check(0)
             raise
+        finally:
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
         self._answered.add(box.name)
 
     def _has_node(self) -> bool:
@@ -238,7 +249,7 @@ class Pod:
 
     async def _hears(self, deadline: float) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+            async with asyncio.timeout(max(0.1, deadline - time.monotonic()) if deadline < math.inf else None):
                 await self._heard.wait()
         self._heard.clear()
 

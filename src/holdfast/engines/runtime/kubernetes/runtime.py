@@ -200,17 +200,19 @@ class KubernetesRuntime:
         for attempt in (1, 2):
             pod = self._pod(cluster, spec, name, boxes)
             try:
+                await cluster.namespaces.ready(spec.tenant)
                 keys = await cluster.secrets.put(namespace, name, values) if values else {}
                 made = pod_of(name, boxes, {**keys, **kept}, cluster.images, native_sidecars=native)
                 await pod.create(made, owns_secrets=bool(values))
             except ApiProblem as problem:
                 if problem.reason == "NotFound":
+                    # Somebody deleted the namespace since it was made.
                     cluster.namespaces.forget(spec.tenant)
-                if problem.reason != "AlreadyExists" or attempt == 2:
+                if problem.reason not in ("AlreadyExists", "NotFound") or attempt == 2:
                     await self._undone(cluster, pod, values)
                     raise
                 # Of an earlier run, whose end was not seen: two of one group never run.
-                await pod.delete(wait=True)
+                await pod.delete(wait=problem.reason == "AlreadyExists")
                 continue
             except BaseException as problem:
                 await self._undone(cluster, pod, values)

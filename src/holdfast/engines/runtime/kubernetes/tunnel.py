@@ -104,7 +104,7 @@ class PodTunnel:
                 # A container that is not up yet is a refusal too, and so is an API server that restarts.
                 why = problem.message
                 is_new = self._ready.is_set() and time.monotonic() - broken_at < _REFUSED_SECONDS
-                if isinstance(problem, ApiProblem) and _is_final(problem, is_new):
+                if isinstance(problem, ApiProblem) and self._is_final(problem, is_new):
                     self.problem = problem.message
                     break
             now = time.monotonic()
@@ -141,10 +141,12 @@ class PodTunnel:
 
         return read
 
-
-def _is_final(problem: ApiProblem, is_new: bool) -> bool:
-    """Whether dialling again is of no use."""
-    if problem.status_code in (401, 403):
-        return not is_new
-    # A kubelet that has just begun knows neither its pods nor their containers; its 404 is none of the API server's.
-    return problem.reason == "NotFound" or problem.status_code == 406
+    def _is_final(self, problem: ApiProblem, is_new: bool) -> bool:
+        """Whether dialling again is of no use."""
+        if problem.status_code in (401, 403):
+            return not is_new
+        if problem.status_code == 406:
+            return True
+        # A kubelet that has just begun knows neither its pods nor their containers; its 404 is none of the API
+        # server's. That of a node that is gone is, and names the node: it may come back, or its pods go too.
+        return problem.reason == "NotFound" and f'"{self._pod}"' in problem.said

@@ -16,6 +16,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engines.git.engine import GitEngine
 from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.runners.base import WORKTREE
+from holdfast.engines.runners.surroundings import TRUSTED_DIRECTORIES
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
@@ -35,10 +36,7 @@ _ENV = {
     "LANG": "C.UTF-8",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
-    # A pod's directories are root's; nobody but this program and its agent was ever in them.
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "safe.directory",
-    "GIT_CONFIG_VALUE_0": "*",
+    **TRUSTED_DIRECTORIES,
     "GIT_AUTHOR_NAME": "Holdfast agent",
     "GIT_AUTHOR_EMAIL": "agent@holdfast.invalid",
     "GIT_COMMITTER_NAME": "Holdfast agent",

@@ -18,6 +18,7 @@ _TIMEOUT = {"connect": 10.0, "read": 30.0, "write": 30.0, "pool": 30.0}
 _WATCH_SECONDS = 300
 _MOST_LINE = 16 << 20
 _PROTOCOL = "v4.channel.k8s.io"
+_OF_A_QUOTA = ("exceeded quota", "failed quota", "status unknown for quota")
 _UNREACHABLE = (httpcore.ProtocolError, *BROKEN)
 
 
@@ -151,23 +152,25 @@ class ClusterApi:
         return ExecStream(response.extensions["network_stream"], connection)
 
     def _url(self, path: str, params: Mapping[str, str]) -> str:
-        host = f"[{self._config.host}]" if ":" in self._config.host else self._config.host
         query = f"?{urlencode(params)}" if params else ""
-        return f"https://{host}:{self._config.port}{quote(path)}{query}"
+        return f"https://{self._place()}{self._config.path}{quote(path)}{query}"
+
+    def _place(self) -> str:
+        host = f"[{self._config.host}]" if ":" in self._config.host else self._config.host
+        return f"{host}:{self._config.port}"
 
     def _headers(self, accept: str = "application/json") -> list[tuple[str, str]]:
         bearer = self._config.bearer
         shown = [("Authorization", f"Bearer {bearer}")] if bearer else []
         return [
-            ("Host", f"{self._config.host}:{self._config.port}"),
+            ("Host", self._place()),
             ("Accept", accept),
             ("User-Agent", "holdfast"),
             *shown,
         ]
 
     def _unreachable(self, problem: Exception) -> ClusterUnreachable:
-        place = f"{self._config.host}:{self._config.port}"
-        return ClusterUnreachable(f"The API server at {place} does not answer ({type(problem).__name__}).")
+        return ClusterUnreachable(f"The API server at {self._place()} does not answer ({type(problem).__name__}).")
 
 
 def _answered(status: int, content: bytes, asked: str) -> Object:
@@ -188,10 +191,15 @@ def _problem(status: int, told: Object, asked: str) -> ApiProblem:
 
 
 def _sentence(status: int, said: str, asked: str) -> str:
-    if status == 403 and "exceeded quota" in said:
+    if status == 403 and any(words in said for words in _OF_A_QUOTA):
         return f"The namespace's quota does not allow it: {said}"
     if status == 403 and "violates PodSecurity" in said:
         return f"The namespace's pod security does not allow it: {said}"
+    if status == 403 and "being terminated" in said:
+        return f"The namespace is being deleted: {said}"
+    if status == 403 and said and " cannot " not in said:
+        # Of an admission controller: a limit range, a policy of the cluster.
+        return f"The cluster does not allow it: {said}"
     if status == 403:
         return (
             f"Holdfast's service account may not do this: {said or asked}. "

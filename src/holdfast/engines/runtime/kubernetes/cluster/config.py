@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -50,6 +51,8 @@ class ClusterConfig:
     port: int
     tls: ssl.SSLContext
     token: str | TokenFile = field(default="", repr=False)
+    path: str = ""
+    """What its addresses begin with, where one proxy stands before several clusters."""
 
     @property
     def bearer(self) -> str:
@@ -74,9 +77,9 @@ def _from_file(path: Path) -> ClusterConfig:
         context = _named(content, "contexts", content["current-context"])["context"]
         cluster = _named(content, "clusters", context["cluster"])["cluster"]
         user = _named(content, "users", context["user"])["user"]
-        scheme, _, place = str(cluster["server"]).rstrip("/").partition("://")
-        host, colon, port = place.rpartition(":")
-        if scheme != "https" or "/" in place:
+        server = urlsplit(str(cluster["server"]))
+        port = server.port or 443
+        if server.scheme != "https" or not server.hostname or server.query or server.username:
             raise ClusterMissing(f"The server {cluster['server']!r} in {path} is no https://host:port.")
         tls = _tls(cluster, user, path.parent)
     except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as problem:
@@ -87,7 +90,7 @@ def _from_file(path: Path) -> ClusterConfig:
     has_certificate = any(name in user for name in ("client-certificate", "client-certificate-data"))
     if not token and not has_certificate:
         raise ClusterMissing(f"The kubeconfig {path} has neither a token nor a client certificate. {_REMEDY}.")
-    return ClusterConfig((host if colon else place).strip("[]"), int(port) if colon else 443, tls, token)
+    return ClusterConfig(server.hostname, port, tls, token, server.path.rstrip("/"))
 
 
 def _named(content: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:

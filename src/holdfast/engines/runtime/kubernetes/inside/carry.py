@@ -31,8 +31,9 @@ def main() -> None:
         elif Path(path).name.startswith("ld-"):
             shutil.copy(path, to / "loader")
         else:
-            # As they are asked for, which is not how their files are called.
-            shutil.copy(path, to / "lib" / re.sub(r"(\.so\.\d+).*", r"\1", Path(path).name))
+            # As they are asked for: as their files are called, or with only the first number of their versions.
+            for name in {Path(path).name, re.sub(r"(\.so\.\d+).*", r"\1", Path(path).name)}:
+                shutil.copy(path, to / "lib" / name)
     library = Path(os.__file__).parent
     for module in list(sys.modules.values()):
         source = Path(getattr(module, "__file__", None) or "/")
