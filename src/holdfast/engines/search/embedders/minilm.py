@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -26,6 +27,7 @@ BATCH = 16
 BATCH_CHARACTERS = 2_400
 """Of a batch: two long texts, so that nobody waits long for those of others."""
 UNKNOWN = "[UNK]"
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 THREADS = 2
 # A token is rarely longer than this, and a character never is more than one: no need to tokenise the rest.
 LONGEST_CHARACTERS = LONGEST_TOKENS * 12
@@ -105,7 +107,7 @@ class MiniLmModel:
         unknown = self._tokenizer.token_to_id(UNKNOWN)
         pooled = [
             own_direction(text, MiniLmEmbedder.dimensions)
-            if _is_illegible(encoding.ids, unknown)
+            if _is_illegible(text, encoding.ids, unknown)
             else self._states(encoding.ids).mean(axis=0)
             for text, encoding in zip(batch, encodings, strict=True)
         ]
@@ -118,10 +120,13 @@ class MiniLmModel:
         return states
 
 
-def _is_illegible(ids: Sequence[int], unknown: int) -> bool:
-    """Whether the model knows at most half of a text's tokens, besides the two around it: emoji, Thai, Chinese."""
+def _is_illegible(text: str, ids: Sequence[int], unknown: int) -> bool:
+    """Whether the model knows at most a quarter of a text's tokens, besides the two around it, as of emoji.
+
+    Of Thai, Lao, Burmese and Khmer it knows letters at best, and a sentence is one word that it does not know.
+    """
     unread = ids.count(unknown)
-    return unread > 0 and unread * 2 >= len(ids) - 2
+    return (unread > 0 and unread * 4 >= 3 * (len(ids) - 2)) or len(_UNSPACED.findall(text)) * 2 > len(text)
 
 
 def _multiplies_signed(session: Callable[[bytes], Any]) -> bool:
