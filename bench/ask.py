@@ -42,6 +42,7 @@ TARGET = 83.0
 """40 of 48."""
 _SOURCES = "\n## Sources\n"
 _NUMBER = re.compile(r"\[(\d+)\]")
+_CODE = re.compile(r"^(`{3,}).*?^\1", re.M | re.S)
 _NOT_FOUND = ("Nothing that was found", "No source that was found")
 
 
@@ -92,7 +93,8 @@ def is_useful(asked: Json, answer: CitedAnswer) -> bool:
 def is_cited(answer: CitedAnswer) -> bool:
     """Whether every quotation has a number that is listed."""
     listed = {str(citation.number) for citation in answer.citations}
-    quoted = [line for line in answer.markdown.partition(_SOURCES)[0].splitlines() if line.startswith("- ")]
+    body = _CODE.sub("", answer.markdown.partition(_SOURCES)[0])
+    quoted = [line for line in body.splitlines() if line.startswith("- ")]
     return all((numbers := _NUMBER.findall(line)) and listed.issuperset(numbers) for line in quoted)
 
 

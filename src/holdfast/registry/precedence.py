@@ -22,7 +22,12 @@ _TEST = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testdata|fixtures?|conftest\.py)(?:/|$)|(?:^|/)test_|_test\.|\.(?:spec|test)\.",
     re.I,
 )
-_DATA = re.compile(r"\.(?:lock|csv|tsv|svg|json|map|snap|sum)$|\.min\.|(?:^|/)(?:vendor|node_modules|dist)/", re.I)
+_DATA = re.compile(
+    r"\.(?:lock|csv|tsv|svg|json|map|snap|sum)$|\.min\.|(?:^|/)(?:vendor|node_modules|dist)/"
+    r"|(?:^|/)(?:[\w-]*(?:word[-_]?list|stop[-_]?words|dictionary|requirements)[\w-]*|robots)\.txt$",
+    re.I,
+)
+_BUILD = re.compile(r"(?:^|/)CMakeLists\.txt$", re.I)
 _DOCUMENT = re.compile(
     r"\.(?:md|markdown|rst|txt|adoc|org)$"
     r"|(?:^|/)(?:readme|changelog|changes|history|news|release[-_]?notes|contributing|codeowners)(?:\.[a-z]+)?$",
@@ -47,7 +52,7 @@ def place_of_path(path: str) -> KnowledgeKind:
     """Where a file of a repository stands."""
     if _TEST.search(path) or _DATA.search(path):
         return KnowledgeKind.TEST
-    return KnowledgeKind.WRITTEN if _DOCUMENT.search(path) else KnowledgeKind.CODE
+    return KnowledgeKind.WRITTEN if _DOCUMENT.search(path) and not _BUILD.search(path) else KnowledgeKind.CODE
 
 
 def place_of_hit(hit: Hit) -> KnowledgeKind:

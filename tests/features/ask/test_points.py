@@ -25,3 +25,8 @@ def test_what_is_listed_under_a_point_or_a_label_stands_below_it() -> None:
         "**Security**": ("", []),
         "- a fix": ("**Security**", []),
     }
+
+
+def test_a_statement_in_tags_is_one_and_a_badge_is_none() -> None:
+    text = '<span style="color:red">This release bumped the SONAME by mistake.</span>\n<img src="badge.svg"> ok\n'
+    assert [each.text for each in points(text)] == ["This release bumped the SONAME by mistake."]

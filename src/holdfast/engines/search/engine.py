@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.core.clock import Clock
 from holdfast.core.errors import Unavailable, UpstreamFailed
 from holdfast.engines.search import conversation, ranking
-from holdfast.engines.search.embedders.base import Embedder
+from holdfast.engines.search.embedders.base import Embedder, is_unread
 from holdfast.engines.search.embedders.shared import SharedEmbedder
 from holdfast.engines.search.keeper import IDLE_SECONDS, EmbeddingProgress, IndexUpkeep, embedded_text
 from holdfast.engines.search.model import Entry, Hit, Query, VectorCount
@@ -194,7 +194,9 @@ class SearchEngine:
         except (UpstreamFailed, Unavailable, TimeoutError) as problem:
             log.warning("A query was answered by words alone: %s", problem or "the embedder took too long")
             return None
-        return np.asarray(vectors[0], np.float32)
+        vector = np.asarray(vectors[0], np.float32)
+        # A script that the model does not know: what is near to such a vector is so by chance.
+        return None if is_unread(text, vector) else vector
 
     async def nearest(
         self, workspace_id: str, types: frozenset[str] | None, vector: NDArray[np.float32], limit: int

@@ -14,7 +14,7 @@ from holdfast.features.ask.people import people_behind
 from holdfast.features.ask.question.aspects import Aspect, aspects_of, is_definition
 from holdfast.features.ask.question.topic import action_of, topic_of
 from holdfast.features.ask.question.wanted import wants_value
-from holdfast.features.ask.ranking import LEAST_COVERED, ranked
+from holdfast.features.ask.ranking import LEAST_COVERED, is_background, is_record, ranked
 from holdfast.features.ask.referred import with_referred
 from holdfast.features.ask.sources import Evidence, commit_evidence, evidence_of, file_evidence
 from holdfast.features.repositories.finding.names import names_in
@@ -22,16 +22,21 @@ from holdfast.features.repositories.finding.search import RepositoryFinding
 from holdfast.features.repositories.history.entries import entry_id
 from holdfast.features.repositories.history.reading import LiveFiles
 from holdfast.features.repositories.model import COMMIT, FILE, Match, Repository
+from holdfast.registry.precedence import KnowledgeKind, place_of_path
 from holdfast.storage.database import Database
 
 FOUND_EACH = 12
 FOUND_OF_CHANGE = 24
 """More, for a change is told by one line of many about the same thing."""
+LEAST_OF_NOTES = 0.15
 MOST_NAMES = 2
 LIKELY_FILES = 4
 ANNOUNCED = 0.9
 """The share of the topic in the title of a commit that says that it brought it."""
 INTRODUCTION_LINES = 80
+MOST_CHANGES = 200
+"""Of one file, whose first commit is looked for."""
+MOST_RECORDS = 2
 FIRST = "First commit that has"
 READMES = ("README.md", "README.rst", "Readme.md", "readme.md", "README", "README.txt", "README.adoc", "docs/README.md")
 _CALLED = re.compile(
@@ -74,7 +79,7 @@ class SourceFinding:
         slugs = [repository.slug for repository in repositories]
         names = frozenset(
             word for each in repositories for name in (each.slug, each.name) for word in words(name) if len(word) > 2
-        )
+        ).union(each.slug.lower() for each in repositories)
         weights = await self._finding.telling(principal, slugs, question)
         aspects = [
             replace(aspect, topic=topic_of(aspect.text, _whole(aspect), weights, names))
@@ -96,6 +101,7 @@ class SourceFinding:
         first: list[Evidence] = []
         if aspect.is_of_origin:
             first = await self._origins(principal, repositories, aspect, found)
+            first = first or await self._first_of_file(principal, aspect, found)
         elif aspect.kind == "who" and action_of(aspect.text) is None:
             # Who was the last to change lines says nothing of who removed, fixed or moved something.
             first = await people_behind(principal, best, self._files)
@@ -109,6 +115,8 @@ class SourceFinding:
                 # What came later is no beginning; notes name the version that brought it.
                 best = [each for each in best if each.version] if aspect.kind == "when" else []
             first += announced
+        if aspect.kind == "why":
+            best = await self._with_background(principal, aspect, best)
         if not first:
             best = await with_referred(self._database, aspect, best)
         known = {(each.kind, each.address) for each in first}
@@ -135,8 +143,14 @@ class SourceFinding:
         # A page without a version tells neither who nor when, and no page is where something is done.
         of_notes = written.notes if aspect.is_of_change or wants_value(aspect) else frozenset[str]()
         of_pages = frozenset[str]() if aspect.kind in ("who", "when", "version", "where") else written.documents
-        for entries in filter(None, (of_notes, of_pages)):
-            matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=entries)
+        if of_notes:
+            # A section of notes has much besides the point that tells it, and so is little like the question; all
+            # sections may be in one file.
+            matches += await self._finding.search(
+                principal, slugs, query, limit=limit, least=LEAST_OF_NOTES, within=of_notes, of_file=limit
+            )
+        if of_pages:
+            matches += await self._finding.search(principal, slugs, query, limit=FOUND_EACH, within=of_pages)
         distinct = {(each.repository.id, each.source_id): evidence_of(each) for each in reversed(matches)}
         return list(reversed(distinct.values()))
 
@@ -199,6 +213,40 @@ class SourceFinding:
                     origins.append(commit_evidence(repository, commit, f"{FIRST} {name}"))
                     break
         return origins
+
+    async def _first_of_file(self, principal: Principal, aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
+        """The first commit of the file that is called what is asked for: the INI decoder is `decoder_ini.go`."""
+        called = [
+            each
+            for each in found
+            if each.kind == FILE
+            and place_of_path(each.key) == KnowledgeKind.CODE
+            and len(aspect.topic.terms) > 1
+            and aspect.topic.coverage(each.key.rpartition("/")[2]) >= ANNOUNCED
+        ]
+        for each in called[:1]:
+            try:
+                commits = await self._files.log(principal, each.repository.slug, each.key, limit=MOST_CHANGES)
+            except HoldfastError:
+                # As with names: commits that were found tell who worked on it as well.
+                break
+            if commits and len(commits) < MOST_CHANGES:
+                return [commit_evidence(each.repository, commits[-1], f"First commit of {each.key}")]
+        return []
+
+    async def _with_background(self, principal: Principal, aspect: Aspect, best: Sequence[Evidence]) -> list[Evidence]:
+        """The same with what the best record of a decision gives as its context, which is why it decided so."""
+        record = next((each for each in best[:MOST_RECORDS] if is_record(each)), None)
+        if record is None or is_background(record):
+            return list(best)
+        entries = frozenset([entry_id(record.repository.id, record.key)])
+        slug, query = record.repository.slug, aspect.query
+        matches = await self._finding.search(principal, [slug], query, limit=FOUND_EACH, least=0.0, within=entries)
+        every = [replace(evidence_of(each), similarity=record.similarity) for each in matches]
+        background = [each for each in every if is_background(each)][:1]
+        known = {each.address for each in background}
+        at = best.index(record) + 1
+        return [*best[:at], *background, *(each for each in best[at:] if each.address not in known)]
 
 
 def _announced(aspect: Aspect, origins: Sequence[Evidence], best: Sequence[Evidence]) -> list[Evidence]:

@@ -18,6 +18,8 @@ REASON = re.compile(
 _MENDED = re.compile(r"\b(?:fix\w*|revert\w*|regress\w*|bugs?|broke\w*|crash\w*|hotfix|repair\w*|fail\w*)\b", re.I)
 _DECISION = re.compile(r"(?:^|/)(?:adrs?|decisions?)/|(?:^|/)adr-?\d", re.I)
 _NOTES = re.compile(r"(?:^|/)(?:changelog|changes|history|news|release[-_]?notes)[^/]*$", re.I)
+_REMARKS = ("//", "/*", "* @")
+"""How a line of an example begins that a document has: it says nothing of a change."""
 _IMPLEMENTED = re.compile(r"\b(?:implement\w*|internal\w*|under the hood|source code)\b", re.I)
 LEAST_COVERED = 0.6
 LEAST_COVERED_WHY = 0.5
@@ -37,6 +39,16 @@ _OTHER_NUMBER_SHARE = 0.6
 _NOT_MENDED_SHARE = 0.6
 _DECIDED = re.compile(r"^\W*(?:decision|outcome|rationale|justification)\b", re.I | re.M)
 _OUTCOME = 0.2
+_BACKGROUND = re.compile(
+    r"\W*(?:\d+[.)]?\s*)?(?:context|background|motivation|problem|rationale|forces|reasons?)\b", re.I
+)
+_ASKED_THERE = re.compile(r"\W*(?:\d+[.)]?\s*)?(?:why|rationale|motivation|reasons?)\b", re.I)
+_ANSWERS_WHY = 0.25
+"""How much better a section is that asks the question itself: "Why do we write files?"."""
+_REQUIRES = re.compile(r"\b(?:requir\w*|needs?|needed|minimum|least|bump\w*|rais\w*|drop\w*)\b", re.I)
+_NOT_REQUIRED_SHARE = 0.5
+_SAYS_SO = 0.05
+"""How much better a point is that says in so many words what was done."""
 _RECORD = 0.2
 """How much better a record answers why that is about the very thing by its title."""
 _PATH_SHARE = 0.3
@@ -53,6 +65,7 @@ def fitness(kind: Kind, evidence: Evidence) -> float:
     if kind == "why":
         better += 0.25 if REASON.search(evidence.prose) and (not is_file or is_document(path)) else 0.0
         better += 0.2 if _DECISION.search(path) else 0.05 if not is_file else 0.0
+        better += _ANSWERS_WHY if _ASKED_THERE.match(_section(evidence)) else 0.0
     elif kind == "where":
         better += 0.15 if is_file and not is_document(path) else 0.0
     elif kind == "who":
@@ -146,7 +159,7 @@ def _of_change(aspect: Aspect, found: Sequence[Evidence]) -> list[Evidence]:
 
 def _decided(aspect: Aspect, evidence: Evidence) -> float:
     """How much better a record of a decision tells why: by its title, and where it says what was decided."""
-    if aspect.kind != "why" or evidence.kind != FILE or not _DECISION.search(evidence.key):
+    if aspect.kind != "why" or not is_record(evidence):
         return 0.0
     title, _, section = evidence.heading.partition("›")
     says = _DECIDED.search(evidence.text) or _DECIDED.match(section.rpartition("›")[2].strip())
@@ -231,17 +244,24 @@ def covering(aspect: Aspect, evidence: Evidence) -> list[tuple[float, Point]]:
     )
     for point in points(evidence.text):
         heading = f"{evidence.heading}\n{point.above}"
-        if is_left_out(aspect, point.text, heading) or is_of_another(aspect, point.text, heading):
+        if (
+            point.text.startswith(_REMARKS)
+            or is_left_out(aspect, point.text, heading)
+            or is_of_another(aspect, point.text, heading)
+        ):
             continue
         covered = aspect.topic.coverage(f"{heading}\n{point.text}")
         if covered >= least_covered(aspect) and (lenient or _is_done(aspect, point.text, heading)):
             if not aspect.topic.is_exact(f"{heading}\n{point.text}"):
                 covered *= _OTHER_NUMBER_SHARE
+            if aspect.kind == "version" and aspect.topic.action is None and _REQUIRES.search(aspect.text):
+                covered *= 1.0 if _REQUIRES.search(f"{point.above}\n{point.text}") else _NOT_REQUIRED_SHARE
             if aspect.kind == "broke" and not _MENDED.search(f"{point.above}\n{point.text}"):
                 covered *= _NOT_MENDED_SHARE
             # What says it in its own words comes before what only stands below it.
             own = aspect.topic.overlap(point.text)
-            found.append((covered + own / 100, point))
+            said = _SAYS_SO if aspect.topic.is_said(point.text) else 0.0
+            found.append((covered + own / 100 + said, point))
     return sorted(found, key=lambda each: -each[0])
 
 
@@ -260,6 +280,20 @@ def is_document(path: str) -> bool:
 def is_notes(path: str) -> bool:
     """Whether a file tells what changed from version to version."""
     return _NOTES.search(path) is not None
+
+
+def is_record(evidence: Evidence) -> bool:
+    """Whether it is of a record of a decision."""
+    return evidence.kind == FILE and _DECISION.search(evidence.key) is not None
+
+
+def is_background(evidence: Evidence) -> bool:
+    """Whether it is what a record decided for: its context, the problem."""
+    return is_record(evidence) and _BACKGROUND.match(_section(evidence)) is not None
+
+
+def _section(evidence: Evidence) -> str:
+    return evidence.heading.rpartition("›")[2].strip()
 
 
 SOURCE_KINDS = (

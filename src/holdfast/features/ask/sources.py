@@ -22,6 +22,8 @@ _WEB = re.compile(r"(?:https?://|ssh://|git://)(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+
 _MOST_CHANGES = 60
 _DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*\w*")
+_OPENS_VERSION = re.compile(r"\W*(?:(?:version|release)\s+)?v?\d+\.\d+", re.I)
+_LINKED = re.compile(r"\[([^\]]*)\](?:\([^)]*\)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,10 @@ class Evidence:
         """The version that it belongs to, as its heading or its own name tells; empty where it tells none."""
         if self.kind in (TAG, "release"):
             return self.key
-        named = next((part.strip() for part in self.heading.split("›") if _VERSION.search(part)), "")
-        return named.strip("[]")
+        parts = [_LINKED.sub(r"\1", part).strip() for part in self.heading.split("›")]
+        named = [part for part in parts if _VERSION.search(part)]
+        # Notes of older versions may stand a level below: what is a version's own heading counts from there on.
+        return next((part for part in reversed(named) if _OPENS_VERSION.match(part)), next(iter(named), ""))
 
     @property
     def address(self) -> str:

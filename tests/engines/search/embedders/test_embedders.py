@@ -202,3 +202,17 @@ async def test_texts_of_all_lengths_get_their_own_vectors_and_long_ones_go_two_a
     await embedder.close()
     assert np.allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-3)
     assert together[1] @ alone[0] > 0.98
+
+
+async def test_what_the_model_cannot_read_is_near_to_itself_alone() -> None:
+    embedder = MiniLmEmbedder()
+    try:
+        vectors = await embedder.embed(
+            ["🚀", "ประชุมทุกวัน", "ฐานข้อมูลหลัก", "🚀", "Deploy on Friday 🚀", "Deploy on Friday"]
+        )
+    finally:
+        await embedder.close()
+    likeness = vectors @ vectors.T
+    assert likeness[0, 3] > 0.999
+    assert np.abs(likeness[[0, 0, 1], [1, 2, 2]]).max() < 0.3
+    assert likeness[4, 5] > 0.5

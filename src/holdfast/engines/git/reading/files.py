@@ -27,6 +27,13 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _LFS_SIZE = re.compile(rb"^size (\d{1,18})$", re.MULTILINE)
 _PUNCTUATION = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}\s*")
 
+_RELEASE = re.compile(
+    r"[*=# ]{0,4}(?:[A-Za-z][\w ]{0,40}\b(?:release|version)\s+|(?:[A-Za-z][\w-]*\s+){0,2})v?\d+\.\d+[\w.+-]*"
+    r"\s*(?::|[\[(–—-].{0,40})?\s*",
+    re.I,
+)
+_LEAST_RELEASES = 2
+
 Entry = tuple[bytes, str, int]
 """A path, the hash of what is there, and its mode."""
 
@@ -131,6 +138,9 @@ def read(text: str, kind: str, language: str) -> tuple[Iterator[NumberedPassage]
         return number_markdown(text), []
     if language == "rst":
         return number_sections(_rst_sections(text.split("\n"))), []
+    lines = text.split("\n")
+    if sum(_is_release(line) for line in lines) >= _LEAST_RELEASES:
+        return number_sections(_release_sections(lines)), []
     return number(text, chunk_text(text)), []
 
 
@@ -140,6 +150,30 @@ def _bounded(passages: Iterator[NumberedPassage], most: int) -> tuple[list[list[
         for passage in islice(passages, most)
     ]
     return kept, next(passages, None) is not None
+
+
+def _is_release(line: str) -> bool:
+    return bool(line) and not line[0].isspace() and _RELEASE.fullmatch(line) is not None
+
+
+def _release_sections(lines: list[str]) -> Iterator[tuple[int, str, int, list[str]]]:
+    """Plain release notes by their versions: `4.46.1:`, `Release 1.17.1 [27-Nov-2023]`, each at a line's beginning."""
+    heading, first, body = "", 0, list[str]()
+    for place, line in enumerate(lines):
+        if not _is_release(line):
+            body.append(line)
+            continue
+        yield from _release_section(heading, first, body)
+        heading, first, body = line.strip("*=# \t").rstrip(": "), place + 1, []
+    yield from _release_section(heading, first, body)
+
+
+def _release_section(heading: str, first: int, body: list[str]) -> Iterator[tuple[int, str, int, list[str]]]:
+    if any(line.strip() for line in body):
+        yield 1 if heading else 0, heading, first, body
+    elif heading:
+        # A number alone in its line: what says nothing below it is text.
+        yield 0, "", first - 1, [heading]
 
 
 def _rst_sections(lines: list[str]) -> Iterator[tuple[int, str, int, list[str]]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.errors import Unavailable
-from holdfast.engines.search.embedders.base import MINILM, unit
+from holdfast.engines.search.embedders.base import MINILM, own_direction, unit
 from holdfast.engines.search.embedders.integers import in_integers, product_of_ones
 from holdfast.engines.search.freed_memory import give_back
 
@@ -26,6 +27,7 @@ BATCH = 16
 BATCH_CHARACTERS = 2_400
 """Of a batch: two long texts, so that nobody waits long for those of others."""
 UNKNOWN = "[UNK]"
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 THREADS = 2
 # A token is rarely longer than this, and a character never is more than one: no need to tokenise the rest.
 LONGEST_CHARACTERS = LONGEST_TOKENS * 12
@@ -101,7 +103,14 @@ class MiniLmModel:
         One by one: what flows through the model is rounded by the extremes of all that flows at once, so that in
         company a text would have another vector each time. Together they would not be quicker.
         """
-        pooled = [self._states(encoding.ids).mean(axis=0) for encoding in self._tokenizer.encode_batch(batch)]
+        encodings = self._tokenizer.encode_batch(batch)
+        unknown = self._tokenizer.token_to_id(UNKNOWN)
+        pooled = [
+            own_direction(text, MiniLmEmbedder.dimensions)
+            if _is_illegible(text, encoding.ids, unknown)
+            else self._states(encoding.ids).mean(axis=0)
+            for text, encoding in zip(batch, encodings, strict=True)
+        ]
         return unit(np.array(pooled, np.float32).reshape(len(batch), -1))
 
     def _states(self, tokens: list[int]) -> NDArray[np.float32]:
@@ -109,6 +118,15 @@ class MiniLmModel:
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         states: NDArray[np.float32] = self._session.run(["last_hidden_state"], feed)[0][0]
         return states
+
+
+def _is_illegible(text: str, ids: Sequence[int], unknown: int) -> bool:
+    """Whether the model knows at most a quarter of a text's tokens, besides the two around it, as of emoji.
+
+    Of Thai, Lao, Burmese and Khmer it knows letters at best, and a sentence is one word that it does not know.
+    """
+    unread = ids.count(unknown)
+    return (unread > 0 and unread * 4 >= 3 * (len(ids) - 2)) or len(_UNSPACED.findall(text)) * 2 > len(text)
 
 
 def _multiplies_signed(session: Callable[[bytes], Any]) -> bool:

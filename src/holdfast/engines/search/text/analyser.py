@@ -15,12 +15,26 @@ LONGEST_WORD = 64
 MOST_WORDS = 20_000
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002a6df"
+_THAI_LIKE = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1780-\u17d3"
+"""Thai, Lao, Burmese and Khmer, with their vowels."""
+_UNSPACED = _CJK + _THAI_LIKE
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a4d\u0a81-\u0a83"
+    "\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b4d\u0b82\u0bbe-\u0bcd\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6"
+    "\u0d00-\u0d03\u0d3b-\u0d4d\u0d81-\u0d83\u0dca-\u0ddf"
+)
+"""Accents that stand for themselves, and the vowels of Hindi and its likes, which are no letters to Python."""
+_EMOJI = "\u2600-\u27bf\U0001f300-\U0001faff"
+_LETTERS = rf"[^\W{_UNSPACED}]+(?:[{_MARKS}]+[^\W{_UNSPACED}]*)*"
 # A run of word characters with the joints that identifiers, paths, versions and addresses are written with.
-_RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:['’._/\\\-:+#@]+[^\W{_CJK}]+)*[+#]{{0,2}}")
-_IS_CJK = re.compile(rf"[{_CJK}]")
-_PIECE = re.compile(r"[^\W_]+")
+_RUN = re.compile(rf"[{_UNSPACED}]+|{_LETTERS}(?:['’._/\\\-:+#@]+{_LETTERS})*[+#]{{0,2}}|[{_EMOJI}]")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_IS_EMOJI = re.compile(rf"[{_EMOJI}]")
+_HAS_MARKS = re.compile(rf"[{_MARKS}]")
+_PIECE = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
-_NAME = re.compile(rf"[^\W\d{_CJK}](?:[^\W{_CJK}])+")
+_NAME = re.compile(rf"[^\W\d{_UNSPACED}](?:[^\W{_UNSPACED}])+")
 _JOINT = re.compile(r"[._/\\\-:+#@]")
 _APOSTROPHE = re.compile(r"['’](?:s|t|d|m|re|ve|ll)?\b", re.IGNORECASE)
 _WHOLE = re.compile(r"[^0-9a-z_./:+#@~\-\u0080-\U0010ffff]")
@@ -164,11 +178,15 @@ def _texts_of_run(run: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _written_in_run(run: str) -> tuple[str, ...]:
-    if _IS_CJK.match(run):
+    if _IS_UNSPACED.match(run):
         return tuple(word.text for word in _bigrams(run))
+    if _IS_EMOJI.match(run):
+        return (run,)
     found: dict[str, None] = {}
     for piece in _PIECE.findall(run):
         found[_fold(piece)[:LONGEST_WORD]] = None
+        if _HAS_MARKS.search(piece):
+            continue
         found |= dict.fromkeys(_fold(part)[:LONGEST_WORD] for part in _HUMP.findall(piece))
     return tuple(found)
 
@@ -183,8 +201,10 @@ def _codes_of_run(run: str) -> bytes:
 @lru_cache(maxsize=10_000)
 def _of_run(run: str) -> tuple[Word, ...]:
     """The words of a run of characters, their places counted from its start."""
-    if _IS_CJK.match(run):
+    if _IS_UNSPACED.match(run):
         return tuple(_bigrams(run))
+    if _IS_EMOJI.match(run):
+        return (Word(run, 0, len(run)),)
     bare = _APOSTROPHE.sub("", run)
     if _is_plain(bare):
         return tuple(_plain(bare, 0, len(run)))
@@ -206,6 +226,9 @@ def _humps(piece: str, start: int) -> Iterator[Word]:
     """`parseHTTPReply2` is parse, http, reply, 2 and the whole."""
     if piece.lower() in ("s", "t", "d", "m", "re", "ve", "ll") and start > 0:
         return
+    if _HAS_MARKS.search(piece):
+        yield from _plain(piece, start, len(piece))
+        return
     parts = list(_HUMP.finditer(piece))
     for part in parts:
         yield from _plain(part.group(), start + part.start(), part.end() - part.start())
@@ -216,7 +239,7 @@ def _humps(piece: str, start: int) -> Iterator[Word]:
 
 
 def _bigrams(run: str) -> Iterator[Word]:
-    """Chinese, Japanese and Korean are written without spaces: every two neighbours are a word."""
+    """Chinese, Japanese, Thai and the like are written without spaces: every two neighbours are a word."""
     if len(run) == 1:
         yield Word(run, 0, 1)
     for offset in range(len(run) - 1):

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from holdfast.engines.llm.citations import ReadSource
 from holdfast.engines.llm.cited.markdown import inert
 from holdfast.engines.llm.extractive.extracts import LONGEST_SENTENCE, QuotedPassage, quotes
 from holdfast.engines.search.text.analyser import query_words, words
-from holdfast.features.ask.answering.points import is_prose, paragraphs
+from holdfast.features.ask.answering.points import is_prose, paragraphs, points
 from holdfast.features.ask.landmarks import LICENSE
 from holdfast.features.ask.people import OWNERS
 from holdfast.features.ask.question.aspects import Aspect, is_definition
@@ -19,6 +20,7 @@ from holdfast.features.ask.ranking import (
     coverage,
     covering,
     giving,
+    is_background,
     is_document,
     is_notes,
     least_covered,
@@ -181,7 +183,9 @@ class _Section:
         """The points of a document that tell of a change as a whole; of another matter its best sentences."""
         if not self._aspect.is_of_change:
             return self._sentences(evidence)[:3]
-        points = []
+        if self._aspect.kind == "why" and is_background(evidence):
+            return self._background(evidence)
+        told = []
         most = MOST_LISTED if is_of_contents(self._aspect) else 2
         covered = [point for _, point in covering(self._aspect, evidence)]
         # Below a heading that names the thing stands much that is not about it.
@@ -190,18 +194,31 @@ class _Section:
         chosen = [point.text for point in covered]
         if self._aspect.kind in ("why", "broke"):
             # What was done is told first, and the reason for it in the next breath or right below it.
-            every = list(paragraphs(evidence.text))
-            following = [every[at + 1] for at, text in enumerate(every[:-1]) if text in chosen]
+            every = points(evidence.text)
+            # The next point of the same list is about something else.
+            following = [
+                after.text
+                for one, after in pairwise(every)
+                if one.text in chosen and not (after.is_item and after.indent <= one.indent)
+            ]
             reasons = [text for text in following if REASON.search(text)]
             below = [text for point in covered[:1] for text in point.below[:2]]
             chosen = list(dict.fromkeys([*chosen, *reasons, *below]))
         for text in chosen:
             tidy = text.lstrip("#>*- ")
             long = len(tidy) > MOST_POINT
-            points += (
+            told += (
                 [each.text for each in quotes(self._aspect.query, [QuotedPassage("", tidy)])[:2]] if long else [tidy]
             )
-        return points
+        return told
+
+    def _background(self, evidence: Evidence) -> list[str]:
+        """What a record decided for: what is about the question, what gives a reason, and what it comes down to."""
+        prose = "\n".join(each for each in paragraphs(evidence.text) if is_prose(each))
+        every = [each for each in _split(prose) if len(each) <= LONGEST_SENTENCE]
+        about = [quote.text for quote in quotes(self._aspect.query, [QuotedPassage("", prose)])][:1]
+        reasons = [each for each in every if REASON.search(each)][:1]
+        return list(dict.fromkeys([*reasons, *every[-2:], *about]))[:3]
 
     def _example(self, evidence: Evidence) -> str:
         """The first example in a page that tells how something is done."""

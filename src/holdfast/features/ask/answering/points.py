@@ -8,6 +8,7 @@ MOST_LABEL = 90
 """Characters of a line that is taken for a heading of the points below it."""
 _MARKUP = ("<", "[![", ":::", "???")
 """How lines begin that say nothing to a reader: tags, badges, directives."""
+_TAGS = re.compile(r"(?:<[^<>]+>\s*)+")
 _CONTENTS = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*")
 """A line of a table of contents: it names what stands elsewhere."""
 _DEFINED_LINK = re.compile(r"\s*\[[^\]]+\]:\s+\S+.*")
@@ -17,6 +18,8 @@ _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _LABEL = re.compile(r"#+\s.*|\*\*[^*]+\*\*:?|.*:")
 _SIGNS = re.compile(r"[{};=<>()\[\]|&]")
 MOST_SIGNS = 0.14
+LEAST_TAGGED = 4
+"""Words between tags that are a statement; fewer are a button or a badge."""
 
 
 def is_prose(text: str) -> bool:
@@ -72,6 +75,7 @@ def _read(text: str) -> Iterator[Point]:
         if line.lstrip().startswith(("```", "~~~")):
             is_code = not is_code
             line = ""
+        line = _untagged(line)
         if line.lstrip().startswith(_MARKUP) or _CONTENTS.fullmatch(line) or _DEFINED_LINK.fullmatch(line):
             line = ""
         starts = _NEW_POINT.match(line) is not None
@@ -84,3 +88,14 @@ def _read(text: str) -> Iterator[Point]:
                 held = Point(line.strip(), len(line) - len(line.lstrip()), _ITEM.match(line) is not None)
             else:
                 held.text = f"{held.text} {line.strip()}"
+
+
+def _untagged(line: str) -> str:
+    """A line without the tags around it: `<span style="color:red">NOTE: …</span>` says something."""
+    opening = _TAGS.match(line.lstrip())
+    if opening is None:
+        return line
+    inner = line.lstrip()[opening.end() :]
+    while closing := re.search(r"\s*</\w+>\s*$", inner):
+        inner = inner[: closing.start()]
+    return inner if is_prose(inner) and len(inner.split()) >= LEAST_TAGGED else line

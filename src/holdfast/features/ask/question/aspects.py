@@ -67,6 +67,8 @@ _CHANGED_IN = re.compile(
     r"(?:\w+\s+){0,2}v?\d",
     re.I,
 )
+_REPLACED = re.compile(r"\W*(?:and\s+)?what\b.*\b(?:replac|renam|supersed)\w*", re.I)
+"""Asks for a change, and is told where the reason for it is."""
 _IS_A = re.compile(r"\W*what\s+(?:is|are|was|were|'s)\b", re.I)
 _HOW_TO = re.compile(r"\W*how\s+(?:do|can|could|should|would|to|might)\b(?!\s+(?:it|this|that|they)\b)", re.I)
 _OF_CHANGE: frozenset[Kind] = frozenset(["why", "who", "when", "version", "broke", "support"])
@@ -140,6 +142,8 @@ def _kind_of(text: str) -> Kind:
         return "version"
     if _HOW_TO.match(text):
         return "how"
+    if _REPLACED.match(text):
+        return "why"
     known = _OF_FIRST.get(first[1].lower()) if first else None
     if known is not None and known != "how":
         return known

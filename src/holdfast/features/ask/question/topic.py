@@ -23,7 +23,28 @@ _SAID: dict[Action, str] = {
         created allow allows allowed provide provides include includes initial start started begin begun new expose
         support supported supports supporting feat feature enable enabled""",
 }
-_GET = frozenset(["get", "got", "gets", "gain", "gained", "wrote", "written", "invent", "invented", "came"])
+_GET = frozenset(
+    [
+        "get",
+        "got",
+        "gets",
+        "gain",
+        "gained",
+        "wrote",
+        "written",
+        "invent",
+        "invented",
+        "came",
+        "arrive",
+        "arrived",
+        "land",
+        "landed",
+        "appear",
+    ]
+)
+_NO_LONGER = re.compile(r"\b(?:no longer|any ?more|stopped|ceased)\b", re.I)
+"""What says that something else is done now, or nothing."""
+_REPLACES = re.compile(rf"{_NO_LONGER.pattern}|\b(?:instead|in favou?r of|rather than)\b", re.I)
 _SCAFFOLD_WORDS = """
     version versions release released releases date day month year time first originally initially wrote written author
     person people introduced added function class method module parameter argument option feature problem problems issue
@@ -31,7 +52,8 @@ _SCAFFOLD_WORDS = """
     happen happened please tell explain show work works working gained invented vulnerability commit file code
     keep keeps kept hold holds held put store stored set decide decided choose chose chosen break breaks broke broken
     stop stopped let lets happens prefer preferred there here now still ship ships shipped longer regression regressions
-    cause causes caused lead led another else
+    cause causes caused lead led another else arrive arrived land landed appear appeared went go goes wrong quickly soon
+    suddenly recently eventually finally exactly really actually completely anymore since
 """
 
 
@@ -111,7 +133,8 @@ class AskedWord:
     def is_exactly_in(self, read: TextWords) -> bool:
         """Whether a text has its very number: 2.6 is one of 2, and yet another."""
         there = self._counted(read) if self.of in read.words else read.numbers
-        return there.issuperset(_NUMBER.findall(self.whole))
+        # 8.1 is 8.1.0 as well.
+        return all(not {number, f"{number}.0"}.isdisjoint(there) for number in _NUMBER.findall(self.whole))
 
     def _counted(self, read: TextWords) -> frozenset[str]:
         """The numbers that stand right behind what it counts."""
@@ -183,6 +206,8 @@ class AskedTopic:
 
     def is_said(self, text: str) -> bool:
         """Whether a text says in so many words that it was done."""
+        if self.action == "move" and _REPLACES.search(text):
+            return True
         return self.action is not None and bool(_said(text) & _ACTIONS[self.action])
 
     def _is_near(self, text: str, heading: str, action: Action) -> bool:
@@ -262,6 +287,8 @@ def action_of(text: str) -> Action | None:
     for action, said in _ACTIONS.items():
         if found & said:
             return action
+    if _NO_LONGER.search(text):
+        return "move"
     return "add" if _GET & frozenset(text.lower().split()) else None
 
 

@@ -50,10 +50,12 @@ class RepositoryFinding:
         least: float = LEAST_SIMILARITY,
         types: frozenset[str] | None = None,
         within: frozenset[str] | None = None,
+        of_file: int = MOST_PASSAGES_OF_FILE,
     ) -> list[Match]:
         """What the query names, then what is like it with at least that similarity, best first.
 
         `within` are entries of the search index, such as those of some files; then nothing is looked up by its name.
+        `of_file` is how many passages of one file there may be.
         """
         repositories = await self._repositories.named(principal, slugs)
         text, names = query.strip(), names_in(query)
@@ -67,7 +69,7 @@ class RepositoryFinding:
         # What is named comes first, so nothing below it is shown as more alike.
         first = [replace(match, similarity=max(match.similarity, best)) for match in named]
         rest = (match for match in alike if match.similarity >= least)
-        found = _distinct([*first, *rest])[:limit]
+        found = _distinct([*first, *rest], of_file)[:limit]
         # Which are shown is for their similarity to say; of those, tests come last.
         return sorted(found, key=lambda match: not match.exact and _is_test(text, match))
 
@@ -194,7 +196,7 @@ def _share(repository: Repository, hits: Sequence[Hit]) -> float:
     return own / best if best > 0 else 1.0
 
 
-def _distinct(matches: Iterable[Match]) -> list[Match]:
+def _distinct(matches: Iterable[Match], most_of_file: int) -> list[Match]:
     """Each passage once, copies of a text once for a repository, and few of one file."""
     found: list[Match] = []
     seen: set[tuple[str, str]] = set()
@@ -202,7 +204,7 @@ def _distinct(matches: Iterable[Match]) -> list[Match]:
     for match in matches:
         repository_id = match.repository.id
         keys = {(repository_id, match.source_id), (repository_id, match.content)}
-        if seen & keys or (match.path and of_file[repository_id, match.path] >= MOST_PASSAGES_OF_FILE):
+        if seen & keys or (match.path and of_file[repository_id, match.path] >= most_of_file):
             continue
         seen |= keys
         of_file[repository_id, match.path] += 1
