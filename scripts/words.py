@@ -73,7 +73,7 @@ def texts() -> list[str]:
             pieces = message if isinstance(message, tuple) else (message,)
             # A text that is worked out while the page is made is none that can be listed: whoever makes it lists it.
             found.add(_BETWEEN.join(each for each in pieces if each))
-    for file in sorted((ROOT / "views").rglob("*.py")):
+    for file in sorted(file for folder in ("views", "signing") for file in (ROOT / folder).rglob("*.py")):
         found |= set(_in_code(ast.parse(file.read_text())))
     return sorted(found - {""})
 

@@ -131,7 +131,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str, open_streams: 
             "/healthz": health,
             "/readyz": Readiness({"storage": lambda: parts[Database].read(_answers)}),
             "/metrics": metrics,
-            **dict.fromkeys(("/", "/chat", "/find", "/keys", "/approvals"), pages),
+            **dict.fromkeys(("/", "/chat", "/find", "/keys", "/approvals", "/settings"), pages),
             "/grants": api,
             "/join": join,
             BUNDLE_FORM: BundleForm(parts[SignIn], parts[ClientBundles], public_url=public_url),
@@ -154,6 +154,7 @@ def build_gate(settings: Settings, parts: Parts, public_url: str, open_streams: 
         ],
         projects=[("/v1/mcp", mcp)],
         endpoints=EndpointWires(openai, anthropic),
+        pages=pages,
     )
     traced = _traced(settings, site)
     gate = Gate(

@@ -213,6 +213,20 @@ async def test_edit_retry_and_branches(
     assert [len(each["messages"]) for each in upstream.requests] == [1, 1, 1], "each begins where it was changed"
 
 
+async def test_what_was_not_answered_is_asked_again(server: TestServer, upstream: FakeModel, browser: Browser) -> None:
+    upstream.script[:] = [Turn(status=400, body={"error": {"message": "Too tired."}}), says("Rested.")]
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        room = await _enter(person)
+        await room.write("Are you there?")
+        await person.page.get_by_role("alert").get_by_text("Too tired.").wait_for()
+        await person.page.reload()
+        await person.ready()
+        await person.page.get_by_role("button", name="Ask again").press("Enter")
+        await expect(room.answers.last).to_contain_text("Rested.")
+        await expect(room.said).to_have_text(["Are you there?"])
+        await expect(person.page.get_by_role("button", name="Ask again")).to_have_count(1)
+
+
 async def test_an_old_chat_is_found_by_its_words_and_a_deleted_one_comes_back(
     server: TestServer, browser: Browser
 ) -> None:

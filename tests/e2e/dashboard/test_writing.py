@@ -173,7 +173,51 @@ async def test_many_chats_push_nothing_out_of_the_navigation(server: TestServer,
         await server.services[ChatService].create(server.owner, server.start.workspace_id, title=f"Chat {at}")
     async with signed_in(browser, server, server.start.owner_id) as person:
         await person.open("/chat/default")
+        await person.page.locator("#side").evaluate("side => side.scrollTo(0, side.scrollHeight)")
         last = await person.page.locator("#chats a").last.bounding_box()
         leave = await person.page.get_by_role("button", name="Sign out").bounding_box()
         assert last is not None and leave is not None
         assert last["y"] + last["height"] <= leave["y"]
+
+
+async def test_an_impatient_hand_sends_a_form_once(server: TestServer, browser: Browser) -> None:
+    pressed = """form => [1, 2, 3].map(() => {
+        const asked = new SubmitEvent("submit", {bubbles: true, cancelable: true, submitter: form.querySelector("button")});
+        return form.dispatchEvent(asked);
+    })"""
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/settings/keys")
+        form = person.page.locator("#key-form")
+        assert await form.evaluate(pressed) == [True, False, False]
+        await expect(form.locator("[aria-busy=true]")).to_have_count(1)
+
+
+async def test_a_secret_is_saved_once_its_value_is_written(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        page = person.page
+        await person.open("/w/default/settings/secrets")
+        save = page.get_by_role("button", name="Save the secret")
+        await expect(save).to_be_disabled()
+        await page.get_by_label("Name").fill("LINEAR_API_KEY")
+        await page.get_by_label("Value").press_sequentially("x")
+        await expect(save).to_be_enabled()
+
+
+async def test_where_one_is_stands_in_sight(server: TestServer, browser: Browser) -> None:
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open("/settings/usage")
+        for shown in (person.page.locator("#side a[aria-current]").last, person.page.locator("#side .who button")):
+            await expect(shown).to_be_in_viewport(ratio=1)
+        here = await person.page.locator("#side a[aria-current]").last.bounding_box()
+        who = await person.page.locator("#side .who").bounding_box()
+        assert here is not None and who is not None and here["y"] + here["height"] <= who["y"]
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-in?link=x", "/join?invitation=x"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_pages_before_signing_in_are_fit_for_everybody(
+    server: TestServer, browser: Browser, path: str, theme: str
+) -> None:
+    async with signed_in(browser, server, server.start.owner_id, size="phone", theme=theme) as person:
+        await person.page.goto(f"{server.url}{path}")
+        assert await person.violations() == []

@@ -276,6 +276,8 @@ async def addresses(server: TestServer) -> Mapping[str, str]:
     session = sessions.items[0].id if sessions.items else ""
     return {
         "/": "/",
+        "/settings": "/settings",
+        "/w/{ws}": f"/w/{ws}",
         "/find": "/find?q=deploy",
         "/keys": "/keys",
         "/chat": "/chat",

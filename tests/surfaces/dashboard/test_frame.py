@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
+from holdfast.surfaces.dashboard.shell import app
 from tests.support.server import TestServer, serving
 
 
@@ -90,3 +91,53 @@ async def test_what_is_not_there_is_said_in_the_frame(server: TestServer) -> Non
         assert page.status_code == 404 and "There is nothing here" in page.text and "<b>nothing" not in page.text
         part = await owner.get("/settings/nothing", headers={"HX-Request": "true"})
         assert part.status_code == 404 and "<html" not in part.text and 'role="alert"' in part.text
+
+
+async def test_a_browser_is_told_in_the_frame_that_nothing_is_at_a_path_and_a_program_in_json(
+    server: TestServer,
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with await server.browser(server.start.owner_id) as owner, server.stranger() as stranger:
+        page = await owner.get("/nothing/at/all", headers=browser)
+        assert page.status_code == 404 and "There is nothing here" in page.text and 'class="side"' in page.text
+        program = await owner.get("/nothing/at/all")
+        assert (program.status_code, program.json()["error"]["code"]) == (404, "not_found")
+        elsewhere = await stranger.get("/nothing/at/all", headers=browser)
+        assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/sign-in")
+
+
+@pytest.mark.parametrize(("written", "to"), [("/settings", "/settings/profile"), ("/w/default", "/w/default/memory")])
+async def test_an_address_that_is_shortened_leads_to_a_page(server: TestServer, written: str, to: str) -> None:
+    async with await server.browser(server.start.owner_id) as owner:
+        assert (await owner.get(written)).headers["location"] == to
+        assert (await owner.get("/w/nowhere")).status_code == 404
+
+
+async def test_a_workspace_beyond_those_that_are_listed_is_opened_and_found(
+    server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspaces, project = server.services.workspaces, server.start.project_id
+    for at in range(60):
+        await workspaces.create(server.owner, project, f"Team {at}")
+    async with await server.browser(server.start.owner_id) as owner:
+        page = (await owner.get("/w/team-59/memory")).text
+        listed = set(re.findall(r'href="/w/([^"/]+)/memory"', page))
+        assert len(listed) == 51 and "team-59" in listed and "<strong>Team 59</strong>" in page
+        found = await owner.get("/find", params={"q": "team 58"}, headers={"HX-Request": "true"})
+        assert '<a href="/w/team-58/memory">' in found.text
+        # More than anybody's navigation asks for at once.
+        monkeypatch.setattr(app, "MOST_SEEN", 3)
+        assert (await owner.get("/w/team-57/memory")).status_code == 200
+        assert (await owner.get("/w/elsewhere/memory")).status_code == 404
+        # A page of no workspace keeps the one that was looked at.
+        owner.cookies.set("holdfast_workspace", "team-57")
+        assert "<strong>Team 57</strong>" in (await owner.get("/settings/keys")).text
+
+
+async def test_who_is_not_signed_in_is_spoken_to_in_their_language(server: TestServer) -> None:
+    async with server.stranger() as stranger:
+        page = (await stranger.get("/sign-in", headers={"Accept-Language": "de"})).text
+        assert '<html lang="de">' in page and "Bei Holdfast anmelden" in page
+        refused = await stranger.post("/sign-in", data={"email": "a@b.c"}, headers={"Accept-Language": "de"})
+        assert "Das hat nicht geklappt." in refused.text
+        assert "Einer Organisation beitreten" in (await stranger.get("/join", headers={"Accept-Language": "de"})).text

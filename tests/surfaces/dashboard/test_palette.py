@@ -1,12 +1,14 @@
 """The palette finds pages, what is known, and what people chat, connect and decide."""
 
 import re
+from pathlib import Path
 
 from holdfast.core.principal import Principal
 from holdfast.features.catalog.model import NewEntry
 from holdfast.features.catalog.service import ServerCatalog
-from tests.support.pages.dashboard import CHAT, addresses, seed
-from tests.support.server import TestServer
+from holdfast.storage.sqlite import SqliteDatabase
+from tests.support.pages.dashboard import CHAT, addresses, seed, seed_repository
+from tests.support.server import TestServer, serving
 
 
 async def _found(server: TestServer, user_id: str, query: str, *, of: Principal | None = None) -> dict[str, str]:
@@ -41,3 +43,22 @@ async def test_nothing_of_another_organization_is_found(sqlite_server: TestServe
     stranger = await server.services.identity.create_user(other.owner, email="eve@example.com", name="Eve")
     for query in ("giraffe", "far", "deploy", "demo"):
         assert await _found(server, stranger.id, query, of=other.owner) == {}, query
+
+
+async def test_what_a_repository_has_opens_where_it_stands(sqlite_database: SqliteDatabase, tmp_path: Path) -> None:
+    async with serving(sqlite_database, repository_paths=str(tmp_path)) as server:
+        slug = await seed_repository(server, tmp_path)
+        files = await _found(server, server.start.owner_id, "invoice total lines")
+        assert any(url.startswith(f"/w/default/repos/{slug}/files?path=src%2Fbilling.py&amp;start=1") for url in files)
+        commits = await _found(server, server.start.owner_id, "add invoices")
+        assert f"/w/default/repos/{slug}" in commits
+        assert "/" not in {**files, **commits}
+
+
+async def test_what_is_found_is_a_page_for_whoever_has_no_scripts(sqlite_server: TestServer) -> None:
+    await seed(sqlite_server)
+    async with await sqlite_server.browser(sqlite_server.start.owner_id) as owner:
+        for path in ("/find", "/find?q=deploy"):
+            page = (await owner.get(path)).text
+            assert page.startswith("<!doctype html>") and '<input type="search" name="q"' in page, path
+        assert "The deploy runs on Fridays" in page

@@ -79,7 +79,7 @@ async def test_a_new_person_joins_by_the_link_and_names_themselves(people: Peopl
     browser = await people.stranger()
     for _ in range(2):
         shown = await browser.get(link)
-        assert shown.status_code == 200 and "new@example.com" in shown.text and "an admin" in shown.text
+        assert shown.status_code == 200 and "new@example.com" in shown.text and "Your role: admin" in shown.text
     form = {"invitation": secret_of(link), "name": "Chosen", "password": PASSWORD}
     assert (await browser.post("/join", data=form)).status_code == 303
     me = (await browser.get("/api/session")).json()

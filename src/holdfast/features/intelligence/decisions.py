@@ -1,5 +1,6 @@
 """Owns the rules of decisions: tracking, editing, superseding and finding them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -119,6 +120,16 @@ class Decisions:
         """One decision."""
         principal.require_any("read", "inference")
         return await self._base.database.glance(lambda tx: _kept(tx, self._base.enter(tx, principal, workspace_id), id))
+
+    async def named(self, principal: Principal, workspace_id: str, ids: Sequence[str]) -> Mapping[str, str]:
+        """The titles of those of these decisions that are there."""
+        principal.require_any("read", "inference")
+
+        def work(tx: Tx) -> Mapping[str, str]:
+            found = store.get_decisions(tx, self._base.enter(tx, principal, workspace_id), ids)
+            return {id: decision.title for id, decision in found.items()}
+
+        return await self._base.database.read(work) if ids else {}
 
     async def page(
         self,

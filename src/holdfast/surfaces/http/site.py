@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.text.redaction import redacted_path
-from holdfast.surfaces.http.asgi import send_problem
+from holdfast.surfaces.http.asgi import header, send_problem
 
 # Where an OpenAI client arrives whose base URL leaves something out.
 _OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages")
@@ -30,19 +30,24 @@ class Site:
         prefixes: Sequence[tuple[str, ASGIApp]],
         projects: Sequence[tuple[str, ASGIApp]] = (),
         endpoints: ASGIApp | None = None,
+        pages: ASGIApp | None = None,
     ) -> None:
         """`projects` maps what follows the project id (such as `/v1/mcp`) to who serves it.
 
-        `endpoints` serves what follows a project and an endpoint of it: `/{project_id}/{endpoint}/v1/…`.
+        `endpoints` serves what follows a project and an endpoint of it: `/{project_id}/{endpoint}/v1/…`;
+        `pages` tells a browser that there is nothing at a path.
         """
         self._exact = exact
         self._prefixes = tuple(prefixes)
         self._projects = tuple(projects)
         self._endpoints = endpoints
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         target = self._exact.get(path) or self._find(path)
+        if target is None and self._pages is not None and "text/html" in (header(scope, b"accept") or ""):
+            target = self._pages
         if target is None:
             error = NotFound("page", redacted_path(path)[:200])
             if path.endswith(_OPENAI_PATHS):

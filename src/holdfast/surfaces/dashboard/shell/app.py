@@ -2,23 +2,24 @@
 
 import hmac
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import parse_qs, quote, unquote
 
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import at_least
-from holdfast.core.errors import Forbidden, HoldfastError, NotFound, Unauthenticated
+from holdfast.core.errors import Forbidden, HoldfastError, Invalid, NotFound, Unauthenticated
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.workspaces.model import Workspace
-from holdfast.features.workspaces.service import Workspaces
+from holdfast.features.workspaces.service import MOST_SEEN, Workspaces
 from holdfast.surfaces.dashboard.shell.assets import PREFIX, send_asset
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, PageRow
 from holdfast.surfaces.dashboard.shell.frame import HEADERS, markup
 from holdfast.surfaces.dashboard.shell.view import PageView, Redirected, Rendered, Reply, Sent
-from holdfast.surfaces.dashboard.shell.words import catalogue, language_of
+from holdfast.surfaces.dashboard.shell.words import catalogue, language_for
 from holdfast.surfaces.dashboard.signing.sign_in import redirect, wanted_cookie
 from holdfast.surfaces.http.asgi import header, read_body, send_bytes, send_problem
 from holdfast.surfaces.http.authentication import Authenticator, cookie_of, session_cookie
@@ -30,9 +31,8 @@ MAX_FORM_BYTES = 4 * 1024 * 1024
 NOTICE, WORKSPACE = "holdfast_notice", "holdfast_workspace"
 _REFUSED = "holdfast_refused=1; Path=/; SameSite=Lax; Max-Age=3600"
 """Tells the next page that a form was not taken, so that it gives back what was written (`unsent.js`)."""
-LANGUAGE, THEME, SINGLE_KEYS = "holdfast_language", "holdfast_theme", "holdfast_single_keys"
+THEME, SINGLE_KEYS = "holdfast_theme", "holdfast_single_keys"
 _THEMES = ("light", "dark")
-_MOST_WORKSPACES = 200
 
 
 class Dashboard:
@@ -146,8 +146,8 @@ class Dashboard:
         if scope["method"] == "POST":
             raw = await read_body(scope, receive, MAX_FORM_BYTES)
             form = parse_qs(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1_000)
-        workspaces = (await self._workspaces.list(principal, limit=_MOST_WORKSPACES)).items
-        workspace = self._workspace(scope, view_path=path, workspaces=workspaces)
+        workspaces = (await self._workspaces.list(principal, limit=MOST_SEEN)).items
+        workspace = await self._workspace(scope, principal, path, workspaces)
         theme = cookie_of(scope, THEME) or ""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True, max_num_fields=100)
         return PageView(
@@ -160,7 +160,7 @@ class Dashboard:
             organization=(await self._identity.organization(principal, principal.organization_id)).name,
             workspaces=workspaces,
             workspace=workspace,
-            language=language_of(cookie_of(scope, LANGUAGE), header(scope, b"accept-language")),
+            language=language_for(scope),
             theme=theme if theme in _THEMES else "",
             public_url=self._public_url,
             is_part=header(scope, b"hx-request") == "true" and header(scope, b"hx-request-type") != "full",
@@ -174,14 +174,19 @@ class Dashboard:
             return True
         return workspace is not None and principal.actor in await self._workspaces.admins(principal, workspace.id)
 
-    @staticmethod
-    def _workspace(scope: Scope, *, view_path: Mapping[str, str], workspaces: Sequence[Workspace]) -> Workspace | None:
-        """The one that the path names by id, UUID or slug; a foreign one is none."""
-        wanted = view_path.get("ws")
-        if wanted is None:
-            last = cookie_of(scope, WORKSPACE)
-            return next((each for each in workspaces if each.slug == last), workspaces[0] if workspaces else None)
-        return next((each for each in workspaces if wanted in (each.slug, each.id, each.uuid)), None)
+    async def _workspace(
+        self, scope: Scope, principal: Principal, path: Mapping[str, str], workspaces: Sequence[Workspace]
+    ) -> Workspace | None:
+        """The one that the path names by id, UUID or slug, else the one looked at last; a foreign one is none."""
+        named = path.get("ws")
+        wanted = cookie_of(scope, WORKSPACE) if named is None else named
+        found = next((each for each in workspaces if wanted in (each.slug, each.id, each.uuid)), None)
+        if found is None and wanted and len(workspaces) == MOST_SEEN:
+            with suppress(NotFound, Invalid):
+                found = await self._workspaces.get(principal, wanted)
+        if found is None and named is None and workspaces:
+            return workspaces[0]
+        return found
 
 
 def _wanted(scope: Scope) -> list[str]:

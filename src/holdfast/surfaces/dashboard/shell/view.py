@@ -10,6 +10,8 @@ from holdfast.core.principal import Principal
 from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.workspaces.model import Workspace
 
+_LISTED = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -73,6 +75,12 @@ class PageView:
     def may(self, access: Access) -> bool:
         """Whether the person has what a page or a form asks; what they may not do is not shown to them."""
         return access.missing(self.principal) is None
+
+    @property
+    def listed_workspaces(self) -> Sequence[Workspace]:
+        """Those that the navigation names: the first, and the one that is looked at. All are found with the palette."""
+        first = self.workspaces[:_LISTED]
+        return first if self.workspace is None or self.workspace in first else (*first, self.workspace)
 
     @property
     def ws(self) -> Workspace:

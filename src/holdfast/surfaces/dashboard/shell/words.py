@@ -6,6 +6,13 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from starlette.types import Scope
+
+from holdfast.surfaces.http.asgi import header
+from holdfast.surfaces.http.authentication import cookie_of
+
+LANGUAGE = "holdfast_language"
+"""The cookie with what somebody chose in their profile."""
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch"}
 """By code, each in its own words."""
 
@@ -19,6 +26,11 @@ def language_of(chosen: str | None, accepted: str | None) -> str:
         if code in LANGUAGES:
             return code
     return "en"
+
+
+def language_for(scope: Scope) -> str:
+    """The language of whoever sent a request."""
+    return language_of(cookie_of(scope, LANGUAGE), header(scope, b"accept-language"))
 
 
 @cache

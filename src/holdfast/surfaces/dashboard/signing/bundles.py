@@ -11,6 +11,7 @@ from holdfast.core.principal import TIERS, Tier
 from holdfast.features.client_bundles.model import WantedClient
 from holdfast.features.client_bundles.service import ClientBundles, archive
 from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
+from holdfast.surfaces.dashboard.shell.words import catalogue, language_for
 from holdfast.surfaces.dashboard.signing.pages import page
 from holdfast.surfaces.dashboard.signing.sign_in import MAX_FORM_BYTES, first, redirect, send_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
@@ -49,8 +50,9 @@ class BundleForm:
             await redirect(send, "/sign-in")
             return
         except HoldfastError as error:
-            body = f'<h1>Connect a client</h1><p class="error" role="alert">{escape(error.message)}</p>'
-            await send_page(send, error.status, page("Connect a client", body), error.headers)
+            title = catalogue(language_for(scope)).gettext("Connect a client")
+            body = f'<h1>{title}</h1><p class="error" role="alert">{escape(error.message)}</p>'
+            await send_page(send, error.status, page(title, body, language_for(scope)), error.headers)
             return
         headers = {
             "Content-Disposition": f'attachment; filename="{bundle.surface.name}-{bundle.client.id}.zip"',

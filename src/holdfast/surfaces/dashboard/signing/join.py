@@ -13,6 +13,7 @@ from holdfast.features.identity.sessions.sign_in import SignIn, principal_of
 from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
+from holdfast.surfaces.dashboard.shell.words import catalogue, language_for
 from holdfast.surfaces.dashboard.signing.pages import page
 from holdfast.surfaces.dashboard.signing.sign_in import (
     MAX_FORM_BYTES,
@@ -60,10 +61,11 @@ class JoinPages:
             invitation = await self._invitations.look(secret)
         except HoldfastError as refused:
             shown = error or refused
-            await send_page(send, shown.status, _page(None, "", None, shown.message), shown.headers)
+            refusal = _page(language_for(scope), None, "", None, shown.message)
+            await send_page(send, shown.status, refusal, shown.headers)
             return
         session = await self._session(scope)
-        body = _page(invitation, secret, session, error.message if error else None)
+        body = _page(language_for(scope), invitation, secret, session, error.message if error else None)
         await send_page(send, error.status if error else 200, body, error.headers if error else None)
 
     async def _post(self, scope: Scope, send: Send, form: dict[str, list[str]]) -> None:
@@ -96,30 +98,39 @@ class JoinPages:
             return None
 
 
-def _page(invitation: Invitation | None, secret: str, session: WebSession | None, error: str | None) -> bytes:
-    parts = ["<h1>Join an organization</h1>"]
+def _page(
+    language: str, invitation: Invitation | None, secret: str, session: WebSession | None, error: str | None
+) -> bytes:
+    text = catalogue(language).gettext
+    parts = [f"<h1>{text('Join an organization')}</h1>"]
     if error:
         parts.append(f'<p class="error" role="alert">{escape(error)}</p>')
     if invitation is None:
-        return page("Join", "".join(parts))
-    organization, email = escape(invitation.organization_name), escape(invitation.email)
-    role = f"{'a' if invitation.role == 'member' else 'an'} {invitation.role}"
-    parts.append(f"<p><strong>{organization}</strong> invites <strong>{email}</strong> to be {role}.</p>")
+        return page(text("Join"), "".join(parts), language)
+    who = {
+        "organization": f"<strong>{escape(invitation.organization_name)}</strong>",
+        "email": f"<strong>{escape(invitation.email)}</strong>",
+        "role": text(invitation.role),
+    }
+    invited = text("%(organization)s invites %(email)s. Your role: %(role)s.")
+    parts.append(f"<p>{invited % who}</p>")
     hidden = f'<input type="hidden" name="invitation" value="{escape(secret)}">'
     if session is not None and session.email == invitation.email:
         parts.append(
             f'<form method="post" action="/join">{hidden}'
             f'<input type="hidden" name="csrf" value="{escape(session.csrf)}">'
-            '<label>Your password, if you have one<input name="password" type="password" '
-            'autocomplete="current-password"></label><button>Accept</button></form>'
+            f'<label>{text("Your password, if you have one")}<input name="password" type="password" '
+            f'autocomplete="current-password"></label><button>{text("Accept")}</button></form>'
         )
     else:
+        told = text("The password is that of your account here if you have one; otherwise it becomes yours.")
+        other = text("An account without one joins while it is signed in:")
         parts.append(
             f'<form method="post" action="/join">{hidden}'
-            f'<label>Your name<input name="name" autocomplete="name" value="{escape(invitation.name)}"></label>'
-            '<label>Password<input name="password" type="password" autocomplete="current-password"></label>'
-            "<button>Join</button></form>"
-            '<p class="quiet">The password is that of your account here if you have one; otherwise it becomes yours. '
-            f'An account without one joins while <a href="/sign-in">signed in</a> as {escape(invitation.email)}.</p>'
+            f"<label>{text('Your name')}"
+            f'<input name="name" autocomplete="name" value="{escape(invitation.name)}"></label>'
+            f'<label>{text("Password")}<input name="password" type="password" autocomplete="current-password"></label>'
+            f"<button>{text('Join')}</button></form>"
+            f'<p class="quiet">{told} {other} <a href="/sign-in">{text("Sign in")}</a></p>'
         )
-    return page("Join", "".join(parts))
+    return page(text("Join"), "".join(parts), language)

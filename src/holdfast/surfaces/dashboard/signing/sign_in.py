@@ -11,6 +11,7 @@ from holdfast.core.errors import HoldfastError, Unauthenticated
 from holdfast.features.identity.sessions.sign_in import ATTEMPT_MILLIS, SESSION_MILLIS, LinkRefused, SignedIn, SignIn
 from holdfast.features.usage.limiter import Limiter
 from holdfast.features.usage.model import Limit
+from holdfast.surfaces.dashboard.shell.words import catalogue, language_for
 from holdfast.surfaces.dashboard.signing.pages import CSP, sign_in_page
 from holdfast.surfaces.http.asgi import read_body, send_bytes
 from holdfast.surfaces.http.authentication import COOKIE, cookie_of, session_cookie
@@ -24,7 +25,6 @@ WANTED = "holdfast_wanted"
 """The cookie with the page that somebody wanted before they were asked to sign in."""
 _WANTED_SECONDS = 900
 _MOST_WANTED = 1_000
-_WRONG = "That did not work. Check the address and the password, or ask for a new link."
 
 
 class SignInPages:
@@ -52,13 +52,13 @@ class SignInPages:
         method, path = scope["method"], scope["path"]
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         if path == "/sign-in" and method == "GET":
-            await self._show(send, first(query, "link"))
+            await self._show(scope, send, first(query, "link"))
         elif path == "/sign-in" and method == "POST":
             await self._post(scope, receive, send)
         elif path == "/sign-out" and method == "POST":
             await self._leave(scope, send)
         elif path == "/sign-in/oidc" and method == "GET" and self._oidc is not None:
-            await self._depart(self._oidc, send)
+            await self._depart(self._oidc, scope, send)
         elif path == "/sign-in/oidc/callback" and method == "GET" and self._oidc is not None:
             await self._arrive(self._oidc, scope, query, send)
         else:
@@ -74,34 +74,40 @@ class SignInPages:
             else:
                 signed_in = await self._sign_in.by_password(email or "", password or "")
         except LinkRefused as refused:
-            await self._refuse(send, 401, refused.message)
+            await self._refuse(scope, send, 401, refused.message)
             return
         except Unauthenticated:
-            await self._refuse(send, 401, _WRONG)
+            text = catalogue(language_for(scope)).gettext
+            wrong = text("That did not work. Check the address and the password, or ask for a new link.")
+            await self._refuse(scope, send, 401, wrong)
             return
         except HoldfastError as error:
-            await self._refuse(send, error.status, error.message, error.headers)
+            await self._refuse(scope, send, error.status, error.message, error.headers)
             return
         await self._enter(scope, send, signed_in)
 
-    async def _show(self, send: Send, link: str | None) -> None:
+    async def _show(self, scope: Scope, send: Send, link: str | None) -> None:
         """The form; a link is looked at, not used, so that whoever previews it leaves it as it was."""
         if link is not None:
             try:
                 await self._sign_in.look_at_link(link)
             except LinkRefused as refused:
-                await self._refuse(send, 401, refused.message)
+                await self._refuse(scope, send, 401, refused.message)
                 return
-        await send_page(send, 200, sign_in_page(link=link, oidc=self._oidc is not None))
+        body = sign_in_page(language_for(scope), link=link, oidc=self._oidc is not None)
+        await send_page(send, 200, body)
 
-    async def _refuse(self, send: Send, status: int, error: str, headers: dict[str, str] | None = None) -> None:
-        await send_page(send, status, sign_in_page(oidc=self._oidc is not None, error=error), headers)
+    async def _refuse(
+        self, scope: Scope, send: Send, status: int, error: str, headers: dict[str, str] | None = None
+    ) -> None:
+        body = sign_in_page(language_for(scope), oidc=self._oidc is not None, error=error)
+        await send_page(send, status, body, headers)
 
-    async def _depart(self, oidc: "OidcClient", send: Send) -> None:
+    async def _depart(self, oidc: "OidcClient", scope: Scope, send: Send) -> None:
         try:
             departure = await oidc.depart(self._redirect_uri)
         except HoldfastError as error:
-            await self._refuse(send, error.status, error.message)
+            await self._refuse(scope, send, error.status, error.message)
             return
         browser = secrets.token_urlsafe(32)
         await self._sign_in.begin_attempt(departure.state, browser, departure.verifier, departure.nonce)
@@ -118,8 +124,9 @@ class SignInPages:
             vouched = await oidc.arrive(code, self._redirect_uri, verifier, nonce)
             signed_in = await self._sign_in.by_subject(vouched.subject, vouched.email)
         except HoldfastError as error:
-            text = "Your organization's sign-in did not vouch for a member here."
-            await self._refuse(send, error.status, text)
+            text = catalogue(language_for(scope)).gettext
+            told = text("Your organization's sign-in did not vouch for a member here.")
+            await self._refuse(scope, send, error.status, told)
             return
         await self._enter(scope, send, signed_in, self._attempt_cookie(""))
 

@@ -50,6 +50,14 @@ export function sent(url, body, progress, headers) {
   });
 }
 
+// The navigation is longer than most screens: where one is stands in sight.
+const here = document.querySelector(".side > ul [aria-current]");
+const side = document.getElementById("side");
+if (here && side) {
+  const below = here.getBoundingClientRect().bottom - side.querySelector(".who").getBoundingClientRect().top;
+  if (below > 0) side.scrollTop += below + 8;
+}
+
 localise(document);
 document.addEventListener("htmx:after:swap", () => localise(document));
 document.addEventListener("htmx:before:request", (event) => {
@@ -59,7 +67,6 @@ document.addEventListener("htmx:before:request", (event) => {
 
 document.addEventListener("click", async (event) => {
   const menu = event.target.closest("[data-menu]");
-  const side = document.getElementById("side");
   if (menu) {
     const open = side.classList.toggle("open");
     menu.setAttribute("aria-expanded", String(open));
@@ -96,6 +103,41 @@ document.addEventListener("submit", (event) => {
   const asked = event.target.dataset?.confirm;
   if (asked && !window.confirm(asked)) event.preventDefault();
 });
+
+// What is on its way is not sent a second time by an impatient hand. Downloads leave the page where it is: they may be asked
+// for again after a while.
+const AGAIN_MILLIS = 5000;
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if ("sent" in form.dataset) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "";
+  event.submitter?.setAttribute("aria-busy", "true");
+  setTimeout(() => again(form), AGAIN_MILLIS);
+});
+
+function again(form) {
+  delete form.dataset.sent;
+  form.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
+}
+
+// Whoever comes back to a page finds its forms as they were before.
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(again);
+});
+
+// What a form cannot be sent without switches its button on.
+function fit(root) {
+  for (const button of root.querySelectorAll("button[data-needs]")) {
+    button.disabled = !button.form.elements[button.dataset.needs].value;
+  }
+}
+document.addEventListener("input", (event) => event.target.form && fit(event.target.form));
+document.addEventListener("htmx:after:swap", () => fit(document));
+window.addEventListener("pageshow", () => fit(document));
 
 // A choice that stands for a whole form sends it at once.
 document.addEventListener("change", (event) => {

@@ -74,7 +74,9 @@ function moveInList(step) {
 
 export function keys() {
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-palette]")) palette();
+    if (!event.target.closest("[data-palette]")) return;
+    event.preventDefault();
+    palette();
   });
   document.addEventListener("keydown", (event) => {
     if (typed !== null && !event.metaKey && !event.ctrlKey && !event.altKey) {

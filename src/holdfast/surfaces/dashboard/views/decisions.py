@@ -73,6 +73,9 @@ async def timeline(view: PageView, intelligence: IntelligenceService) -> Reply:
     base = f"/w/{view.ws.slug}/timeline"
     context: dict[str, Any] = {
         "rows": page.items,
+        "titles": await intelligence.decisions.named(
+            view.principal, view.ws.id, list({id for each in page.items for id in each.decisions})
+        ),
         "next_url": f"{base}?cursor={page.next_cursor}" if page.next_cursor else "",
     }
     if view.is_part:

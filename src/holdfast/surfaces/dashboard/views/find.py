@@ -6,6 +6,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from holdfast.core.access import READ, READ_EXEC
+from holdfast.engines.search.model import Hit
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.chat.finding.service import ChatFinding
 from holdfast.features.execution.approvals.service import Approvals
@@ -41,18 +42,28 @@ async def find(
     approvals: Approvals,
     execution: Execution,
 ) -> Reply:
-    """The whole palette without a query, only its rows with one."""
+    """The whole palette without a query, only its rows with one; a page of them for whoever has no scripts."""
     query = view.query.get("q")
+    if query is None and not view.is_part:
+        query = ""
     if query is None:
         return view.part("home/palette.html", hits=[], rows=[], query="")
-    hits, rows = [], list[PaletteRow]()
+    hits, rows = list[tuple[Hit, str]](), list[PaletteRow]()
     if query.strip():
         rows += _workspaces(view, query) + await _chats(view, chats, query)
     if query.strip() and view.workspace is not None:
         rows += await _executed(view, query, catalog, approvals, execution) if view.may(READ_EXEC) else []
         found = await memories.search(view.principal, view.workspace.id, query, limit=_MOST)
-        hits = [(hit, entity_url(view.workspace, hit)) for hit in found]
-    return view.part("home/found.html", hits=hits, rows=rows, query=query)
+        shown = {row.url.partition("?")[0] for row in rows}
+        for hit in found:
+            url = entity_url(view.workspace, hit)
+            # A chat stands there once, however many of its messages were found.
+            if hit.type != "chat" or url.partition("?")[0] not in shown:
+                hits.append((hit, url))
+                shown.add(url.partition("?")[0])
+    if view.is_part:
+        return view.part("home/found.html", hits=hits, rows=rows, query=query)
+    return view.page("home/find.html", "Find anything", hits=hits, rows=rows, query=query)
 
 
 def _workspaces(view: PageView, query: str) -> list[PaletteRow]:

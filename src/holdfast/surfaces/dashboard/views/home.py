@@ -62,6 +62,17 @@ class Need:
     at: int | None = None
 
 
+@pages.get("/settings", ANYBODY)
+async def settings(view: PageView) -> Reply:
+    """What somebody writes into the address leads to the first page of its kind."""
+    return view.go("/settings/profile")
+
+
+@pages.get("/w/{ws}", ANYBODY)
+async def workspace(view: PageView) -> Reply:
+    return view.go(f"/w/{quote(view.ws.slug, safe='')}/memory")
+
+
 @pages.get("/", ANYBODY)
 async def home(
     view: PageView,

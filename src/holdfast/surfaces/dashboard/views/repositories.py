@@ -15,6 +15,7 @@ from holdfast.features.repositories.service import Repositories
 from holdfast.features.synthesis.service import Synthesis
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
+from holdfast.surfaces.dashboard.shell.places import lines_of
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
 
 _LIST = "/w/{ws}/repos"
@@ -153,9 +154,8 @@ def _source_url(view: PageView, citation: Citation) -> str:
     lines = _LINES.fullmatch(citation.address.removeprefix(f"{citation.repository}:"))
     if citation.kind != "file" or lines is None:
         return citation.url if citation.url.startswith("https://") else ""
-    start, end = lines["start"], lines["end"] or lines["start"]
-    query = f"path={quote(lines['path'], safe='')}&start={start}&end={end}"
-    return f"{_url(view, citation.repository)}/files?{query}#L{start}"
+    start, end = int(lines["start"]), int(lines["end"] or lines["start"])
+    return f"/w/{quote(view.ws.slug, safe='')}/{lines_of(citation.repository, lines['path'], start, end)}"
 
 
 def _number(view: PageView, name: str) -> int:

@@ -123,7 +123,9 @@ export class Draft {
       this.tail = this.tail.slice(fence.index + fence[0].length);
       const words = document.createTextNode("");
       this.fence = { mark: fence[1], words };
-      this.live.before(make("pre", make("code", words)));
+      const code = make("pre", make("code", words));
+      code.tabIndex = 0;
+      this.live.before(code);
       return true;
     }
     if (gap >= 0) {

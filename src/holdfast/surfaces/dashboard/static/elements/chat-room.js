@@ -153,10 +153,11 @@ class ChatRoom extends HTMLElement {
   }
 
   retry(message) {
-    let asked = message.previousElementSibling;
+    let asked = message.dataset.role === "user" ? message : message.previousElementSibling;
     while (asked && asked.dataset.role !== "user") asked = asked.previousElementSibling;
     if (!asked || this.running) return;
     this.cut(asked.nextElementSibling);
+    asked.querySelector("[data-retry]")?.remove();
     this.send({ text: asked.querySelector(".said").textContent, parent: asked.dataset.parent, again: true });
   }
 

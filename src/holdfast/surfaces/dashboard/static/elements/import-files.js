@@ -48,7 +48,8 @@ class ImportFiles extends HTMLElement {
       `${file.name}: ${made} ${this.dataset.created}${types ? ` (${types})` : ""}, ${found.updated} ` +
         `${this.dataset.updated}, ${found.unchanged} ${this.dataset.unchanged}`,
     );
-    line.className = "notice";
+    const taken = made + found.updated + found.unchanged;
+    line.className = found.problems.length && !taken ? "alert" : "notice";
     if (!found.problems.length) return [line];
     const list = document.createElement("ul");
     for (const each of found.problems.slice(0, 50)) list.append(text("li", `${ALONE.includes(each.file) ? file.name : each.file}: ${each.reason}`));

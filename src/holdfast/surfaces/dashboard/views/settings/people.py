@@ -112,7 +112,7 @@ async def _shown(
         "roles": _roles(view),
         "link": link,
         "errors": errors,
-        "given": {name: view.given(name) for name in ("email", "name", "role")},
+        "given": {name: view.given(name) if errors else "" for name in ("email", "name", "role")},
     }
     return view.page("settings/people.html", "People", status=status, **context)
 

@@ -6,10 +6,10 @@ from holdfast.core.access import Access
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.features.identity.service import Identity
 from holdfast.features.identity.sessions.sign_in import SignIn
-from holdfast.surfaces.dashboard.shell.app import LANGUAGE, SINGLE_KEYS, THEME, setting_cookie
+from holdfast.surfaces.dashboard.shell.app import SINGLE_KEYS, THEME, setting_cookie
 from holdfast.surfaces.dashboard.shell.declarations import NavRow, Pages
 from holdfast.surfaces.dashboard.shell.view import PageView, Reply, field_errors
-from holdfast.surfaces.dashboard.shell.words import LANGUAGES
+from holdfast.surfaces.dashboard.shell.words import LANGUAGE, LANGUAGES
 
 _PATH = "/settings/profile"
 _OWN = Access("self", "management", people_only=True)
