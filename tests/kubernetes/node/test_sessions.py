@@ -24,8 +24,8 @@ from tests.kubernetes.node.conftest import (
 from tests.support.agents.installed import installed_runner
 from tests.support.execution.counting import enrolled
 from tests.surfaces.agents.conftest import Agency, agency, speaking
-from tests.surfaces.agents.test_agents_of_others import GRANT, HANDS
 from tests.surfaces.agents.secrets.test_canary import CANARY, THIEF
+from tests.surfaces.agents.test_agents_of_others import GRANT, HANDS
 from tests.surfaces.agents.test_people import CALL
 from tests.surfaces.agents.test_sessions import work_in_a_repository
 
