@@ -114,8 +114,8 @@ class Runs:
 
     def ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends a job: an invocation that it leaves unfinished ends with it."""
-        invocation = store.find(tx, str(job.payload["invocation_id"]))
-        if invocation is None or invocation.finished:
+        invocation = store.unfinished(tx, str(job.payload["invocation_id"]))
+        if invocation is None:
             return
         if job.state == "cancelled":
             self._endings.end(tx, invocation, "cancelled", error={"code": "cancelled", "message": "It was cancelled."})
