@@ -23,7 +23,6 @@ from holdfast.engines.runners.base import (
     TurnOver,
 )
 from holdfast.engines.runtime.base import RunEnding, Running
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.live import LiveSession
 from holdfast.features.agents.runs.places import SessionPlace, used_bytes
 from holdfast.features.agents.sessions import store
@@ -31,6 +30,7 @@ from holdfast.features.agents.sessions.base import SessionBase
 from holdfast.features.agents.sessions.model import AgentSession, LimitReached, SessionState
 from holdfast.features.agents.sessions.telling import TOPIC
 from holdfast.features.identity.standing import as_it_stands
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Tx
 
 STOP_SECONDS = 5.0
