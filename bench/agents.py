@@ -21,12 +21,12 @@ from holdfast.core.settings import Settings
 from holdfast.engines.mcp_client.stdio import StdioConnection
 from holdfast.features.agents.gate.base import GatedSession
 from holdfast.features.agents.gate.building import session_gates
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.records import CallRecords, GateCall
 from holdfast.features.agents.sessions.telling import SessionTelling
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStarts
 from holdfast.features.catalog.service import ServerCatalog
 from holdfast.features.identity.service import local_principal
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase

@@ -18,7 +18,7 @@ from bench.server import free_port
 
 ADMIN = "admin@example.com"
 TOOL = "peer-trivial"
-START_SECONDS = 180
+START_SECONDS = 600
 NO_LIMIT = str(10**9)
 
 

@@ -309,7 +309,7 @@ def against_contextforge(ours: Target, upstream: Target, environment: Path, seco
     era, figures = "2025-11-25", []
     with (
         tempfile.TemporaryDirectory() as directory,
-        contextforge.gateway(environment, Path(directory), upstream.port) as (port, token),
+        contextforge.gateway(environment, Path(directory), upstream.port) as (port, token, _),
     ):
         theirs = Target(port, "/mcp/", {"Authorization": f"Bearer {token}"})
         trivial = _call(contextforge.TOOL, {"expression": "2 + 2"})

@@ -1,5 +1,7 @@
 """Calls while they run: progress, cancellation, errors, large results, the audit log, and tools that are held back."""
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.core.errors import Forbidden, Invalid, NotFound
@@ -12,6 +14,7 @@ from holdfast.features.execution.approvals.service import ApprovalDecision
 from holdfast.features.execution.model import ExecutionSetting
 from holdfast.features.execution.settings import ExecutionSettings
 from holdfast.features.identity.keys.api_keys import Keys
+from holdfast.features.secrets.service import Secrets
 from tests.features.execution.conftest import Plant
 from tests.support.execution.counting import counting
 
@@ -56,6 +59,18 @@ async def test_an_error_of_the_tool_is_a_failure_with_its_words(plant: Plant) ->
     ended = await plant.ended((await plant.invoke("demo.fail")).invocation)
     assert ended.error == {"code": "tool_error", "message": "It went wrong."}
     assert ended.status == "failed" and ended.result is not None
+
+
+@pytest.mark.contract("XA-4")
+async def test_a_secret_that_a_server_was_given_does_not_come_back_in_what_it_answers(plant: Plant) -> None:
+    await plant.services[Secrets].set(plant.owner, plant.workspace, "WORDS", "went wrong")
+    catalog = plant.services[ServerCatalog]
+    spec = (await catalog.get(plant.owner, plant.workspace, "demo")).spec
+    await catalog.change(plant.owner, plant.workspace, "demo", replace(spec, env={"WORDS": "${WORDS}"}))
+    await plant.policy("fail", "auto")
+    ended = await plant.ended((await plant.invoke("demo.fail")).invocation)
+    assert ended.error == {"code": "tool_error", "message": "It [secret WORDS]."}
+    assert "went wrong" not in str(ended.result)
 
 
 @pytest.mark.contract("XM-9")

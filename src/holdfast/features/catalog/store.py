@@ -156,7 +156,7 @@ def entry(row: Row) -> CatalogEntry:
         installed=_installed(row["installed"]),
         job_id=row["job_id"],
         problem=row["problem"],
-        server_info=None if row["server_info"] is None else json.loads(row["server_info"]),
+        server_info=None if row["server_info"] is None else _server_info(row["server_info"]),
         protocol=row["protocol"],
         probed_at=row["probed_at"],
     )
@@ -171,6 +171,23 @@ def _spec(name: str, text: str, enabled: bool) -> NewEntry:
 @lru_cache(maxsize=256)
 def _description(text: str) -> ToolDescription:
     return description_from(json.loads(text))
+
+
+@lru_cache(maxsize=256)
+def _scopes(text: str) -> Mapping[str, str]:
+    scopes: Mapping[str, str] = json.loads(text).get("manifest", {}).get("tool_scopes", {})
+    return scopes
+
+
+@lru_cache(maxsize=256)
+def _flags(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=256)
+def _server_info(text: str) -> Mapping[str, Any]:
+    info: Mapping[str, Any] = json.loads(text)
+    return info
 
 
 def spec_from(name: str, kept: Mapping[str, Any], *, enabled: bool) -> NewEntry:
@@ -193,7 +210,6 @@ def spec_from(name: str, kept: Mapping[str, Any], *, enabled: bool) -> NewEntry:
 
 def tool(row: Row) -> PinnedTool:
     """A tool from its row and its server's."""
-    scopes = json.loads(row["spec"]).get("manifest", {}).get("tool_scopes", {})
     return PinnedTool(
         server_id=row["server_id"],
         server=row["server"],
@@ -201,12 +217,12 @@ def tool(row: Row) -> PinnedTool:
         digest=row["digest"],
         state=row["state"],
         waiting=None if row["waiting"] is None else description_from(json.loads(row["waiting"])),
-        flags=tuple(json.loads(row["flags"])),
+        flags=_flags(row["flags"]),
         set_policy=row["policy"],
         set_destructive=None if row["destructive"] is None else bool(row["destructive"]),
         set_idempotent=bool(row["idempotent"]),
         set_scope=row["scope"],
-        manifest_scope=scopes.get(row["name"]),
+        manifest_scope=_scopes(row["spec"]).get(row["name"]),
         is_new=bool(row["is_new"]),
     )
 

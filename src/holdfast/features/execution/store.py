@@ -40,6 +40,12 @@ def find(tx: Tx, id: str) -> Invocation | None:
     return None if row is None else _invocation(row, approval_store.of_invocation(tx, row["id"]))
 
 
+def unfinished(tx: Tx, id: str) -> Invocation | None:
+    """The same, unless it has ended."""
+    row = tx.one(f"SELECT {_COLUMNS} FROM invocation WHERE id = :id AND status IN {_UNFINISHED}", {"id": id})
+    return None if row is None else _invocation(row, approval_store.of_invocation(tx, row["id"]))
+
+
 def page(
     tx: Tx,
     workspace_id: str,

@@ -14,7 +14,6 @@ from holdfast.core.tools.gateway import ToolUnknown
 from holdfast.engines.mcp_client.base import CallResult, Connection, TellProgress
 from holdfast.engines.mcp_client.pool import ConnectionPool
 from holdfast.features.agents.gate.base import FrozenAttachment, GatedSession
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.records import CallRecords, GateCall
 from holdfast.features.agents.gate.toolset import error_result
 from holdfast.features.artifacts.service import ArtifactService
@@ -26,6 +25,7 @@ from holdfast.features.execution.model import ToolHeldBack
 from holdfast.features.execution.policies.deciding import Deciding, Verdict, needs_grant_by_name
 from holdfast.features.execution.runs.live import LiveTools
 from holdfast.features.execution.runs.results import bounded
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Database, Tx
 
 MAX_RESULT_BYTES = 4 << 20

@@ -10,7 +10,6 @@ from holdfast.engines.web import WebAccess
 from holdfast.features.agents.gate.attached import AttachedParts
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
 from holdfast.features.agents.gate.gates import Gates
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.records import CallRecords
 from holdfast.features.agents.gate.toolset import Toolset
 from holdfast.features.agents.x1.channels import Channels
@@ -28,6 +27,7 @@ from holdfast.features.collections.service import GraphRecords
 from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.execution.policies.deciding import Deciding
 from holdfast.features.execution.runs.live import LiveTools
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.features.secrets.service import Secrets
 from holdfast.storage.database import Database
 

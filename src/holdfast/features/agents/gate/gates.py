@@ -18,12 +18,12 @@ from holdfast.engines.runners.base import ServerEntry
 from holdfast.engines.runtime.base import Mounted
 from holdfast.features.agents.gate.attached import AttachedParts, AttachedServer
 from holdfast.features.agents.gate.base import PROGRAMS, SOCKETS, FrozenAttachment, GatedSession, OpenGate
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.sockets import listening
 from holdfast.features.agents.gate.toolset import Toolset
 from holdfast.features.catalog import store as catalog_store
 from holdfast.features.catalog.servers.connections import ServerStart, ServerStarts
 from holdfast.features.execution.model import ToolHeldBack
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.features.secrets.references import referred
 from holdfast.storage.database import Tx
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.audit.service import Audit
 from holdfast.features.execution import store as execution_store
 from holdfast.features.execution.runs.ending import logged
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Database, Tx
 
 CALLED = "session.mcp.tool_called"

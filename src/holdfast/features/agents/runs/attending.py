@@ -24,7 +24,6 @@ from holdfast.engines.runners.base import (
     TurnOver,
 )
 from holdfast.engines.runtime.base import RunEnding, Running
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.pace import CALL_COST, SessionPace
 from holdfast.features.agents.runs.live import LiveSession
 from holdfast.features.agents.runs.places import ENDLESS, SessionPlace, used_bytes
@@ -33,6 +32,7 @@ from holdfast.features.agents.sessions.base import SessionBase
 from holdfast.features.agents.sessions.model import AgentSession, LimitReached, SessionState
 from holdfast.features.agents.sessions.telling import TOPIC, bounded
 from holdfast.features.identity.standing import as_it_stands
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Tx
 
 STOP_SECONDS = 5.0

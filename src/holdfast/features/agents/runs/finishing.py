@@ -10,7 +10,6 @@ from typing import Any
 from holdfast.core.errors import Conflict, HoldfastError
 from holdfast.engines.jobs import JobRun
 from holdfast.engines.runtime.trees import remove_tree
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import SessionEnding
 from holdfast.features.agents.runs.casework import Casework
 from holdfast.features.agents.runs.places import SessionPlace
@@ -21,6 +20,7 @@ from holdfast.features.agents.sessions.model import AgentSession
 from holdfast.features.agents.sessions.service import AgentSessions
 from holdfast.features.artifacts.model import WORKSPACE_BYTES, NewArtifact
 from holdfast.features.artifacts.service import ArtifactService
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Tx
 
 RENEW_MILLIS = 300_000

@@ -16,7 +16,6 @@ from holdfast.engines.runners.base import HOME, MODEL_PORT, WORKTREE, AgentRunne
 from holdfast.engines.runtime.base import KeptAt, Mounted, RunLimits, RunSpec, Runtime
 from holdfast.features.agents.definitions import store as definition_store
 from holdfast.features.agents.gate.base import PROGRAMS, GatedSession, OpenGate, SessionGates
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.attending import WAIT_MILLIS, Attended, Attending, SessionEnding, failed
 from holdfast.features.agents.runs.finishing import Finishing
 from holdfast.features.agents.runs.live import LiveSession, LiveSessions
@@ -30,6 +29,7 @@ from holdfast.features.agents.sessions.model import AgentSession, NotStartable
 from holdfast.features.identity.standing import as_it_stands
 from holdfast.features.repositories import store as repository_store
 from holdfast.features.repositories.model import Repository
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.features.secrets.references import Resolved
 from holdfast.storage.database import Tx
 

@@ -18,10 +18,10 @@ from holdfast.engines.git.transport.address import parse_location
 from holdfast.engines.runners.base import WORKTREE
 from holdfast.engines.runners.surroundings import TRUSTED_DIRECTORIES
 from holdfast.engines.runtime.base import Mounted, RunLimits, RunSpec, Runtime
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.runs.places import SessionPlace, fresh, read_below
 from holdfast.features.agents.sessions.model import AgentSession
 from holdfast.features.repositories.model import Repository
+from holdfast.features.secrets.masking import SecretMask
 
 OUT = "/out"
 """Where a look at the worktree puts what it found."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from holdfast.core.access import READ, WRITE
 from holdfast.core.tools.tool import Annotations, AnyTool, Consumer, Tool, ToolCall
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
-from holdfast.features.agents.gate.masking import SecretMask
+from holdfast.features.secrets.masking import SecretMask
 
 CONSUMER: Consumer = "x1agent"
 

@@ -12,10 +12,10 @@ from holdfast.core.tools.gateway import Gateway, ToolUnknown
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.mcp_client.base import TellProgress
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
-from holdfast.features.agents.gate.masking import SecretMask
 from holdfast.features.agents.gate.records import CallRecords, GateCall
 from holdfast.features.agents.gate.toolset import error_result
 from holdfast.features.agents.x1.base import CONSUMER, X1Turn
+from holdfast.features.secrets.masking import SecretMask
 
 INSTRUCTIONS = (
     "Tell people how it goes with emit_status, hand over results with emit_artifact or share, and ask with "

@@ -20,9 +20,10 @@ from holdfast.engines.runtime.packages import Packages
 from holdfast.features.catalog import store
 from holdfast.features.catalog.manifest import env_problems, invalid_entry, places_of
 from holdfast.features.catalog.model import CatalogEntry, EntryNotFound, NotReady
-from holdfast.features.catalog.servers.addresses import filled, references_in
+from holdfast.features.catalog.servers.addresses import filled, parameters_of, references_in
 from holdfast.features.catalog.servers.states import ServerStates
-from holdfast.features.secrets.references import References
+from holdfast.features.secrets.masking import SecretMask
+from holdfast.features.secrets.references import References, referred
 from holdfast.storage.database import Database, Tx
 
 MAX_REMEMBERED = 500
@@ -49,6 +50,14 @@ class ServerStart:
     """A remote server's address, with what its references stand for."""
     durable: bool = False
     """Whether its `/work` is the entry's own directory, which stays; else it is private and gone when it stops."""
+
+    def mask(self) -> SecretMask:
+        """What hides the secrets that the server was given, by their names."""
+        spec = self.entry.spec
+        query = dict(parameters_of(self.url)) if self.url else {}
+        given = ((spec.env, self.env), (spec.headers, self.headers), (references_in(spec.url or ""), query))
+        named = ((referred(value), values.get(name, "")) for said, values in given for name, value in said.items())
+        return SecretMask((secret, value) for secret, value in named if secret is not None)
 
     @property
     def key(self) -> Key:

@@ -9,7 +9,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs import Job, JobRun
-from holdfast.engines.mcp_client.base import Connection, LoginNeeded
+from holdfast.engines.mcp_client.base import CallResult, Connection, LoginNeeded
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
@@ -21,10 +21,12 @@ from holdfast.features.execution.runs.ending import TOPIC, Endings
 from holdfast.features.execution.runs.live import LiveTools
 from holdfast.features.execution.runs.results import bounded
 from holdfast.features.identity.standing import as_it_stands
+from holdfast.features.secrets.masking import SecretMask
 from holdfast.storage.database import Database, Tx
 
 MAX_RESULT_BYTES = 200_000
 PROGRESS_SECONDS = 0.2
+_NO_SECRETS = SecretMask(())
 
 
 class CallListener(Protocol):
@@ -107,15 +109,15 @@ class Runs:
         try:
             async with self._connections.connection(start) as connection:
                 await self._check_live(invocation, entry, tool, connection)
-                await self._call(job, invocation, tool, connection, listener)
+                await self._call(job, invocation, tool, start, connection, listener)
         except HoldfastError as problem:
             # The server stopped in the moment between; nothing reached it.
             self._end(job, invocation, "failed", listener, error=_error(problem))
 
     def ended(self, tx: Tx, job: Job) -> None:
         """Within the transaction that ends a job: an invocation that it leaves unfinished ends with it."""
-        invocation = store.find(tx, str(job.payload["invocation_id"]))
-        if invocation is None or invocation.finished:
+        invocation = store.unfinished(tx, str(job.payload["invocation_id"]))
+        if invocation is None:
             return
         if job.state == "cancelled":
             self._endings.end(tx, invocation, "cancelled", error={"code": "cancelled", "message": "It was cancelled."})
@@ -133,7 +135,7 @@ class Runs:
                 await self._check_live(invocation, entry, tool, connection)
                 if await job.write(lambda tx: self._send(tx, invocation)):
                     sent = True
-                    await self._call(job, invocation, tool, connection)
+                    await self._call(job, invocation, tool, start, connection)
         except HoldfastError as problem:
             if sent:
                 raise
@@ -204,15 +206,17 @@ class Runs:
         job: JobRun,
         invocation: Invocation,
         tool: PinnedTool,
+        start: ServerStart,
         connection: Connection,
         listener: CallListener | None = None,
     ) -> None:
+        mask = start.mask() if start.secrets else _NO_SECRETS
         try:
             async with asyncio.timeout(self._call_seconds):
                 given = await connection.call(
                     tool.name,
                     invocation.arguments,
-                    progress=_Telling(self._database, self._events, invocation, listener),
+                    progress=_Telling(self._database, self._events, invocation, listener, mask),
                 )
         except TimeoutError:
             message = f"The tool did not finish within {self._call_seconds:g} seconds and was cancelled."
@@ -220,8 +224,12 @@ class Runs:
             return
         except HoldfastError as problem:
             # Once bytes went out, an error in between says nothing of what the tool did.
-            self._end(job, invocation, "failed", listener, error={**_error(problem), UNKNOWN_OUTCOME: True})
+            self._end(job, invocation, "failed", listener, error={**mask.value(_error(problem)), UNKNOWN_OUTCOME: True})
             return
+        if mask:
+            # It goes on to a model, and is kept.
+            content, structured = mask.value(list(given.content)), mask.value(given.structured)
+            given = CallResult(tuple(content), structured, given.is_error)
         result = await bounded(
             self._artifacts,
             invocation.principal,
@@ -242,12 +250,18 @@ class _Telling:
     """Keeps what a server says of its progress, not more often than people can read."""
 
     def __init__(
-        self, database: Database, events: EventBus, invocation: Invocation, listener: CallListener | None
+        self,
+        database: Database,
+        events: EventBus,
+        invocation: Invocation,
+        listener: CallListener | None,
+        mask: SecretMask,
     ) -> None:
         self._database = database
         self._events = events
         self._invocation = invocation
         self._listener = listener
+        self._mask = mask
         self._told_at = 0.0
 
     async def __call__(self, done: float, total: float | None, message: str) -> None:
@@ -255,7 +269,7 @@ class _Telling:
         if now - self._told_at < PROGRESS_SECONDS and (total is None or done < total):
             return
         self._told_at = now
-        progress = CallProgress(done, total, message[:500])
+        progress = CallProgress(done, total, self._mask.text(message)[:500])
         await self._database.write(lambda tx: self._keep(tx, progress))
         if self._listener is not None:
             self._listener.told(progress)

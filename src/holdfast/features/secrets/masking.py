@@ -1,4 +1,4 @@
-"""Owns that nobody reads a session's secrets: their values are masked in what its servers and its agent tell."""
+"""Owns that nobody reads the secrets that servers and agents were given: their values are masked in what those tell."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ _LEAST_LINE = 16
 
 
 class SecretMask:
-    """The secret values that a session's servers or its agent were started with, by the names that people know.
+    """The secret values that servers or an agent were started with, by the names that people know.
 
     A value is found as it is, as JSON has it, in base64, percent-encoded and in hexadecimal digits, and line by line
     where it has several. Who means to smuggle a secret out that they were given can, in any other form: a server is
