@@ -75,6 +75,10 @@ def test_a_choice_of_nothing_holds_for_what_runs_here_too() -> None:
 
 
 def test_what_only_responses_knows_reaches_no_chat() -> None:
-    own = {"context_management": [{"type": "compaction"}], "moderation": {}, "prompt_cache_options": {"ttl": "12h"}}
+    own: Json = {
+        "context_management": [{"type": "compaction"}],
+        "moderation": {},
+        "prompt_cache_options": {"ttl": "12h"},
+    }
 
     assert set(asked(**own, top_p=0.5)) == {"messages", "top_p"}

@@ -36,6 +36,17 @@ class Meter:
         """Take in the model's own word on an answer that came at once."""
         self._usage = usage
 
+    def estimate(self) -> Json | None:
+        """What an answer took whose model told nothing of it, as it would have told it."""
+        if self._usage or not self._heard:
+            return None
+        told = self.tally()
+        return {
+            "prompt_tokens": told.input_tokens,
+            "completion_tokens": told.output_tokens,
+            "total_tokens": told.total,
+        }
+
     def tally(self) -> Tally:
         """What the answer took, as far as it came."""
         if self._usage:
@@ -58,13 +69,15 @@ class Metered:
         return self._model.name
 
     async def stream(self, body: Json) -> AsyncGenerator[Json, None]:
-        """The model's chunks."""
+        """The model's chunks, with an estimate of its usage behind them where it told none."""
         meter = Meter(body)
         try:
             async with hearing(self._model, body) as chunks:
                 async for chunk in chunks:
                     meter.hear(chunk)
                     yield chunk
+            if (estimate := meter.estimate()) is not None:
+                yield {"choices": [], "usage": estimate}
         finally:
             told = meter.tally()
             self.tally.input_tokens += told.input_tokens

@@ -48,8 +48,7 @@ class ChatChunks:
             if delta.get("stop_reason"):
                 yield self._finish(delta)
         elif kind == "message_stop":
-            self.is_finished = True
-            yield {**self._stamp, "choices": [], "usage": chat_usage(self._usage)}
+            yield from self._end()
         elif kind == "error":
             error = _object(event.get("error"))
             raise UpstreamFailed(f"The upstream failed: {str(error.get('message') or 'no reason given')[:1_000]}")
@@ -69,8 +68,13 @@ class ChatChunks:
                 yield from self._block(block)
             yield from self._end_thought()
         yield self._finish(message)
+        yield from self._end()
+
+    def _end(self) -> Iterator[Json]:
         self.is_finished = True
-        yield {**self._stamp, "choices": [], "usage": chat_usage(self._usage)}
+        # Nothing told is not nothing used: whoever counts has to know.
+        if self._usage:
+            yield {**self._stamp, "choices": [], "usage": chat_usage(self._usage)}
 
     def _begin(self, message: Json) -> Iterator[Json]:
         self._stamp = {
