@@ -183,7 +183,8 @@ class SessionRuns:
         if session.started_at is None or session.state == "pending" or session.resume_token is not None:
             if is_here or session.started_at is None:
                 return None
-            said = "The pod that the agent worked in is gone, and what it wrote there with it."
+            # A pod that was taken away; or the disk of another replica, where programs run as processes.
+            said = "The place that the agent worked in cannot be reached from here, nor what it wrote there last."
             return failed("interrupted", said)
         return failed(
             "interrupted",
