@@ -8,9 +8,10 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,8 @@ from tests.support.stores.postgres import PrivatePostgres
 
 CONNECTIONS = 12
 MEMORIES = 40
+IDLE_SECONDS = 4.0
+"""For how long it is watched what servers use when nobody asks them."""
 WAYS = ("REST read", "recall", "save")
 _COLORS = ("green", "red", "blue", "white")
 _numbers = itertools.count()
@@ -57,16 +60,15 @@ def _text() -> str:
     return f"Depot {number} in {street} is painted {_COLORS[number % 4]} and holds {number * 7} crates."
 
 
-async def _called(served: Served, way: str, memory: str, seconds: float) -> int:
-    """How many requests are answered in this time, dealt to all servers."""
+async def _called(served: Served, way: str, memory: str, requests: int) -> None:
+    """So many requests, dealt to all servers."""
     path = f"/api/workspaces/{served.workspace}/memories"
-    until = time.perf_counter() + seconds
+    left = iter(range(requests))
 
-    async def caller(number: int) -> int:
+    async def caller(number: int) -> None:
         url = str(served.servers[number % len(served.servers)].told["url"])
-        made = 0
         async with httpx.AsyncClient(base_url=url, headers=served.headers, timeout=60, trust_env=False) as client:
-            while time.perf_counter() < until:
+            for _ in left:
                 if way == "REST read":
                     answer = await client.get(f"{path}/{memory}")
                 elif way == "recall":
@@ -74,10 +76,8 @@ async def _called(served: Served, way: str, memory: str, seconds: float) -> int:
                 else:
                     answer = await client.post(path, json={"content": _text()})
                 answer.raise_for_status()
-                made += 1
-        return made
 
-    return sum(await asyncio.gather(*(caller(number) for number in range(CONNECTIONS))))
+    await asyncio.gather(*(caller(number) for number in range(CONNECTIONS)))
 
 
 async def _filled(served: Served) -> str:
@@ -127,7 +127,16 @@ def _settle(serving: Iterable[Served], seconds: float = 60.0) -> None:
         time.sleep(1)
 
 
-def measured(seconds: float, rounds: int) -> list[Figure]:
+def _cost(postgres: PrivatePostgres, served: Served, work: Callable[[], None]) -> tuple[float, float, float]:
+    """Processor seconds of ours and of the database for some work and what follows from it; seconds of the work."""
+    ours, theirs, began = served.cpu_seconds(), _database_cpu(postgres), time.perf_counter()
+    work()
+    took = time.perf_counter() - began
+    _settle([served])
+    return served.cpu_seconds() - ours, _database_cpu(postgres) - theirs, took
+
+
+def measured(requests: int, rounds: int) -> list[Figure]:
     """Each way in; one, two and three take turns, so that all meet the same neighbours."""
     kinds = {"one process": (1, 1), "two workers": (1, 2), "three replicas": (3, 1)}
     found: dict[tuple[str, str, str], list[float]] = {}
@@ -139,14 +148,14 @@ def measured(seconds: float, rounds: int) -> list[Figure]:
             memories = {name: asyncio.run(_filled(served)) for name, served in serving.items()}
             _settle(serving.values())
             for _, way, (name, served) in itertools.product(range(rounds), WAYS, serving.items()):
-                ours, theirs = served.cpu_seconds(), _database_cpu(postgres)
-                made = asyncio.run(_called(served, way, memories[name], seconds))
-                for what, took in (
-                    ("Holdfast", served.cpu_seconds() - ours),
-                    ("PostgreSQL", _database_cpu(postgres) - theirs),
-                ):
-                    found.setdefault((way, name, what), []).append(took / made * 1000)
-                found.setdefault((way, name, "rate"), []).append(made / seconds)
+                idle = _cost(postgres, served, lambda: time.sleep(IDLE_SECONDS))
+                began = time.perf_counter()
+                work = partial(_called, served, way, memories[name], requests)
+                costs = _cost(postgres, served, lambda: asyncio.run(work()))  # noqa: B023 - run at once
+                share = (time.perf_counter() - began) / (IDLE_SECONDS + 1)
+                for what, cost, anyway in zip(("Holdfast", "PostgreSQL"), costs[:2], idle[:2], strict=True):
+                    found.setdefault((way, name, what), []).append((cost - anyway * share) / requests * 1000)
+                found.setdefault((way, name, "rate"), []).append(requests / costs[2])
             for name, served in serving.items():
                 figures.append(Figure(f"{name}: memory", served.memory_mb(), "MB"))
                 figures.append(Figure(f"{name}: connections to PostgreSQL", _connections(served)))
@@ -162,10 +171,10 @@ def measured(seconds: float, rounds: int) -> list[Figure]:
 def main() -> None:
     """Measure and tell."""
     parser = options(__doc__ or "")
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--requests", type=int, default=240)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    finish(measured(chosen.seconds, chosen.rounds), as_json=chosen.json)
+    finish(measured(chosen.requests, chosen.rounds), as_json=chosen.json)
 
 
 if __name__ == "__main__":

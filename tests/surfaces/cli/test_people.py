@@ -54,13 +54,17 @@ def test_the_operator_adds_people_and_sets_their_passwords(holdfast: Holdfast) -
     assert holdfast.ask(signs_in) == made["id"]
     holdfast("users", "password", made["id"], given="another long password\n")
     assert holdfast.ask(signs_in) == ""
-    assert holdfast("users", "role", made["id"], "admin")["role"] == "admin"
-    link = holdfast("users", "link", made["id"])["path"].partition("link=")[2]
+    assert holdfast("users", "role", "ADA@example.com", "admin")["role"] == "admin"
+    assert holdfast("users", "link", "owner@localhost")["user_id"] not in ("owner@localhost", made["id"])
+    link = holdfast("users", "link", "ada@example.com")["path"].partition("link=")[2]
 
     async def by_link(services: Services, _: Principal) -> str:
         return (await services.sign_in.by_link(link)).session.role
 
     assert holdfast.ask(by_link) == "admin"
+
+    holdfast("users", "remove", "ada@example.com")
+    assert [each["email"] for each in holdfast("users", "list")] == ["owner@localhost"]
 
 
 def test_invitations_are_made_listed_and_withdrawn(holdfast: Holdfast) -> None:

@@ -52,9 +52,15 @@ async def list_organizations(session: Session, identity: Identity) -> None:
 
 
 class Member(Given):
-    """A member who is named."""
+    """A member who is named, by id or address."""
 
-    user_id: Annotated[str, Argument()]
+    user_id: Annotated[str, Argument(metavar="USER")]
+
+
+async def _member(session: Session, identity: Identity, given: Member) -> str:
+    """The id of a member; as it was given where nobody has that address, to be refused by it."""
+    found = await identity.member_by_email(session.principal, given.user_id) if "@" in given.user_id else None
+    return given.user_id if found is None else found.id
 
 
 @users.command("list", help="List members.")
@@ -128,30 +134,34 @@ class NewRole(Member):
 
 @users.command("role", help="Change a member's role.")
 async def set_role(session: Session, identity: Identity, given: NewRole) -> None:
-    session.out.record(UserAnswer.of(await identity.set_role(session.principal, given.user_id, given.role)))
+    user_id = await _member(session, identity, given)
+    session.out.record(UserAnswer.of(await identity.set_role(session.principal, user_id, given.role)))
 
 
 @users.command("password", help="Set a member's password, read from standard input.")
 async def set_password(session: Session, identity: Identity, given: Member) -> None:
-    await identity.set_password(session.principal, given.user_id, sys.stdin.readline().rstrip("\n"))
-    session.out.record({"user_id": given.user_id, "password": "set"})
+    user_id = await _member(session, identity, given)
+    await identity.set_password(session.principal, user_id, sys.stdin.readline().rstrip("\n"))
+    session.out.record({"user_id": user_id, "password": "set"})
 
 
 @users.command("link", help="Print a one-time link that signs a member in within the hour.")
-async def link(session: Session, sign_in: SignIn, settings: Settings, given: Member) -> None:
-    made = await sign_in.new_link(session.principal, given.user_id)
-    session.out.record({"user_id": given.user_id, **_reached(settings, f"/sign-in?link={made.secret}")})
+async def link(session: Session, identity: Identity, sign_in: SignIn, settings: Settings, given: Member) -> None:
+    user_id = await _member(session, identity, given)
+    made = await sign_in.new_link(session.principal, user_id)
+    session.out.record({"user_id": user_id, **_reached(settings, f"/sign-in?link={made.secret}")})
 
 
 @users.command("remove", help="End a membership and its sessions.")
 async def remove(session: Session, identity: Identity, given: Member) -> None:
-    left = await identity.remove_user(session.principal, given.user_id)
+    user_id = await _member(session, identity, given)
+    left = await identity.remove_user(session.principal, user_id)
     lines = [f"Removed {given.user_id}."]
     if left:
         lines.append("Keys that they made still work; stop those that are theirs with `holdfast keys revoke KEY`:")
         lines += [f"  {key.id}  {key.name}  {', '.join(sorted(key.scopes))}" for key in left]
     made = [KeyAnswer.of(key).model_dump() for key in left]
-    session.out.record({"user_id": given.user_id, "removed": True, "keys": made}, lines)
+    session.out.record({"user_id": user_id, "removed": True, "keys": made}, lines)
 
 
 def _reached(settings: Settings, path: str) -> dict[str, str]:
