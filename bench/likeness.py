@@ -3,6 +3,7 @@
 likeness.json has pairs of statements. Each is saved into a workspace of its own, the old one before the new one,
 through the memory service and with the model that ships. What an old statement's digest begins with decides its half:
 rules were adjusted on the one, the other was held out. Pairs of the domain "development" were added to the first later.
+Those of "outside" were written by somebody who had not seen the rules; their held-out half is counted by itself.
 
     python -m bench.likeness [--missed]
 """
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from tests.support.clock import MovableClock
 from tests.support.features.memories import memory_world
 
 Label = Literal["duplicate", "contradiction", "neither"]
-Half = Literal["tuned", "held out"]
+Half = Literal["tuned", "held out", "outside, held out"]
 LABELS: tuple[Label, ...] = ("duplicate", "contradiction", "neither")
 TARGET = 0.9
 
@@ -43,17 +44,21 @@ class Pair:
     label: Label
     development: bool = False
     """Whether it was made after the halves, to adjust rules on."""
+    outside: bool = False
+    """Whether it was written before its author had seen the rules."""
 
     @property
     def half(self) -> Half:
         """By the old statement, so that everything said of it is in one half."""
         if self.development:
             return "tuned"
-        return "held out" if hashlib.sha256(self.old.encode()).digest()[0] % 2 else "tuned"
+        if hashlib.sha256(self.old.encode()).digest()[0] % 2 == 0:
+            return "tuned"
+        return "outside, held out" if self.outside else "held out"
 
 
 PAIRS = [
-    Pair(each["old"], each["new"], each["is"], each["domain"] == "development")
+    Pair(each["old"], each["new"], each["is"], each["domain"] == "development", each["domain"] == "outside")
     for each in json.loads((Path(__file__).parent / "likeness.json").read_text())
 ]
 
@@ -134,10 +139,10 @@ async def measure(*, missed: bool) -> list[Figure]:
             if pair.half == "tuned" and label != pair.label:
                 print(f"{pair.label} taken for {label}: {pair.old} | {pair.new}")
     figures = []
-    for half in ("tuned", "held out"):
+    for half in get_args(Half):
         chosen = [(pair, label) for pair, label in zip(PAIRS, found, strict=True) if pair.half == half]
         for label, score in scores([pair for pair, _ in chosen], [label for _, label in chosen]).items():
-            target = TARGET if half == "held out" and label != "neither" else None
+            target = TARGET if half != "tuned" and label != "neither" else None
             figures.append(Figure(f"{half}, {label} ({score.of}): precision", score.precision, target=target))
             figures.append(Figure(f"{half}, {label} ({score.of}): recall", score.recall, target=target))
     return figures

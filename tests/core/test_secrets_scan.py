@@ -174,3 +174,34 @@ def test_a_documented_key_does_not_cover_up_a_real_one_beside_it() -> None:
 def test_the_first_of_several_texts_is_named() -> None:
     assert first_secret_kind(["nothing", HELD[0][1], HELD[2][1]]) == "AWS access key id"
     assert first_secret_kind([]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Passwort für den Server lautet Sommer2024!",
+        "Der PIN der Alarmanlage ist 4711",
+        "mot de passe: Tr0ub4dor&3",
+        "la contraseña del wifi es gato1234",
+        "Пароль: Qwerty123",
+        "密码是 abc123!x",
+        "パスワードはhunter2x9です",
+    ],
+)
+def test_a_password_is_one_in_other_languages(text: str) -> None:
+    assert first_secret_kind([text]) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Kennwort ist im Tresor",
+        "Das Passwort ist 12-stellig",
+        "Passwort zurücksetzen dauert 5 Minuten",
+        "Le mot de passe est obligatoire",
+        "mot de passe : minimum 12 caractères",
+        "La clave primaria: id_2",
+    ],
+)
+def test_talk_about_passwords_in_other_languages_is_none(text: str) -> None:
+    assert first_secret_kind([text]) is None

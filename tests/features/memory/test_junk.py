@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.features.memory.writing.wording import junk_refusal
+from holdfast.features.memory.writing.wording import category_of, junk_refusal
 
 JUNK = """
 lol
@@ -151,3 +151,26 @@ def test_junk_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", KEPT)
 def test_a_fact_of_a_few_words_is_kept(text: str) -> None:
     assert junk_refusal(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["ok danke", "merci", "hallo zusammen", "gracias!", "Guten Morgen", "спасибо", "了解です"]
+)
+def test_thanks_and_greetings_of_other_languages_are_junk(text: str) -> None:
+    assert junk_refusal(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("Ich bevorzuge kurze Antworten", "preference"),
+        ("Mein Lieblingseditor ist Vim", "preference"),
+        ("Je préfère le thé", "preference"),
+        ("Bitte antworte immer auf Deutsch", "instruction"),
+        ("Utilise toujours des tests", "instruction"),
+        ("常に日本語で答えてください", "instruction"),
+        ("Wir nutzen PostgreSQL", "fact"),
+    ],
+)
+def test_a_category_is_told_in_other_languages(text: str, category: str) -> None:
+    assert category_of(text) == category

@@ -158,3 +158,24 @@ def test_who_does_what_to_whom_matters() -> None:
 def test_any_two_texts_can_be_compared(one: str, other: str, cosine: float) -> None:
     repeats(read(one), read(other), cosine)
     contradiction(read(one), read(other), cosine)
+
+
+def test_what_is_asked_for_before_and_done_after_does_not_contradict() -> None:
+    old, new = (
+        read("Pull requests need two approvals before merging"),
+        read("A PR can only be merged after two approvals"),
+    )
+    assert contradiction(new, old, 0.7) is None
+    assert contradiction(read("Lint after the tests"), read("Lint before the tests"), 0.9)
+
+
+def test_a_second_requirement_does_not_contradict_the_first() -> None:
+    ios = read("The mobile app requires iOS 16 or newer")
+    assert contradiction(read("The mobile app requires Android 11 or newer"), ios, 0.8) is None
+    assert contradiction(read("The mobile app requires iOS 17 or newer"), ios, 0.9)
+
+
+def test_function_words_of_other_languages_say_nothing_of_their_own() -> None:
+    old, new = read("La base de datos principal es MySQL 8"), read("Usamos MySQL 8 como base de datos principal")
+    assert repeats(new, old, 0.9) and contradiction(new, old, 0.9) is None
+    assert contradiction(read("La base de datos principal es PostgreSQL 16"), old, 0.9)

@@ -57,6 +57,16 @@ _SPOKEN = re.compile(
     r"(?:\s+(?:for|of|to|on|in)(?:\s+[\w.@-]+){1,5}?)?\s+(?:is|was)\s*:?\s+[\"'`]?(?P<value>[^\s\"'`,;]{6,})",
     re.IGNORECASE,
 )
+# The same in the languages that teams write in besides English.
+_SPOKEN_ELSEWHERE = re.compile(
+    r"(?:\b(?:passwort|kennwort|zugangscode|türcode|mot de passe|code d['’]accès|contraseña|contrasena|clave de acceso"
+    r"|senha|wachtwoord|lösenord|hasło|пароль|(?-i:PIN))\b"
+    r"|密码|密碼|口令|パスワード|暗証番号|비밀번호|كلمة (?:السر|المرور))"
+    r"(?:(?: [^\W\d]+){0,6}? (?:ist|lautet|heißt|war|est|es|é|è|jest|är)\b"
+    r"|[^\n:：=]{0,40}?(?:[:：=]|是|为|為|は|는|은| هي))"
+    r"\s*[:：]?\s*[\"'`«„“]?(?P<value>[^\s\"'`,;«»„“”。]{4,})",
+    re.IGNORECASE,
+)
 _LOCKS = (
     r"wi-?fi|wlan|wireless|hotspot|router|door|gate|alarm|garage|entry|entrance|access|security|safe|lock|locker|unlock"
     r"|lock ?screen|building|lobby|house|flat|apartment|lift|elevator|vault|padlock|keypad|key ?box|lock ?box|sim|puk"
@@ -153,9 +163,21 @@ def _kinds(text: str) -> Iterator[str]:
         value = match.group("value").rstrip(".!?")
         if not _PLACEHOLDER.search(value) and _mixed(value) and not is_documented(value):
             yield _kind_of_name(match.group("name"))
+    for match in _SPOKEN_ELSEWHERE.finditer(text):
+        if _is_told(match.group("value").rstrip(".!?")):
+            yield "password"
     for match in _CODE.finditer(text):
         if _opens_something(match.group("value"), match.group("after")):
             yield "passcode"
+
+
+def _is_told(value: str) -> bool:
+    """Whether what stands behind 'das Passwort ist' is one: figures, or letters with signs; '12-stellig' is none."""
+    if _PLACEHOLDER.search(value) or is_documented(value) or "://" in value:
+        return False
+    if re.fullmatch(r"[\d-]+", value):
+        return sum(map(str.isdigit, value)) >= 4
+    return _mixed(value) and not re.fullmatch(r"\d+(?:[a-z]{1,3}|-\w+)", value)
 
 
 def _opens_something(value: str, after: str) -> bool:

@@ -40,6 +40,7 @@ MOST_CHARACTERS = 4_000
 
 # 'On disk' and 'in S3' say where, 'by Stripe' and 'through Adyen' with what.
 _ONE_PLACE = dict.fromkeys(("in", "on", "at", "under", "into"), "in") | dict.fromkeys(MEANS, "with")
+_ORDER = frozenset(("befor", "before", "after"))
 _LABEL = re.compile(r"^(\w[\w-]*(?: [\w-]+){0,3}): (?=\S)", re.MULTILINE)
 _SENTENCES = re.compile(
     r"(?<=[.!?;:])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\bvs\.)\s+"
@@ -241,6 +242,14 @@ def _opposed(some: frozenset[str], others: frozenset[str]) -> bool:
     return any(some & pair and others & pair for pair in OPPOSITES)
 
 
+def _says_opposite(new: Statement, old: Statement) -> bool:
+    ours, theirs = new.words - old.words, old.words - new.words
+    if _built_otherwise(new, old):
+        # 'Two approvals before merging' is 'merged after two approvals'.
+        ours, theirs = ours - _ORDER, theirs - _ORDER
+    return not new.negated and _opposed(ours, theirs)
+
+
 def _said(one: Statement) -> frozenset[str]:
     return frozenset(word for _, words in one.slots for word in words)
 
@@ -298,7 +307,7 @@ def _light(shared: frozenset[str]) -> frozenset[str]:
 
 def _other_filler(new: Statement, old: Statement) -> bool:
     """'We use CircleCI for CI' and 'CI runs on GitHub Actions': one role, and another name that fills it."""
-    if new.negated or old.negated or not new.role or new.role != old.role:
+    if new.negated or old.negated or not new.role or new.role != old.role or (new.additive and old.additive):
         return False
     return bool(new.filler and old.filler) and not new.filler & old.filler
 
@@ -360,10 +369,10 @@ def _other_value(new: Statement, old: Statement) -> str | None:
     if not entered and left:
         entered = (new.words - old.words - new.subject) & WEAK_NOUNS
     if not entered or not left:
-        if _opposed(new.words - old.words, old.words - new.words) and not new.negated:
+        if _says_opposite(new, old):
             return OTHER_VALUE
         return CHANGED if new.change and not old.change and entered and any(map(new.is_value, entered)) else None
-    if _opposed(new.words - old.words, old.words - new.words) and not new.negated:
+    if _says_opposite(new, old):
         return OTHER_VALUE
     if new.verb and old.verb and new.verb != old.verb:
         return None
@@ -421,8 +430,9 @@ def _typed(new: Statement, old: Statement, entered: frozenset[str], left: frozen
                 term.kind == "name" and not other[0].isdigit()
             ):
                 continue
-            # Of what is counted, the same must be counted.
-            others = _unmeasured(new, entered), _unmeasured(old, left)
-            if term.kind != "amount" or not all(others):
+            # Of what is counted, the same must be counted; iOS 16 may be needed as well as Android 11.
+            others = _unmeasured(new, entered - {word}), _unmeasured(old, left - {other})
+            is_of_same = term.kind not in ("amount", "name") or not all(others)
+            if is_of_same or (term.kind == "name" and not (new.additive and old.additive)):
                 return True
     return False

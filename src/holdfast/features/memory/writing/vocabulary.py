@@ -56,6 +56,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"less than|fewer than|lower than", "below"),
     (r"(?:has|have|had|needs?|is|are) to(?= [a-z])", "must"),
     (r"may not|must not|should not|shall not|is not allowed to|are not allowed to", "never"),
+    (r"s3://", "S3 bucket "),
     (r"kicks? off|kicked off|gets? going", "start"),
     (r"takes? place|took place", "happen"),
     (r"by hand", "manually"),

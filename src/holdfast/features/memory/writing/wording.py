@@ -20,7 +20,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CATEGORY = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _PREFERENCE = re.compile(
     r"\b(?:prefer(?:s|red|ence|ences)?|favou?rites?|favou?rs?|likes?|loves?|enjoys?|dislikes?|hates?"
-    r"|rather (?:have|use|see|not)|fond of|can't stand|would rather)\b",
+    r"|rather (?:have|use|see|not)|fond of|can't stand|would rather"
+    r"|bevorzug\w*|lieblings\w*|mag (?:lieber|keine?n?|am liebsten)|préf[eéè]r\w*|prefier\w*|prefiro|favorit[oa]s?"
+    r"|preferisc\w*)\b",
     re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(
@@ -30,7 +32,10 @@ _INSTRUCTION = re.compile(
     r"|test|commit)"
     r"\s+(?:the|a|an|all|any|every|each|your|our|in|to|with|before|after|only|no|me|it)\b"
     r"|(?:when(?:ever)?|before|after|if)\b[^,.]{2,80},)"
+    r"|^(?:bitte|immer|nie|niemals|verwende|nutze|benutze|antworte|utilise[rz]?|toujours|jamais|répond[sez]*|usa|utiliza|siempre"
+    r"|nunca|responde|usa|sempre)\b|てください|^请|必须|不要"
     r"|\b(?:must(?:n['’]t)?|should(?:n['’]t)?|have to|has to|needs? to|is required to|are required to|may not"
+    r"|muss|müssen|soll(?:te)?n?|d(?:arf|ürfen) nicht|doit|doivent|deben?"
     r"|always (?:use|run|write|ask|check|add|include)|never (?:use|run|commit|push|deploy|merge))\b",
     re.IGNORECASE,
 )
