@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.storage.sqlite import SqliteDatabase
-from holdfast.surfaces.dashboard.shell import app
+from holdfast.surfaces.dashboard.shell import app, view
 from tests.support.server import TestServer, serving
 
 
@@ -116,22 +116,23 @@ async def test_an_address_that_is_shortened_leads_to_a_page(server: TestServer, 
 async def test_a_workspace_beyond_those_that_are_listed_is_opened_and_found(
     server: TestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(view, "LISTED", 3)
     workspaces, project = server.services.workspaces, server.start.project_id
-    for at in range(60):
+    for at in range(8):
         await workspaces.create(server.owner, project, f"Team {at}")
     async with await server.browser(server.start.owner_id) as owner:
-        page = (await owner.get("/w/team-59/memory")).text
-        listed = set(re.findall(r'href="/w/([^"/]+)/memory"', page))
-        assert len(listed) == 51 and "team-59" in listed and "<strong>Team 59</strong>" in page
-        found = await owner.get("/find", params={"q": "team 58"}, headers={"HX-Request": "true"})
-        assert '<a href="/w/team-58/memory">' in found.text
-        # More than anybody's navigation asks for at once.
+        page = (await owner.get("/w/team-6/memory")).text
+        assert set(re.findall(r'href="/w/([^"/]+)/memory"', page)) == {"default", "team-0", "team-1", "team-6"}
+        assert "<strong>Team 6</strong>" in page and "Find another" in page
+        found = await owner.get("/find", params={"q": "team 5"}, headers={"HX-Request": "true"})
+        assert '<a href="/w/team-5/memory">' in found.text
+        # More than are asked for at once.
         monkeypatch.setattr(app, "MOST_SEEN", 3)
-        assert (await owner.get("/w/team-57/memory")).status_code == 200
         assert (await owner.get("/w/elsewhere/memory")).status_code == 404
+        assert (await owner.get("/w/team-7/memory")).status_code == 200
         # A page of no workspace keeps the one that was looked at.
-        owner.cookies.set("holdfast_workspace", "team-57")
-        assert "<strong>Team 57</strong>" in (await owner.get("/settings/keys")).text
+        owner.cookies.set("holdfast_workspace", "team-7")
+        assert "<strong>Team 7</strong>" in (await owner.get("/settings/keys")).text
 
 
 async def test_who_is_not_signed_in_is_spoken_to_in_their_language(server: TestServer) -> None:

@@ -10,7 +10,8 @@ from holdfast.core.principal import Principal
 from holdfast.features.identity.sessions.store import WebSession
 from holdfast.features.workspaces.model import Workspace
 
-_LISTED = 50
+LISTED = 50
+"""How many workspaces the navigation names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class PageView:
     @property
     def listed_workspaces(self) -> Sequence[Workspace]:
         """Those that the navigation names: the first, and the one that is looked at. All are found with the palette."""
-        first = self.workspaces[:_LISTED]
+        first = self.workspaces[:LISTED]
         return first if self.workspace is None or self.workspace in first else (*first, self.workspace)
 
     @property
