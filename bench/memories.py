@@ -52,6 +52,8 @@ class Runner:
     """A store in its process, and what it took so far."""
 
     process: "subprocess.Popen[str]"
+    errors: Path
+    """Where it says what goes wrong."""
     adding: list[float] = field(default_factory=list)
     searching: list[float] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Runner:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise Ended(f"{self.process.args!r} ended")
+            raise Ended(f"{self.process.args!r} ended: {self.errors.read_text()[-2000:]}")
         return dict(json.loads(line))
 
     @property
@@ -123,7 +125,7 @@ def running(python: Path, module: str, what: Given, errors: Path) -> Iterator[Ru
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True, cwd=ROOT, env=environment)
     # Its end is that of its input: what it started ends with it.
     with process:
-        runner = Runner(process)
+        runner = Runner(process, errors)
         runner.answer()
         yield runner
 
@@ -148,7 +150,6 @@ def measure(memories: int, peers: Path | None, *, with_model: bool = False) -> t
                 why = errors.read_text().strip().rpartition("\n")[2]
                 missing = not python.exists() or why.startswith(("ModuleNotFoundError", "FileNotFoundError"))
                 if not missing or name not in PEERS:
-                    print(errors.read_text()[-2000:], file=sys.stderr)
                     raise
                 skipped.append(f"{name} ({why or 'no such environment'})")
         for do, count in (("add", memories), ("search", QUERIES)):

@@ -39,6 +39,7 @@ UNLIMITED = {
     "HOLDFAST_CHAT_REQUESTS_PER_MINUTE": "100000000",
 }
 """The limiter counts as always; the load just never reaches the limit."""
+OURS, SEVERAL = "holdfast", "holdfast, a worker for each core"
 LITELLM = (
     "model_list:\n  - model_name: fixed\n    litellm_params: {{model: openai/fixed, api_base: {url}, api_key: none}}\n"
 )
@@ -88,7 +89,7 @@ def process(*command: str, port: int, seconds: float = 60, environment: dict[str
 
 
 @contextlib.contextmanager
-def ours(upstream: int) -> Iterator[tuple[Target, int]]:
+def ours(upstream: int, workers: int = 1) -> Iterator[tuple[Target, int]]:
     """Holdfast with an endpoint for the upstream, and its process id."""
     with tempfile.TemporaryDirectory() as directory:
         with holdfast(Path(directory), UNLIMITED) as first:
@@ -97,8 +98,11 @@ def ours(upstream: int) -> Iterator[tuple[Target, int]]:
             add = ["endpoints", "add", name, "--kind", kind, "--base-url", f"http://127.0.0.1:{upstream}/v1"]
             command = [sys.executable, "-m", "holdfast", *add, "--model", "fixed", "--data-dir", directory]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        with holdfast(Path(directory), UNLIMITED) as server:
-            yield Target("holdfast", server.port, f"/{project}/bench/v1/chat/completions", key), server.pid
+        with holdfast(Path(directory), UNLIMITED, "--workers", str(workers)) as server:
+            yield (
+                Target(OURS if workers == 1 else SEVERAL, server.port, f"/{project}/bench/v1/chat/completions", key),
+                server.pid,
+            )
 
 
 @contextlib.contextmanager
@@ -164,9 +168,10 @@ def figures(what: str, found: dict[str, list[ChatLoad]], least_share: float, tim
         share = max(0.0, mine.p50_ms - floor.p50_ms) / (other.p50_ms - floor.p50_ms)
         made.append(Figure(f"{what}, share of LiteLLM's added p50", share, "×", 0.02, "lower"))
     if "portkey" in found:
-        pairs = zip(found["holdfast"], found["portkey"], strict=True)
-        times = statistics.median(mine.requests_per_second / other.requests_per_second for mine, other in pairs)
-        made.append(Figure(f"{what}, times Portkey", times, "×", 6.0))
+        for name in (OURS, SEVERAL):
+            pairs = zip(found[name], found["portkey"], strict=True)
+            times = statistics.median(mine.requests_per_second / other.requests_per_second for mine, other in pairs)
+            made.append(Figure(f"{what}, {name}, times Portkey", times, "×", 6.0))
     return made
 
 
@@ -239,7 +244,11 @@ def main() -> None:
         if chosen.litellm:
             targets.append(running.enter_context(litellm(chosen.litellm, stub)))
         # Only for whole answers: its release 1.15 answers streams with status 500 on Node 20.
-        portkeys = [running.enter_context(portkey(chosen.portkey, stub))] if chosen.portkey else []
+        portkeys = []
+        if chosen.portkey:
+            # It has one process. We have as many as are asked for; both are told, and share the cores with the load.
+            several, _ = running.enter_context(ours(stub, os.cpu_count() or 1))
+            portkeys = [running.enter_context(portkey(chosen.portkey, stub)), several]
         settle(pid)
         told = figures("whole answers", compare(targets + portkeys, ASK, chosen.rounds, chosen.seconds), 0.6, 50)
         told += figures("streams of 50 chunks", compare(targets, STREAM, chosen.rounds, chosen.seconds), 0.85, 60)

@@ -21,6 +21,7 @@ from holdfast.engines.search import Entry, Query, SearchEngine
 from holdfast.engines.search.embedders.base import unit
 from holdfast.engines.search.embedders.minilm import MiniLmEmbedder
 from holdfast.engines.search.engine import without_names
+from holdfast.server.lifecycle import keep_loaded
 from holdfast.storage.database import Tx
 from holdfast.storage.schema import migrate
 from holdfast.storage.sqlite import SqliteDatabase
@@ -143,6 +144,8 @@ async def measure(total: int, *, embed: bool) -> list[Figure]:
         names = list(kept)
         await search.index()
         search = SearchEngine(database, given, SystemClock())
+        # As a server does once it has loaded.
+        await keep_loaded()
         for label, here in (("biggest", names[0]), ("middle", names[8])):
             most = TARGETS_MS[label].get(total)
             name = f"{total:,} entries, {label} workspace"

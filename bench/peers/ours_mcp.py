@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,6 +11,8 @@ from bench.peers.given import LIMIT, Given, Store, serve
 from bench.server import holdfast
 
 PROTOCOL = "2026-07-28"
+KEPT_SECONDS = 2.0
+"""A connection is used again within that time; while the others have their turn, the server may end it."""
 UNLIMITED = {"HOLDFAST_REQUESTS_PER_MINUTE": "100000000", "HOLDFAST_MCP_CALLS_PER_MINUTE": "100000000"}
 """The limiter counts as always; the load just never reaches the limit."""
 
@@ -23,6 +26,7 @@ class HoldfastOverMcp(Store):
         server = self._stack.enter_context(holdfast(given.directory / "holdfast", {**os.environ, **UNLIMITED}))
         self._told = server.told
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        self._used = 0.0
         # The others load the model before they are asked too.
         self._call("xerotier.memory.recall", {"query": "anything"})
 
@@ -58,10 +62,13 @@ class HoldfastOverMcp(Store):
             "Mcp-Name": tool,
             "X-Xerotier-Workspace": self._told["workspace_id"],
         }
+        if time.monotonic() - self._used > KEPT_SECONDS:
+            self._connection.close()
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         self._connection.request("POST", f"/{self._told['project_id']}/v1/mcp", body, headers)
         answer = self._connection.getresponse()
         told = json.loads(answer.read())
+        self._used = time.monotonic()
         if answer.status != 200 or told.get("error") or told["result"].get("isError"):
             raise RuntimeError(f"{answer.status}: {str(told)[:500]}")
         return dict(told["result"]["structuredContent"])

@@ -84,6 +84,8 @@ class Upstreams:
             raise ValueError("An endpoint needs an upstream.")
         self._upstreams = sorted(upstreams, key=lambda each: each.spec.priority)
         self._health = {id(each): Health() for each in self._upstreams}
+        self._has_failed = False
+        """Whether any has failed since it last answered. Mostly none has: then nobody's health need be looked at."""
         self._passes = passes
         self._now = now
         self._sleep = sleep
@@ -164,6 +166,7 @@ class Upstreams:
                 else:
                     if self._health[id(upstream)].failures:
                         self._health[id(upstream)] = Health()
+                        self._has_failed = any(health.failures for health in self._health.values())
                     return found
             if len(hopeless) == len(self._upstreams):
                 break
@@ -177,23 +180,23 @@ class Upstreams:
 
     def _order(self, hopeless: Collection[int], now: float) -> list[Upstream]:
         """Who may be asked now: the rested before the resting, each by priority."""
-        if not hopeless and self._all_well(now):
+        if not hopeless and not self._has_failed:
             return self._upstreams
         allowed = [
             each for each in self._upstreams if id(each) not in hopeless and self._health[id(each)].not_before <= now
         ]
         return sorted(allowed, key=lambda each: self._health[id(each)].rests_until > now)
 
-    def _all_well(self, now: float) -> bool:
-        return all(health.not_before <= now and health.rests_until <= now for health in self._health.values())
-
     def _pause(self, attempt: int, hopeless: Collection[int]) -> float:
         """Nothing before the first pass, backoff with jitter before others; at least until somebody may be asked."""
+        if not attempt and not self._has_failed:
+            return 0.0
         backoff: float = _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1) * (0.5 + self._jitter()) if attempt else 0.0
         soonest = min(health.not_before for key, health in self._health.items() if key not in hopeless) - self._now()
         return max(backoff, soonest)
 
     def _failed(self, upstream: Upstream, problem: UpstreamFailed) -> None:
+        self._has_failed = True
         health = self._health[id(upstream)]
         health.failures += 1
         now = self._now()
