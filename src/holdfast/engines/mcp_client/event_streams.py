@@ -14,7 +14,7 @@ _BYTES_A_SECOND = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PushedEvent:
     """One server-sent event."""
 
     data: bytes
@@ -22,14 +22,14 @@ class Event:
     retry_seconds: float | None
 
 
-class Events:
+class EventCutter:
     """Cuts bytes into server-sent events."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._held = bytearray()
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[PushedEvent]:
         """The events that this piece completes."""
         held = self._held
         # A line's end and the next may stand in different pieces.
@@ -65,7 +65,7 @@ class Allowance:
             raise ServerFailed(f"{self._name} sends more events than anybody could read.")
 
 
-def _read_event(block: bytes) -> Event:
+def _read_event(block: bytes) -> PushedEvent:
     data, id, retry = [], None, None
     for line in block.split(b"\n"):
         field, _, value = line.removesuffix(b"\r").partition(b":")
@@ -76,4 +76,4 @@ def _read_event(block: bytes) -> Event:
             id = value.decode("latin-1")
         elif field == b"retry" and value.isdigit():
             retry = min(int(value) / 1_000, 60.0)
-    return Event(b"\n".join(data), id, retry)
+    return PushedEvent(b"\n".join(data), id, retry)

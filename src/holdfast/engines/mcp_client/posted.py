@@ -17,7 +17,7 @@ from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.engines.fetch.network.url import Url
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
 from holdfast.engines.mcp_client.base import CallRefused, ServerFailed, TellProgress
-from holdfast.engines.mcp_client.event_streams import Allowance, Events
+from holdfast.engines.mcp_client.event_streams import Allowance, EventCutter
 from holdfast.engines.mcp_client.exchanges import BROKEN, MAX_BYTES, Exchanges
 from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.stdio import STATELESS_PROTOCOL, ToolsChanged
@@ -121,7 +121,7 @@ class PostedCalls:
         last, pause, asked_back = None, _RETRY_SECONDS, 0
         allowance = Allowance(self._name, lines=_LINES)
         for _ in range(_MOST_TAKEN_UP):
-            events, is_over = Events(self._name), False
+            events, is_over = EventCutter(self._name), False
             try:
                 while piece := await answer.read():
                     allowance.take(piece)

@@ -29,7 +29,7 @@ from holdfast.engines.mcp_client.base import (
     ServerFailed,
     TellProgress,
 )
-from holdfast.engines.mcp_client.event_streams import Allowance, Events
+from holdfast.engines.mcp_client.event_streams import Allowance, EventCutter
 from holdfast.engines.mcp_client.exchanges import CONNECT_SECONDS, MAX_BYTES, SILENT_SECONDS, Exchanges, RemoteAuth
 from holdfast.engines.mcp_client.gate import too_heavy
 from holdfast.engines.mcp_client.listing import call_result, list_tools
@@ -126,7 +126,7 @@ class _Body(httpx2.AsyncByteStream):
                 self._check(whole)
                 yield whole
                 return
-            events, allowance = Events(self._name), Allowance(self._name, lines=_LINES)
+            events, allowance = EventCutter(self._name), Allowance(self._name, lines=_LINES)
             while piece := await self._answer.read():
                 allowance.take(piece)
                 for event in events.feed(piece):
