@@ -43,7 +43,7 @@ def plain_message(completion: Json, model: str, input_tokens: Callable[[], int])
 def plain_completion(message: Json) -> Json | None:
     """A message as a completion; None where it has anything but text."""
     blocks, usage = message.get("content"), message.get("usage")
-    if not isinstance(blocks, list) or not isinstance(usage, dict) or message.get("stop_sequence"):
+    if not isinstance(blocks, list) or not isinstance(usage, dict) or not usage or message.get("stop_sequence"):
         return None
     texts = []
     for block in blocks:
