@@ -1,5 +1,6 @@
 """Owns what tests on a real node share: `make test-kubernetes` runs them beside a cluster of their own."""
 
+import asyncio
 import base64
 import json
 import os
@@ -43,8 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def no_other_session() -> None:
     """Begin when the pods of the test before are gone."""
-    if STATE is not None:
-        until_no_session_pod()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while STATE is not None and session_pods():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -81,21 +84,22 @@ def session_pods() -> list[dict[str, Any]]:
     return [each for each in objects("pods") if each["metadata"]["labels"].get("holdfast.dev/kind") == "session"]
 
 
-def until_no_session_pod(seconds: float = PATIENCE_SECONDS) -> None:
+async def until_no_session_pod(seconds: float = PATIENCE_SECONDS) -> None:
     """Until every session's pod is gone; on a busy machine a kubelet takes more than a minute."""
-    _until_none(session_pods, seconds)
+    await _until_none(session_pods, seconds)
 
 
-def until_no_secret(seconds: float = PATIENCE_SECONDS) -> None:
+async def until_no_secret(seconds: float = PATIENCE_SECONDS) -> None:
     """Until the cluster has collected the secrets of pods that are gone."""
-    _until_none(lambda: objects("secrets"), seconds)
+    await _until_none(lambda: objects("secrets"), seconds)
 
 
-def _until_none(look: Callable[[], list[dict[str, Any]]], seconds: float) -> None:
+async def _until_none(look: Callable[[], list[dict[str, Any]]], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while left := look():
+    # Not by sleeping here: the server that takes them away runs on the same loop.
+    while left := await asyncio.to_thread(look):
         assert time.monotonic() < deadline, [each["metadata"]["name"] for each in left]
-        time.sleep(0.2)
+        await asyncio.sleep(0.2)
 
 
 def stored(prefix: str) -> dict[str, str]:

@@ -45,7 +45,7 @@ async def test_a_session_outlives_a_part_of_the_cluster(house: Agency, part: str
     assert found["state"] == "completed", found["error"]
     assert found["result"]["summary"] == "It went on."
     assert [each["path"] for each in found["result"]["files"]] == ["made"]
-    until_no_session_pod()
+    await until_no_session_pod()
 
 
 @pytest.mark.contract("XA-6")
@@ -94,5 +94,5 @@ async def test_after_kill_9_of_holdfast_a_session_goes_on_in_a_new_pod_or_fails_
     else:
         assert ended.state == "failed" and (ended.error or {})["code"] == "interrupted", ended.error
         assert await told() == ["first"]
-    until_no_session_pod()
+    await until_no_session_pod()
     await services.git.close()

@@ -37,7 +37,7 @@ async def test_an_agent_says_something_and_completes(house: Agency) -> None:
     assert found["state"] == "completed", found["error"]
     told = await house.told(session)
     assert [each["data"]["text"] for each in told if each["kind"] == "text"] == ["Hello world"]
-    until_no_session_pod()
+    await until_no_session_pod()
 
 
 @pytest.mark.contract("XA-6")
@@ -74,7 +74,7 @@ async def test_the_built_in_agent_is_refused_gets_the_right_and_leaves_its_work(
     assert "permission_required" not in script.results[3]
     assert [each["path"] for each in found["result"]["files"]] == ["crane.txt"]
     assert found["result"]["artifacts"]
-    until_no_session_pod()
+    await until_no_session_pod()
 
 
 async def test_eight_at_once_all_complete_and_leave_nothing(house: Agency) -> None:
@@ -82,8 +82,8 @@ async def test_eight_at_once_all_complete_and_leave_nothing(house: Agency) -> No
     started = [await house.start(agent) for _ in range(8)]
     found = [await house.until(each) for each in started]
     assert [each["state"] for each in found] == ["completed"] * 8, [each["error"] for each in found]
-    until_no_session_pod()
-    until_no_secret()
+    await until_no_session_pod()
+    await until_no_secret()
 
 
 async def test_a_real_agent_works_in_a_pod(sqlite_database: SqliteDatabase, tmp_path: Path, program: None) -> None:
@@ -127,11 +127,11 @@ async def test_a_secret_of_a_server_is_in_a_secret_object_and_its_container_alon
     patch = await house.client.get(f"/api/workspaces/{house.workspace}/artifacts/{artifact}")
     assert CANARY not in str(await house.told(session)) + str(found) + caplog.text + patch.text
     # Everything that the cluster keeps and is no Secret, its logs, and what it writes of containers.
-    until_no_session_pod()
+    await until_no_session_pod()
     assert STATE is not None
     logs = subprocess.run(["grep", "-rlaF", CANARY, f"{STATE}/log", f"{STATE}/kubelet"], capture_output=True, text=True)
     assert logs.stdout == ""
-    until_no_secret()
+    await until_no_secret()
     kept = stored("/registry/")
     assert len(kept) > 50
     assert [key for key, value in kept.items() if CANARY in value] == []
@@ -143,8 +143,8 @@ async def test_fifty_in_a_row_all_complete_and_leave_nothing(house: Agency) -> N
     for _ in range(50):
         found = await house.until(await house.start(agent))
         assert found["state"] == "completed", found["error"]
-    until_no_session_pod()
-    until_no_secret()
+    await until_no_session_pod()
+    await until_no_secret()
 
 
 @pytest.mark.contract("XA-6")
@@ -152,4 +152,4 @@ async def test_work_in_a_repository_comes_back_from_a_pod_as_a_branch_and_a_patc
     house: Agency, tmp_path: Path
 ) -> None:
     await work_in_a_repository(house, tmp_path / "origin")
-    until_no_session_pod()
+    await until_no_session_pod()

@@ -94,4 +94,4 @@ async def test_every_attack_from_inside_a_pod_gets_nothing(tmp_path: Path) -> No
         finally:
             await runtime.close()
             server.close()
-    until_no_session_pod()
+    await until_no_session_pod()
