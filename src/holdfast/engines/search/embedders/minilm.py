@@ -120,7 +120,7 @@ class MiniLmModel:
         return states
 
 
-def _is_illegible(text: str, ids: Sequence[int], unknown: int) -> bool:
+def _is_illegible(text: str, ids: Sequence[int], unknown: int | None) -> bool:
     """Whether the model knows at most a quarter of a text's tokens, besides the two around it, as of emoji.
 
     Of Thai, Lao, Burmese and Khmer it knows letters at best, and a sentence is one word that it does not know.
