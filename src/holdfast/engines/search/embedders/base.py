@@ -46,10 +46,7 @@ def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def own_direction(text: str, dimensions: int) -> NDArray[np.float32]:
     """The vector of a text that a model cannot read: one that only the very same text has."""
     seed = int.from_bytes(hashlib.sha256(text.encode(errors="replace")).digest()[:8], "big")
-    drawn: NDArray[np.float32] = unit(np.random.default_rng(seed).standard_normal((1, dimensions)).astype(np.float32))[
-        0
-    ]
-    return drawn
+    return np.asarray(unit(np.random.default_rng(seed).standard_normal((1, dimensions)).astype(np.float32))[0])
 
 
 def is_unread(text: str, vector: NDArray[np.float32]) -> bool:

@@ -125,7 +125,7 @@ def _is_illegible(text: str, ids: Sequence[int], unknown: int | None) -> bool:
 
     Of Thai, Lao, Burmese and Khmer it knows letters at best, and a sentence is one word that it does not know.
     """
-    unread = ids.count(unknown)
+    unread = sum(id == unknown for id in ids)
     return (unread > 0 and unread * 4 >= 3 * (len(ids) - 2)) or len(_UNSPACED.findall(text)) * 2 > len(text)
 
 
