@@ -36,7 +36,6 @@ _NEVER = (
     "psycopg",
     "pygit2",
     "resiliparse",
-    "snowballstemmer",
     "starlette",
     "tokenizers",
     "tree_sitter",

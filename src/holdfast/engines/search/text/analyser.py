@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from Stemmer import Stemmer
 
 LONGEST_WORD = 64
 MOST_WORDS = 20_000
@@ -63,15 +64,15 @@ class Word(NamedTuple):
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """The stem of a lower-case word; words with digits stay as they are."""
-    if len(word) < 3 or not word.isalpha():
-        return word
+    return stemmed(word) if len(word) >= 3 and word.isalpha() else word
+
+
+def stemmed(word: str) -> str:
+    """What English grammar leaves of a lower-case word, whatever it is made of."""
     stemmer = getattr(_stemmer_of_thread, "stemmer", None)
     if stemmer is None:
-        # Imported at the first word: it brings the stemmers of thirty languages, which a list does not need.
-        import snowballstemmer
-
-        # The stemmer keeps its state in itself, so each thread has one.
-        stemmer = _stemmer_of_thread.stemmer = snowballstemmer.stemmer("english")
+        # It keeps its state in itself, so each thread has one. What it remembers is remembered here already.
+        stemmer = _stemmer_of_thread.stemmer = Stemmer("english", 0)
     return str(stemmer.stemWord(word))
 
 

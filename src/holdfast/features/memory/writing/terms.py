@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
+from holdfast.engines.search.text.analyser import stemmed
 from holdfast.features.memory.writing.vocabulary import PHRASES, SYNONYMS
 
 Kind = Literal["word", "name", "amount", "time", "date", "day", "frequency"]
@@ -281,13 +282,5 @@ def canonical(word: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def _canonical(word: str) -> str:
-    stem = str(_stemmer().stemWord(word))
+    stem = stemmed(word)
     return SYNONYMS.get(stem, stem)
-
-
-@cache
-def _stemmer() -> Any:
-    # Imported at the first word that is compared: it brings the stemmers of thirty languages.
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("english")
