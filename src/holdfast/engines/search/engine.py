@@ -97,6 +97,14 @@ class SearchEngine:
         if vectors is None:
             tx.after_commit(self._keeper.wake)
 
+    def codes(self, title: str, text: str) -> bytes | None:
+        """What an entry of this title and text is given as `codes`, to be made before its transaction.
+
+        SQLite has one writer, and reading the words of a long text within a transaction holds up everybody's writes.
+        None where the store keeps words otherwise.
+        """
+        return self._store.codes(_searched(title, text))
+
     def remove(self, tx: Tx, workspace_id: str, type: str, id: str) -> None:
         """Take every part of an entity out."""
         shelf = self._store.shelf(tx, workspace_id)
@@ -349,6 +357,10 @@ def _prepared(entry: Entry) -> Prepared:
     kept = entry if title == entry.title and text == entry.text else replace(entry, title=title, text=text)
     meta = json.dumps(dict(entry.meta), ensure_ascii=False, sort_keys=True) if entry.meta else "{}"
     return Prepared(kept, embedded_text(title, text), meta, traits(text) if entry.spoken else 0)
+
+
+def _searched(title: str, text: str) -> str:
+    return embedded_text(title.replace("\0", " "), text.replace("\0", " "))
 
 
 def without_names(text: str, named: frozenset[str]) -> str:

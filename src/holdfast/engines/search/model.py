@@ -36,6 +36,8 @@ class Entry:
     """What whole it belongs to, such as a repository; a query can be narrowed to some."""
     spoken: bool = False
     """Whether its source is a conversation: then it is also found by what was said around it."""
+    codes: bytes | None = field(default=None, compare=False, repr=False)
+    """The words of its title and text where they were read before the transaction: see `SearchEngine.codes`."""
 
 
 @dataclass(frozen=True, slots=True)

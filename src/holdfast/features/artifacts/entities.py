@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.features.artifacts import store
 from holdfast.features.artifacts.model import ArtifactReference
-from holdfast.features.artifacts.service import TYPE
+from holdfast.features.artifacts.passages import TYPE
 from holdfast.registry.entities import EntityType, Source
 from holdfast.storage.database import Tx
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import hashlib
-import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.clock import Clock
@@ -12,8 +11,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.paging import Page, decode_cursor, page_of
 from holdfast.core.principal import Principal
 from holdfast.engines.events import EventBus
-from holdfast.engines.extract.chunk import Chunk, chunk_markdown, chunk_text
-from holdfast.engines.search import Entry, SearchEngine
+from holdfast.engines.search import SearchEngine
 from holdfast.features.artifacts import store
 from holdfast.features.artifacts.diff import unified_diff
 from holdfast.features.artifacts.model import (
@@ -33,14 +31,11 @@ from holdfast.features.artifacts.model import (
     checked,
     content_problems,
 )
+from holdfast.features.artifacts.passages import TYPE, Passages, entries_of, passages_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.workspaces.service import Workspaces
 from holdfast.registry.entities import Entities
 from holdfast.storage.database import Database, Tx
-
-TYPE = "artifact"
-"""What search calls these entries."""
-_BINARY, _NEXT_FILE = "GIT binary patch", "diff --git "
 
 
 class ArtifactService:
@@ -68,17 +63,17 @@ class ArtifactService:
         """Version 1 of a new artifact; IdentifierTaken when its chat (or workspace) has one of that identifier."""
         principal.require("inference")
         new = checked(new)
-        chunks = await asyncio.to_thread(_chunks, new.type, new.content)
-        return await self._database.write(lambda tx: self._create(tx, principal, workspace_id, new, chunks))
+        passages = await asyncio.to_thread(self._passages, new)
+        return await self._database.write(lambda tx: self._create(tx, principal, workspace_id, new, passages))
 
     def add(self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact) -> Artifact:
         """Like `create`, within a transaction."""
         principal.require("inference")
         new = checked(new)
-        return self._create(tx, principal, workspace_id, new, _chunks(new.type, new.content))
+        return self._create(tx, principal, workspace_id, new, self._passages(new))
 
     def _create(
-        self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact, chunks: Sequence[Chunk]
+        self, tx: Tx, principal: Principal, workspace_id: str, new: NewArtifact, passages: Passages
     ) -> Artifact:
         workspace = self._workspaces.check(tx, principal, workspace_id)
         self._workspaces.check_chat(tx, workspace.id, new.chat_id)
@@ -99,7 +94,7 @@ class ArtifactService:
         )
         if not store.insert(tx, made):
             raise IdentifierTaken(new.identifier, in_chat=new.chat_id is not None)
-        self._write(tx, principal, made, new.content, chunks, "artifact.create")
+        self._write(tx, principal, made, new.content, passages, "artifact.create")
         return made
 
     async def update(
@@ -117,11 +112,11 @@ class ArtifactService:
         _check_reference(reference)
         before = await self.find(principal, workspace_id, reference)
         title = _checked_change(before, content, title)
-        chunks = await asyncio.to_thread(_chunks, before.type, content)
+        passages = await asyncio.to_thread(self._passages, replace(_as_new(before, title), content=content))
 
         def work(tx: Tx) -> Artifact:
             self._workspaces.check(tx, principal, workspace_id)
-            return self._advance(tx, principal, before, content, chunks, title, expected_version)
+            return self._advance(tx, principal, before, content, passages, title, expected_version)
 
         return await self._database.write(work)
 
@@ -132,7 +127,8 @@ class ArtifactService:
         principal.require("inference")
         before = self._found(tx, principal, workspace_id, ArtifactReference(artifact_id))
         title = _checked_change(before, content, title) or before.title
-        return self._advance(tx, principal, before, content, _chunks(before.type, content), title, before.version)
+        passages = self._passages(replace(_as_new(before, title), content=content))
+        return self._advance(tx, principal, before, content, passages, title, before.version)
 
     def _advance(
         self,
@@ -140,7 +136,7 @@ class ArtifactService:
         principal: Principal,
         before: Artifact,
         content: str,
-        chunks: Sequence[Chunk],
+        passages: Passages,
         title: str | None,
         expected_version: int | None,
     ) -> Artifact:
@@ -149,7 +145,7 @@ class ArtifactService:
             raise ArtifactNotFound(before.id)
         if expected_version is not None and made.version != expected_version + 1:
             raise VersionConflict(expected_version, made.version - 1)
-        self._write(tx, principal, made, content, chunks, "artifact.update")
+        self._write(tx, principal, made, content, passages, "artifact.update")
         return made
 
     async def find(self, principal: Principal, workspace_id: str, reference: ArtifactReference) -> Artifact:
@@ -311,15 +307,18 @@ class ArtifactService:
         return found
 
     def _write(
-        self, tx: Tx, principal: Principal, made: Artifact, content: str, chunks: Sequence[Chunk], action: str
+        self, tx: Tx, principal: Principal, made: Artifact, content: str, passages: Passages, action: str
     ) -> None:
         """Keep the version, index it in place of the one before, and tell."""
         digest = hashlib.sha256(content.encode()).hexdigest()
         version = ArtifactVersion(made.version, made.title, made.size_bytes, digest, principal.actor, made.updated_at)
         store.insert_version(tx, made.id, version, content)
         self._search.remove(tx, made.workspace_id, TYPE, made.id)
-        self._search.put(tx, _entries(made, principal.name, chunks))
+        self._search.put(tx, entries_of(made, principal.name, passages))
         self._note(tx, principal, action, made)
+
+    def _passages(self, new: NewArtifact) -> Passages:
+        return passages_of(self._search, new.identifier, new.title, new.type, new.content)
 
     def _note(self, tx: Tx, principal: Principal, action: str, artifact: Artifact) -> None:
         detail: Mapping[str, object] = {"identifier": artifact.identifier, "version": artifact.version}
@@ -343,8 +342,9 @@ def _content(tx: Tx, artifact: Artifact, version: int) -> str:
     return kept[1] or ""
 
 
-def _as_new(artifact: Artifact) -> NewArtifact:
-    return NewArtifact(artifact.identifier, artifact.title, artifact.type, "", artifact.language, artifact.chat_id)
+def _as_new(artifact: Artifact, title: str | None = None) -> NewArtifact:
+    named = title or artifact.title
+    return NewArtifact(artifact.identifier, named, artifact.type, "", artifact.language, artifact.chat_id)
 
 
 def _checked_change(before: Artifact, content: str, title: str | None) -> str | None:
@@ -364,68 +364,3 @@ def _check_reference(reference: ArtifactReference) -> None:
 
 def _name(reference: ArtifactReference) -> str:
     return reference.artifact_id or reference.identifier or ""
-
-
-def _chunks(type: str, content: str) -> list[Chunk]:
-    if type == "text/markdown":
-        return list(chunk_markdown(content))
-    if type in ("text/html", "image/svg+xml"):
-        content = _without_tags(content)
-    if type == "text/x-diff":
-        content = _without_binaries(content)
-    return list(chunk_text(content))
-
-
-def _without_binaries(diff: str) -> str:
-    """A diff as git makes them, without what spells out binary files: half a million words that nobody looks for."""
-    said, is_binary = [], False
-    for line in diff.splitlines():
-        is_binary = line == _BINARY or (is_binary and not line.startswith(_NEXT_FILE))
-        if not is_binary:
-            said.append(line)
-    return "\n".join(said)
-
-
-def _without_tags(markup: str) -> str:
-    """The words between the tags, scripts and styles left out; one pass, however the markup is broken."""
-    first, *rest = markup.split("<")
-    words = [first]
-    unseen = ""
-    for piece in rest:
-        tag, _, following = piece.partition(">")
-        name = tag[:8].lower()
-        if unseen:
-            unseen = "" if name.startswith(f"/{unseen}") else unseen
-        else:
-            unseen = next((silent for silent in ("script", "style") if name.startswith(silent)), "")
-        if not unseen:
-            words.append(following)
-    return html.unescape(" ".join(words))
-
-
-def entries_of(artifact: Artifact, content: str) -> list[Entry]:
-    """What search is told of an artifact that is brought in from elsewhere."""
-    return _entries(artifact, "", _chunks(artifact.type, content))
-
-
-def _entries(artifact: Artifact, author: str, chunks: Sequence[Chunk]) -> list[Entry]:
-    """One entry per chunk; an artifact without words is still found by its title."""
-    meta = {"identifier": artifact.identifier, "artifact_type": artifact.type, "version": artifact.version}
-    if artifact.chat_id is not None:
-        meta["chat_id"] = artifact.chat_id
-    return [
-        Entry(
-            workspace_id=artifact.workspace_id,
-            type=TYPE,
-            id=artifact.id,
-            title=artifact.title,
-            text=f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text,
-            learned_at=artifact.updated_at,
-            part=number,
-            author=author,
-            source=artifact.id,
-            position=number,
-            meta=meta,
-        )
-        for number, chunk in enumerate(chunks or [Chunk(artifact.identifier)])
-    ]

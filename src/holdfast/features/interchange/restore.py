@@ -13,7 +13,7 @@ from holdfast.engines.extract.formats import HEAD_BYTES, recognise
 from holdfast.engines.search.model import Entry
 from holdfast.features.artifacts import store as artifacts
 from holdfast.features.artifacts.model import NewArtifact, checked
-from holdfast.features.artifacts.service import entries_of
+from holdfast.features.artifacts.passages import Passages, entries_of
 from holdfast.features.documents import store as documents
 from holdfast.features.documents.model import FileTooLarge, checked_filename, media_type_of
 from holdfast.features.documents.service import DocumentService
@@ -160,7 +160,7 @@ class Restore:
         self.entries.append(milestones.entry_of(wanted))
         self.report.create("milestone")
 
-    def artifact(self, versions: list[KeptVersion]) -> None:
+    def artifact(self, versions: list[KeptVersion], passages: Passages) -> None:
         """An artifact with all its versions, which must all be there."""
         versions.sort(key=lambda each: each.version.version)
         newest = versions[-1]
@@ -195,7 +195,7 @@ class Restore:
             )
             artifacts.insert_version(self.tx, id, written, each.content)
         self.known("artifact", kept.id, id)
-        self.entries += entries_of(made, newest.content)
+        self.entries += entries_of(made, "", passages)
         self.report.create("artifact")
 
     def document(self, arriving: Arriving) -> None:

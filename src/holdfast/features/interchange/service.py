@@ -12,6 +12,7 @@ from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.search.engine import SearchEngine
+from holdfast.features.artifacts.passages import passages_of
 from holdfast.features.audit.service import Audit
 from holdfast.features.collections.vectors import VectorCollections
 from holdfast.features.documents.service import DocumentService
@@ -55,7 +56,9 @@ from holdfast.storage.database import Database, Tx
 
 BATCH = 100
 BATCH_BYTES = 16 * 1024 * 1024
-"""Of documents in one batch, after which it ends."""
+"""Of documents and artifacts in one batch, after which it ends."""
+BATCH_WORDS = 256 * 1024
+"""Characters to read the words of in one batch: SQLite has one writer, and others wait meanwhile."""
 
 Work = Callable[[Restore], None]
 
@@ -66,6 +69,8 @@ class _Step:
     work: Work
     size: int = 0
     """Bytes that it holds in memory."""
+    words: int = 0
+    """Characters whose words are read while the store is held."""
 
 
 class InterchangeService:
@@ -123,7 +128,8 @@ class InterchangeService:
         later: list[Item] = []
         arrived: list[str] = []
         items = read(_readable(files, total))
-        steps = _steps(items if most is None else _first(items, most), total, later, self._vectors)
+        chosen = items if most is None else _first(items, most)
+        steps = _steps(chosen, total, later, self._vectors, self._search)
         async for batch in _batches(steps):
             arrived += await self._write(principal, workspace.id, batch, total)
         ties = iter([_Step(_file(item), _tie_work(item)) for item in later])
@@ -203,12 +209,14 @@ def _first(items: Iterable[Item], most: int) -> Iterator[Item]:
         yield item
 
 
-def _steps(items: Iterable[Item], total: Report, later: list[Item], vectors: VectorCollections) -> Iterator[_Step]:
+def _steps(
+    items: Iterable[Item], total: Report, later: list[Item], vectors: VectorCollections, search: SearchEngine
+) -> Iterator[_Step]:
     """What to do, in order; ties wait until both their ends can be there, and an artifact for all its versions."""
     for artifact_id, group in groupby(_with_documents(items), _artifact_of):
         if artifact_id:
             versions = [item for item in group if isinstance(item, KeptVersion)]
-            yield _Step(versions[0].file, lambda restore, versions=versions: restore.artifact(versions))  # type: ignore[misc]
+            yield _artifact(versions, search)
             continue
         for item in group:
             if isinstance(item, _Step):
@@ -218,11 +226,20 @@ def _steps(items: Iterable[Item], total: Report, later: list[Item], vectors: Vec
             elif isinstance(item, NoteLink | KeptRelation):
                 later.append(item)
             elif isinstance(item, KeptVector):
-                yield _Step(item.file, partial(bring_vector, vectors, item))
+                yield _Step(item.file, partial(bring_vector, vectors, item), words=len(item.vector.text))
             else:
-                yield _Step(_file(item), _work(item))
+                yield _Step(_file(item), _work(item), words=_words(item))
             if isinstance(item, KeptCase) and (item.case.parent or item.links):
                 later.append(KeptCaseTies(item.file, item.case.id, item.case.parent, item.links))
+
+
+def _artifact(versions: list[KeptVersion], search: SearchEngine) -> _Step:
+    newest = max(versions, key=lambda each: each.version.version)
+    kept = newest.artifact
+    # Read here, where nobody waits for the store.
+    passages = passages_of(search, kept.identifier, kept.title, kept.type, newest.content)
+    size = sum(len(each.content) for each in versions)
+    return _Step(versions[0].file, lambda restore: restore.artifact(versions, passages), size)
 
 
 def _artifact_of(item: "Item | _Step") -> str:
@@ -279,6 +296,19 @@ def _work(item: Item) -> Work:
     raise TypeError(type(item).__name__)
 
 
+def _words(item: Item) -> int:
+    match item:
+        case KeptMemory():
+            return len(item.memory.content)
+        case KeptCase():
+            return len(item.case.body)
+        case KeptRecord():
+            return len(str(item.record.data))
+        case Note():
+            return len(item.content)
+    return 0
+
+
 def _tie_work(item: Item) -> Work:
     if isinstance(item, KeptRelation):
         return lambda restore: bring_relation(restore, item)
@@ -300,11 +330,11 @@ async def _batches(steps: Iterator[_Step]) -> AsyncIterator[list[_Step]]:
 
 def _next(steps: Iterator[_Step]) -> list[_Step]:
     batch: list[_Step] = []
-    size = 0
+    size = words = 0
     for step in islice(steps, BATCH):
         batch.append(step)
-        size += step.size
-        if size >= BATCH_BYTES:
+        size, words = size + step.size, words + step.words
+        if size >= BATCH_BYTES or words >= BATCH_WORDS:
             break
     return batch
 

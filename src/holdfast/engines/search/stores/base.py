@@ -47,7 +47,8 @@ class Prepared:
     @property
     def codes(self) -> bytes:
         """The words as numbers, for counting."""
-        return analyser.coded(self.searched) + analyser.coded(self.entry.author)
+        read = self.entry.codes
+        return (analyser.coded(self.searched) if read is None else read) + analyser.coded(self.entry.author)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,10 @@ class View(ABC):
 
 class Store(ABC):
     """The index within the database. Every method runs inside the transaction it is given."""
+
+    def codes(self, searched: str) -> bytes | None:
+        """A text's words as they are kept; None where they are kept otherwise. The one method without a transaction."""
+        return None
 
     def shelf(self, tx: Tx, workspace_id: str) -> int | None:
         """The workspace's number in the index; None while nothing was put there."""

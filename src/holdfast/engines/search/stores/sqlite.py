@@ -85,6 +85,9 @@ class SqliteStore(Store):
     def __init__(self, shelves: WorkspaceIndexes) -> None:
         self._shelves = shelves
 
+    def codes(self, searched: str) -> bytes | None:
+        return analyser.coded(searched)
+
     def numbers(self, numbers: Sequence[int]) -> object:
         return json.dumps(list(numbers))
 
