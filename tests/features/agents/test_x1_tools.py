@@ -87,6 +87,23 @@ async def test_an_agent_tells_asks_and_ends(agent: Agent) -> None:
     assert agent.house.sessions.ended == {agent.session.id: "all done"}
 
 
+async def test_nothing_it_tells_acts_on_a_terminal_or_turns_a_page(agent: Agent) -> None:
+    acts = "\x1b]0;title\x07\x1b[2Jover\u202e\x9bthere"
+
+    await agent("emit_status", status="writing", detail=acts)
+    asked = agent("request_input", question=acts, request_id="q1", options=[acts, "b"])
+    made = await agent("emit_artifact", artifact_type="code", title=acts, content=acts)
+
+    assert agent.told("status") == [{"status": "writing", "detail": "overthere"}]
+    assert await agent.answered(asked, "b") == {"answer": "b"}
+    assert [(each["question"], each["options"]) for each in agent.house.sessions.questions] == [
+        ("overthere", ["overthere", "b"])
+    ]
+    house = agent.house
+    kept, content = await house.services.artifacts.download(house.owner, house.workspace, made["artifact_id"])
+    assert (kept.artifact.title, content) == ("overthere", acts)
+
+
 @pytest.mark.contract("XA-1")
 async def test_an_agent_starts_others_and_talks_to_its_caller(agent: Agent) -> None:
     assert (await agent("list_spawnable_agents"))["agents"][0]["slug"] == "child"

@@ -11,6 +11,7 @@ from holdfast.core.text import jsontext
 from holdfast.core.tools.gateway import Gateway, ToolUnknown
 from holdfast.core.tools.tool import ToolCall
 from holdfast.engines.mcp_client.base import TellProgress
+from holdfast.engines.runners.protocols.speech import plain
 from holdfast.features.agents.gate.base import GatedSession, SessionActions
 from holdfast.features.agents.gate.records import CallRecords, GateCall
 from holdfast.features.agents.gate.toolset import error_result
@@ -25,6 +26,8 @@ INSTRUCTIONS = (
 _SIGN_OF_LIFE_SECONDS = 10.0
 _CALL_BYTES = 500
 """What is kept of a call, whatever it says."""
+_AS_IT_IS = frozenset({"content", "path"})
+"""What is in an artifact, and a file's name: anything else is read by people, and acts on no terminal or page."""
 
 
 class BuiltInServer:
@@ -63,8 +66,9 @@ class BuiltInServer:
         if tool not in self._names:
             # A name of its own making is kept nowhere.
             raise ToolUnknown(tool)
-        # What it says here is kept and read by others, whichever tool it is.
-        arguments = self._mask.value(arguments)
+        # What it says here is kept and read by others, whichever tool it is. A secret may be spelled with controls.
+        spoken = {name: each if name in _AS_IT_IS else _plain(each) for name, each in arguments.items()}
+        arguments = self._mask.value(spoken)
         call = GateCall(self.name, tool, arguments)
         self._session.keep(_CALL_BYTES + len(jsontext.dumps(arguments)))
         began = time.perf_counter()
@@ -92,6 +96,15 @@ class BuiltInServer:
         )
         outcome = await self._gateway.call(call, tool, arguments)
         return {"content": [{"type": "text", "text": outcome.text}], "structuredContent": outcome.data}
+
+
+def _plain(value: Any) -> Any:
+    """Like what its runner says: without control characters and turns of direction."""
+    if isinstance(value, str):
+        return plain(value, len(value))
+    if isinstance(value, Mapping):
+        return {plain(name, len(name)): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 async def _tell_of_life(progress: TellProgress) -> None:
