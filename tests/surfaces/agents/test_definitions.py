@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.errors import Forbidden
+from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.principal import SCOPES, Principal
 from holdfast.features.agents.definitions.attachments import AgentAttachments
 from holdfast.features.agents.definitions.model import NewAgent, NewAttachment
@@ -202,3 +202,23 @@ async def test_a_member_attaches_what_an_admin_prepared_and_no_other_secret(auth
         await attachments.put(member, made.id, [wrong], whole=False)
     with pytest.raises(Forbidden):
         await services[AgentDefinitions].grant_secret(member, made.id, "LINEAR_API_KEY")
+
+
+async def test_only_an_admin_gives_a_server_variables_that_its_manifest_does_not_declare(authoring: Authoring) -> None:
+    services, start = authoring.server.services, authoring.server.start
+    user = await services.identity.create_user(authoring.server.owner, email="m@example.com", name="Mel")
+    member = Principal(start.organization_id, user.id, "session", True, frozenset(SCOPES), name="Mel")
+    attachments, id = services[AgentAttachments], authoring.agent["id"]
+    wanted = NewAttachment("linear", {**RIGHT, "NODE_OPTIONS": "--import=data:text/javascript,steal()"})
+
+    with pytest.raises(Invalid) as refused:
+        await attachments.put(member, id, [wanted], whole=True)
+    answer = await authoring.attach({"name": "linear", "env": dict(wanted.env)})
+    saved_again = await attachments.put(member, id, [wanted], whole=True)
+    with pytest.raises(Invalid):
+        changed = NewAttachment("linear", {**RIGHT, "NODE_OPTIONS": "--inspect"})
+        await attachments.put(member, id, [changed], whole=False)
+
+    assert [each.field for each in refused.value.fields] == ["[0].env.NODE_OPTIONS"]
+    assert "LINEAR_WORKSPACE_ID" in refused.value.fields[0].message
+    assert (answer.status_code, saved_again.version) == (200, 2)

@@ -1,6 +1,6 @@
 """Owns attachments: servers of the catalog that an agent may use, each with an environment that its manifest allows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.core.errors import FieldError, Forbidden, Invalid, NotFound
@@ -87,6 +87,8 @@ class AgentAttachments:
     ) -> list[Attachment]:
         wrong: list[FieldError] = []
         made: list[Attachment] = []
+        is_admin = self._definitions.is_admin(tx, principal, agent.workspace_id)
+        before = {each.server_id: each.env for each in agent.attachments}
         for number, new in enumerate(wanted):
             # One attachment has its fields at the top, as it was sent.
             at = f"[{number}]." if whole else ""
@@ -97,14 +99,18 @@ class AgentAttachments:
             elif any(each.name == new.name for each in made):
                 wrong.append(FieldError(f"{at}name", f"{new.name} is there twice"))
             else:
-                wrong += self._env_problems(tx, principal, entry, new, f"{at}env")
+                # A variable that nobody declared may make the server run its author's code beside its secrets
+                # (NODE_OPTIONS): an admin, who could change the entry as well, sets it, and it stays where it is.
+                kept = before.get(entry.id, {})
+                known = {each for each, value in new.env.items() if is_admin or kept.get(each) == value}
+                wrong += self._env_problems(tx, principal, entry, new, known, f"{at}env")
                 made.append(Attachment(entry.name, entry.id, dict(new.env)))
         if wrong:
             raise Invalid("The servers cannot be attached like this.", fields=wrong)
         return made
 
     def _env_problems(
-        self, tx: Tx, principal: Principal, entry: CatalogEntry, new: NewAttachment, field: str
+        self, tx: Tx, principal: Principal, entry: CatalogEntry, new: NewAttachment, known: Collection[str], field: str
     ) -> list[FieldError]:
         if entry.spec.shape == "remote":
             problem = "a remote server has no environment of ours; leave env out"
@@ -113,6 +119,11 @@ class AgentAttachments:
         named = {each.field for each in wrong}
         # What an admin put into the entry itself an author may use for the same variable of the same server.
         theirs = {name for name, value in new.env.items() if entry.spec.env.get(name) == value}
+        wrong += [
+            FieldError(f"{field}.{name[:80]}", _undeclared(entry))
+            for name in new.env
+            if name not in {*known, *theirs, *entry.spec.manifest.env} and f"{field}.{name[:80]}" not in named
+        ]
         for name in sorted(theirs):
             secret = referred(new.env[name])
             if secret is not None and not self._secrets.is_set(tx, entry.workspace_id, secret):
@@ -133,3 +144,8 @@ class AgentAttachments:
             raise Forbidden(
                 refused.message, fields=[FieldError(f"{field}.{name}", "ask an admin of the workspace") for name in own]
             ) from None
+
+
+def _undeclared(entry: CatalogEntry) -> str:
+    declared = ", ".join(sorted(entry.spec.manifest.env)[:20])
+    return f"the manifest of {entry.name} declares no such variable, but {declared or 'none'}; an admin can add it"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.clock import Clock
-from holdfast.core.errors import Conflict, FieldError, Invalid, NotFound
+from holdfast.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from holdfast.core.ids import new_id
 from holdfast.core.principal import Principal
 from holdfast.engines.events.bus import EventBus
@@ -199,6 +199,14 @@ class AgentDefinitions:
         except NotFound:
             # Somebody else's answers like one that is not there.
             raise AgentNotFound(agent.id) from None
+
+    def is_admin(self, tx: Tx, principal: Principal, workspace_id: str) -> bool:
+        """Whether they administer the workspace."""
+        try:
+            self._workspaces.administered(tx, principal, workspace_id)
+        except Forbidden:
+            return False
+        return True
 
     def _administered(self, tx: Tx, principal: Principal, agent_id: str) -> AgentDefinition:
         found = self.find(tx, principal, None, agent_id)
