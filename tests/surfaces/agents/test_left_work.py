@@ -165,3 +165,16 @@ async def test_renames_modes_binaries_links_and_a_detached_head_come_back_as_the
     subprocess.run(["git", "apply", "--index", "-"], cwd=origin, input=patch, text=True, check=True)
     assert (origin / "link").is_symlink() and (origin / "run.sh").stat().st_mode & 0o100
     assert (origin / "bin.dat").read_bytes() == bytes(range(256)) * 8 and not (origin / "README.md").exists()
+
+
+async def test_more_files_and_commits_than_are_named_are_counted(house: Agency, tmp_path: Path) -> None:
+    result, _, said = await _left(
+        house,
+        tmp_path,
+        "[put(f'f{number}.txt', 'x') for number in range(620)]",
+        "git('add', '-A')",
+        "git('commit', '-qm', 'Many')",
+        "[git('commit', '-q', '--allow-empty', '-m', 'Again') for _ in range(110)]",
+    )
+    assert (len(result["files"]), result["files_total"], said) == (500, 620, [])
+    assert (len(result["commits"]), result["commits_total"]) == (100, 111)

@@ -142,9 +142,11 @@ class Finishing:
             "base_commit": current.frozen.base_commit,
             "head_commit": work.head if work is not None and current.frozen.base_commit else None,
             "commits": [] if work is None else [{"id": id, "subject": subject} for id, subject in work.commits[:100]],
+            "commits_total": 0 if work is None else work.all_commits,
             "files": []
             if work is None
             else [{"path": each.path, "added": each.added, "removed": each.removed} for each in work.files[:500]],
+            "files_total": 0 if work is None else work.all_files,
             "patch_artifact": artifact,
             "patch_truncated": work is not None and work.is_cut,
             "secrets_in_work": [] if work is None else list(work.secrets),

@@ -28,6 +28,8 @@ OUT = "/out"
 PATCH_BYTES = 2_000_000
 PACK_BYTES = 256 * 1024 * 1024
 HISTORY_BYTES = 64 * 1024 * 1024
+_FILES_BYTES = 16 * 1024 * 1024
+_MOST_FILES = 2_000
 """What is looked through for secrets of what a session committed."""
 _SECONDS = 300.0
 _ENV = {
@@ -97,6 +99,7 @@ git diff --ignore-submodules=none --numstat -z "$BASE" HEAD -- >/out/files
 range="$BASE..HEAD"
 git rev-list --quiet "$range" -- 2>/dev/null || range=HEAD
 git log -z --format=%H%x09%s "$range" -- >/out/commits
+git rev-list --count "$range" -- >/out/counted
 git diff --ignore-submodules=none --binary "$BASE" HEAD -- | head -c "$PATCH" >/out/patch
 if [ -n "$HISTORY" ]; then
   # Raw for headers; each merge against each parent, since it may hold what none of them has.
@@ -136,6 +139,9 @@ class WorkDone:
     files: tuple[FileDifference, ...]
     commits: tuple[tuple[str, str], ...]
     """Hash and subject, the newest first."""
+    all_files: int
+    all_commits: int
+    """How many there are, however many of them are named."""
     packs: tuple[tuple[str, bytes], ...]
     """Its new objects, for a session that works on a case: what is verified has to be found again."""
     problem: str
@@ -231,22 +237,26 @@ def _copied(source: Path, target: Path, branch: str, commit: str) -> None:
 def _read(out: Path, said: str, mask: SecretMask) -> WorkDone:
     head = (read_below(out, "head", 128) or b"").decode("ascii", "replace").strip()
     patch = read_below(out, "patch", PATCH_BYTES + 1) or b""
-    files = (read_below(out, "files", 1 << 20) or b"").decode("utf-8", "replace")
+    files = (read_below(out, "files", _FILES_BYTES) or b"").decode("utf-8", "replace")
     commits = (read_below(out, "commits", 1 << 18) or b"").decode("utf-8", "replace")
     problem = (read_below(out, "problem", 2_000) or b"").decode("utf-8", "replace").strip()
     history = (read_below(out, "history", HISTORY_BYTES) or b"").decode("utf-8", "replace") if mask else ""
+    counted = (read_below(out, "counted", 20) or b"").strip()
     secrets = mask.named("\n".join((history, files, commits)))
+    changes = _changes(files)
     text = mask.text(patch.decode("utf-8", "replace").replace("\0", "\ufffd"))
     return WorkDone(
         head=head or None,
         patch=text.encode()[:PATCH_BYTES].decode("utf-8", "ignore"),
         is_cut=len(patch) > PATCH_BYTES,
-        files=tuple(replace(each, path=mask.text(each.path)) for each in _changes(files)),
+        files=tuple(replace(each, path=mask.text(each.path)) for each in changes[:_MOST_FILES]),
         commits=tuple(
             (line.partition("\t")[0], mask.text(line.partition("\t")[2])[:500])
             for line in commits.split("\0")[:500]
             if line
         ),
+        all_files=len(changes),
+        all_commits=int(counted) if counted.isdigit() else 0,
         packs=() if secrets else tuple(_packs(out)),
         problem=mask.text(problem or said)[-500:],
         secrets=tuple(secrets),
@@ -276,4 +286,4 @@ def _changes(numstat: str) -> list[FileDifference]:
             path = parts.pop(0)
         count = [int(each) if each.isdigit() else None for each in (added, removed)]
         found.append(FileDifference(path[:1_000], *count))
-    return found[:2_000]
+    return found
