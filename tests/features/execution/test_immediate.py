@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.mcp_client.base import CallNotTaken, LoginNeeded
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.execution import store
 from holdfast.features.execution.model import CallProgress, Invocation
@@ -179,3 +180,31 @@ async def test_a_call_that_began_at_once_is_in_the_audit_log_with_every_field(pl
     detail = next(each.detail for each in page.items if each.detail["invocation_id"] == ended.id)
     assert {"name", "tool", "duration_ms", "granted_via", "status"} <= set(detail)
     assert (detail["status"], detail["tool"]) == ("succeeded", "add")
+
+
+@pytest.mark.contract("XM-14")
+async def test_what_wanted_a_login_first_may_be_asked_for_again_once_the_person_signed_in(plant: Plant) -> None:
+    await plant.policy("count", "auto")
+    await warm(plant)
+    plant.server.refusal = CallNotTaken(
+        "demo needs you to sign in: your login has ended.", "https://holdfast/connect/x"
+    )
+    (refused,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(refused, Invocation) and refused.error is not None
+    assert (refused.status, plant.server.runs["count"]) == ("failed", 0)
+    assert refused.error["code"] == "login_needed" and "outcome_unknown" not in refused.error
+    plant.server.refusal = None
+    (ended,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(ended, Invocation)
+    assert (ended.status, plant.server.runs["count"]) == ("succeeded", 1) and ended.id != refused.id
+
+
+@pytest.mark.contract("XM-14")
+async def test_a_login_that_ended_in_the_middle_of_a_call_leaves_it_unknown(plant: Plant) -> None:
+    await plant.policy("count", "auto")
+    await warm(plant)
+    plant.server.refusal = LoginNeeded("demo needs you to sign in.", "https://holdfast/connect/x")
+    (lost,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(lost, Invocation) and lost.error is not None and lost.error["outcome_unknown"] is True
+    plant.server.refusal = None
+    assert (await plant.ask("demo.count")).invocation.id == lost.id
