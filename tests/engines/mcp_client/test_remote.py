@@ -21,7 +21,7 @@ from mcp.server.context import ServerRequestContext
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engines.fetch.network.guard import Guard
-from holdfast.engines.mcp_client.base import LoginNeeded, ServerFailed
+from holdfast.engines.mcp_client.base import CallNotTaken, LoginNeeded, ServerFailed
 from holdfast.engines.mcp_client.exchanges import NotSignedIn, RemoteAuth
 from holdfast.engines.mcp_client.oauth import Login, OAuthRefused, RemoteOAuth
 from holdfast.engines.mcp_client.remote import open_remote
@@ -164,9 +164,10 @@ async def test_an_expired_token_is_renewed_once_for_twenty_callers_also_after_a_
 async def test_a_revoked_login_ends_with_a_link_and_is_forgotten(behind: Behind) -> None:
     await signed_in(behind)
     connection = await open_remote(behind.guard, "remote", behind.resource, auth=behind.auth())
+    await connection.describe()
     assert (await connection.call("whoami", {})).content[0]["text"] == "ada"
     await behind.tell("revoke")
-    with pytest.raises(LoginNeeded) as needed:
+    with pytest.raises(CallNotTaken) as needed:
         await connection.call("whoami", {})
     assert needed.value.url == LOGIN_URL and behind.store.text is None
     await connection.close()

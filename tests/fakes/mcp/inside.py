@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.engines.mcp_client.base import CallResult, ServedTool, ServerDescription, ServerFailed, TellProgress
+from holdfast.engines.mcp_client.base import (
+    CallResult,
+    LoginNeeded,
+    ServedTool,
+    ServerDescription,
+    ServerFailed,
+    TellProgress,
+)
 from holdfast.engines.runtime.base import RunSpec
 from holdfast.features.catalog.servers.connections import ServerConnections, ServerStart
 from tests.fakes.mcp.counting import TOOLS
@@ -22,6 +29,8 @@ class InsideServer:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
         self.is_dying = False
+        self.refusal: LoginNeeded | None = None
+        """What it says instead of doing anything."""
         self.closed = False
 
     async def describe(self) -> ServerDescription:
@@ -30,6 +39,8 @@ class InsideServer:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: TellProgress | None = None
     ) -> CallResult:
+        if self.refusal is not None:
+            raise self.refusal
         self.runs[tool] += 1
         self.begun.set()
         if self.is_dying:

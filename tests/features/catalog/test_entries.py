@@ -1,7 +1,7 @@
 """Entries: who registers them, what is checked of manifest and environment, and snippets that people paste."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -148,6 +148,24 @@ async def test_a_file_of_this_machine_is_named_only_from_this_machine(shelf: She
     assert [each.field for each in refused.value.fields] == ["args[0]"]
     made = await shelf.services[ServerCatalog].register(shelf.owner, shelf.workspace, new)
     assert made.spec.paths == (str(program),)
+
+
+async def test_an_image_of_this_machine_is_told_its_environment_by_any_admin(shelf: Shelf, tmp_path: Any) -> None:
+    """What it needs is read from it after it was registered; that is then filled in on its page."""
+    image, other = f"oci:{tmp_path / 'one'}", f"oci:{tmp_path / 'other'}"
+    for each in (image, other):
+        (tmp_path / each.rpartition("/")[2]).mkdir()
+    catalog = shelf.services[ServerCatalog]
+    key = Principal(shelf.owner.organization_id, "key_x", "key", False, frozenset({"management"}))
+    new = NewEntry(name="own", shape="image", image=image)
+    with pytest.raises(Invalid, match="cannot be registered"):
+        await catalog.register(key, shelf.workspace, new)
+    await catalog.register(shelf.owner, shelf.workspace, new)
+    changed = await catalog.change(key, shelf.workspace, "own", replace(new, env={"REGION": "eu"}))
+    assert (changed.spec.env, changed.spec.image) == ({"REGION": "eu"}, image)
+    with pytest.raises(Invalid, match="cannot be registered") as refused:
+        await catalog.change(key, shelf.workspace, "own", replace(new, image=other))
+    assert [each.field for each in refused.value.fields] == ["image"]
 
 
 CLAUDE = {

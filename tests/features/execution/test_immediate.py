@@ -1,13 +1,14 @@
 """Calls of a server that runs begin with the transaction that asks for them: the same answers, the same care."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs.engine import JobEngine
+from holdfast.engines.mcp_client.base import CallNotTaken, LoginNeeded
 from holdfast.features.audit.model import AuditFilter
 from holdfast.features.execution import store
 from holdfast.features.execution.model import CallProgress, Invocation
@@ -34,40 +35,42 @@ async def heard(call: ImmediateCall) -> list[CallProgress | Invocation | None]:
     return found
 
 
-@contextmanager
-def counted(plant: Plant) -> Iterator[list[str]]:
-    """The durable transactions that concern invocations, by what they publish of them."""
-    database, made = plant.services.database, list[str]()
-    write = database.write
+class Published:
+    """What each committed transaction publishes: as often as the store tried one, and whatever others commit beside."""
 
-    async def counting(work: Callable[[Tx], Any]) -> Any:
-        def noted(tx: Tx) -> Any:
-            before = tx.one("SELECT COALESCE(MAX(number), 0) AS number FROM event")
-            result = work(tx)
-            assert before is not None
-            rows = tx.all("SELECT topic FROM event WHERE number > :number ORDER BY number", dict(before))
-            if rows:
-                made.append(" ".join(str(row["topic"]) for row in rows))
-            return result
+    def __init__(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._made: list[tuple[Tx, list[tuple[str, str]]]] = []
+        bus = plant.services[EventBus]
+        self._publish = bus.publish
+        monkeypatch.setattr(bus, "publish", self._noting)
 
-        return await write(noted)
+    def of(self, *ids: str) -> list[str]:
+        """The topics of each transaction that concerns one of these."""
+        told = (" ".join(topic for topic, about in each if about in ids) for _, each in self._made)
+        return [topics for topics in told if topics]
 
-    database.write = counting  # type: ignore[method-assign]
-    try:
-        yield made
-    finally:
-        database.write = write  # type: ignore[method-assign]
+    def _noting(self, tx: Tx, topic: str, payload: Mapping[str, Any], **more: Any) -> None:
+        # A transaction that loses a race is begun anew: only what was committed counts.
+        tx.after_commit(lambda: self._committed(tx, topic, str(payload.get("id"))))
+        self._publish(tx, topic, payload, **more)
+
+    def _committed(self, tx: Tx, topic: str, about: str) -> None:
+        told = next((told for made, told in self._made if made is tx), None)
+        if told is None:
+            self._made.append((tx, told := []))
+        told.append((topic, about))
 
 
 @pytest.mark.contract("XM-15")
-async def test_a_call_of_a_running_server_is_two_transactions(plant: Plant) -> None:
+async def test_a_call_of_a_running_server_is_two_transactions(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     await warm(plant)
-    with counted(plant) as made:
-        asked = await plant.ask("demo.add", arguments={"left": 2, "right": 3})
-        assert asked.invocation.status == "running" and asked.invocation.sent_at is not None
-        (ended,) = await heard(asked)
+    published = Published(plant, monkeypatch)
+    asked = await plant.ask("demo.add", arguments={"left": 2, "right": 3})
+    assert asked.invocation.status == "running" and asked.invocation.sent_at is not None
+    (ended,) = await heard(asked)
     assert isinstance(ended, Invocation) and ended.result is not None
     assert (ended.status, ended.result["structuredContent"]) == ("succeeded", {"total": 5})
+    made = published.of(asked.invocation.id, str(asked.invocation.job_id))
     assert made == ["job.running invocation.running", "invocation.succeeded job.succeeded"]
     assert ended == await plant.execution.get(plant.owner, plant.workspace, asked.invocation.id)
 
@@ -177,3 +180,31 @@ async def test_a_call_that_began_at_once_is_in_the_audit_log_with_every_field(pl
     detail = next(each.detail for each in page.items if each.detail["invocation_id"] == ended.id)
     assert {"name", "tool", "duration_ms", "granted_via", "status"} <= set(detail)
     assert (detail["status"], detail["tool"]) == ("succeeded", "add")
+
+
+@pytest.mark.contract("XM-14")
+async def test_what_wanted_a_login_first_may_be_asked_for_again_once_the_person_signed_in(plant: Plant) -> None:
+    await plant.policy("count", "auto")
+    await warm(plant)
+    plant.server.refusal = CallNotTaken(
+        "demo needs you to sign in: your login has ended.", "https://holdfast/connect/x"
+    )
+    (refused,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(refused, Invocation) and refused.error is not None
+    assert (refused.status, plant.server.runs["count"]) == ("failed", 0)
+    assert refused.error["code"] == "login_needed" and "outcome_unknown" not in refused.error
+    plant.server.refusal = None
+    (ended,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(ended, Invocation)
+    assert (ended.status, plant.server.runs["count"]) == ("succeeded", 1) and ended.id != refused.id
+
+
+@pytest.mark.contract("XM-14")
+async def test_a_login_that_ended_in_the_middle_of_a_call_leaves_it_unknown(plant: Plant) -> None:
+    await plant.policy("count", "auto")
+    await warm(plant)
+    plant.server.refusal = LoginNeeded("demo needs you to sign in.", "https://holdfast/connect/x")
+    (lost,) = await heard(await plant.ask("demo.count"))
+    assert isinstance(lost, Invocation) and lost.error is not None and lost.error["outcome_unknown"] is True
+    plant.server.refusal = None
+    assert (await plant.ask("demo.count")).invocation.id == lost.id

@@ -36,6 +36,10 @@ class LoginNeeded(UpstreamFailed):
         self.url = url
 
 
+class CallNotTaken(LoginNeeded):
+    """The same said to the call itself: the server did nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServedTool:
     """A tool as its server describes it, word for word."""

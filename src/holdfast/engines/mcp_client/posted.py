@@ -16,7 +16,7 @@ from holdfast import __version__
 from holdfast.core.errors import FieldError, HoldfastError, Invalid
 from holdfast.engines.fetch.network.url import Url
 from holdfast.engines.llm.remote.connection import UpstreamAnswer
-from holdfast.engines.mcp_client.base import CallRefused, ServerFailed, TellProgress
+from holdfast.engines.mcp_client.base import CallNotTaken, CallRefused, LoginNeeded, ServerFailed, TellProgress
 from holdfast.engines.mcp_client.event_streams import Allowance, EventCutter
 from holdfast.engines.mcp_client.exchanges import BROKEN, MAX_BYTES, Exchanges
 from holdfast.engines.mcp_client.gate import too_heavy
@@ -105,7 +105,10 @@ class PostedCalls:
             headers = {"mcp-method": "tools/call", "mcp-name": tool}
         if meta:
             params["_meta"] = meta
-        answer = await self._post(session, {"id": id, "method": "tools/call", "params": params}, headers)
+        try:
+            answer = await self._post(session, {"id": id, "method": "tools/call", "params": params}, headers)
+        except LoginNeeded as problem:
+            raise CallNotTaken(problem.message, problem.url) from None
         kind = _kind(answer)
         if answer.status < 300 and kind == "text/event-stream":
             return await self._followed(session, answer, id, progress)

@@ -191,8 +191,9 @@ class ServerCatalog:
     ) -> NewEntry:
         check_entry(new)
         places = places_of(new)
-        if before is not None and _is_only_switched(before, new):
-            # Whoever registered it was let to name these files; any admin may switch it off and on.
+        if before is not None and (_is_only_switched(before, new) or _is_same_image(before, new)):
+            # Whoever registered it was let to name these files; any admin may switch it off and on, and tell an image
+            # what its own manifest asks for.
             paths, wrong = before.paths, list[FieldError]()
         else:
             paths, wrong = self._paths.named(principal, new)
@@ -227,6 +228,10 @@ class ServerCatalog:
 
 def _is_only_switched(old: NewEntry, new: NewEntry) -> bool:
     return replace(new, enabled=old.enabled, paths=old.paths) == old
+
+
+def _is_same_image(old: NewEntry, new: NewEntry) -> bool:
+    return old.shape == new.shape == "image" and old.image == new.image
 
 
 def _is_reached_otherwise(old: NewEntry, new: NewEntry) -> bool:

@@ -57,8 +57,8 @@ class PathRules:
         local = principal.proof == "local"
         if not local and not any(real == each or each in real.parents for each in self._allowed):
             return (
-                f"{path} is a file of the server's machine; register it there with `holdfast catalog add`, or let the "
-                "operator list its directory in HOLDFAST_SERVER_PATHS"
+                f"{path} is a file of the server's machine; name it there with `holdfast catalog add` (or `set`), or "
+                "let the operator list its directory in HOLDFAST_SERVER_PATHS"
             )
         return None
 

@@ -42,12 +42,16 @@ class Endings:
         result: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
         only: Status | None = None,
+        reached: bool = True,
     ) -> Invocation | None:
-        """End it like this; None where it has ended otherwise, or has left the one state that was meant."""
+        """End it like this; None where it has ended otherwise, or has left the one state that was meant.
+
+        `reached`: whether what was marked as sent may have come to the tool.
+        """
         current = store.end(tx, invocation.id, status, self._clock.now(), result=result, error=error, only=only)
         if current is None:
             return None
-        if current.sent_at is None and status in ("failed", "expired", "cancelled"):
+        if (current.sent_at is None or not reached) and status in ("failed", "expired", "cancelled"):
             # Nothing reached the tool: whoever asks again means it.
             store.release_once(tx, current.once_key, current.id)
         self.record(tx, current)

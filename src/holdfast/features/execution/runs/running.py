@@ -9,7 +9,7 @@ from holdfast.core.clock import Clock
 from holdfast.core.errors import HoldfastError, Unauthenticated
 from holdfast.engines.events.bus import EventBus
 from holdfast.engines.jobs import Job, JobRun
-from holdfast.engines.mcp_client.base import CallResult, Connection, LoginNeeded
+from holdfast.engines.mcp_client.base import CallNotTaken, CallResult, Connection, LoginNeeded
 from holdfast.features.artifacts.service import ArtifactService
 from holdfast.features.catalog.model import CatalogEntry, PinnedTool
 from holdfast.features.catalog.pinning import ToolPins
@@ -191,11 +191,12 @@ class Runs:
         *,
         result: Mapping[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
+        reached: bool = True,
     ) -> None:
         """Have it end like this in the transaction that ends its job."""
 
         def work(tx: Tx) -> None:
-            ended = self._endings.end(tx, invocation, status, result=result, error=error)
+            ended = self._endings.end(tx, invocation, status, result=result, error=error, reached=reached)
             if ended is not None and listener is not None:
                 listener.ended(ended)
 
@@ -221,6 +222,9 @@ class Runs:
         except TimeoutError:
             message = f"The tool did not finish within {self._call_seconds:g} seconds and was cancelled."
             self._end(job, invocation, "failed", listener, error={"code": "timeout", "message": message})
+            return
+        except CallNotTaken as problem:
+            self._end(job, invocation, "failed", listener, error=mask.value(_error(problem)), reached=False)
             return
         except HoldfastError as problem:
             # Once bytes went out, an error in between says nothing of what the tool did.
