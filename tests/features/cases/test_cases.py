@@ -105,6 +105,9 @@ async def test_done_says_what_is_missing_and_an_agents_report_does_not_help(at: 
     await at.move(case.id, "DONE", by=at.agent)
     reached = (await at.services.intelligence.milestones.timeline(at.ada, at.workspace)).items
     assert [(each.title, each.type) for each in reached] == [(case.title, "case")]
+    brief = await at.services.intelligence.brief(at.ada, at.workspace)
+    tied = f"milestone {case.title} — completes → case {case.title}"
+    assert tied in [each.title for items in brief.sections.values() for each in items]
     shown = await at.reading.read(at.ada, at.workspace, case.id)
     assert [each.verdict for each in shown.criteria] == ["word", "word"]
 

@@ -87,6 +87,9 @@ async def test_a_person_moves_and_frees_what_an_agent_holds(at: CaseStage) -> No
     assert (await at.move(case.id, "PLANNING")).last_claim is not None
     freed = await at.cases.claims.release(at.ada, at.workspace, case.id, None)
     assert freed.last_claim is None
+    assert await at.cases.claims.release(at.ada, at.workspace, case.id, None) == freed
+    history = (await at.cases.detail(at.ada, at.workspace, case.id)).history
+    assert [entry.action for entry in history].count("release") == 1
 
 
 async def test_what_is_over_or_blocked_is_not_claimed_and_its_claim_ends(at: CaseStage) -> None:

@@ -92,6 +92,15 @@ async def test_tools_are_listed_with_the_documented_keys_and_schemas(server: Tes
     }
 
 
+@pytest.mark.parametrize("below", ["resources", "tools", "resources/zero://cases/{id}"])
+async def test_the_head_alone_has_the_length_of_the_whole(server: TestServer, case: dict[str, Any], below: str) -> None:
+    async with server.client() as client:
+        path = f"/mcp/{below.format(id=case['id'])}"
+        whole, head = await client.get(path), await client.head(path)
+    assert head.content == b"" and len(whole.content) > 2
+    assert head.headers["content-length"] == whole.headers["content-length"] == str(len(whole.content))
+
+
 async def test_what_is_not_there_and_who_is_not_known_get_the_usual_answers(server: TestServer) -> None:
     async with server.stranger() as stranger, server.client() as client:
         for path in ("/mcp/resources", "/mcp/tools", "/mcp/resources/zero://cases/x", "/mcp"):

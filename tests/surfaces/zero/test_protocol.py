@@ -14,6 +14,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from holdfast.features.cases.model import NewCase
+from holdfast.features.cases.proofs.model import NewProof
+from holdfast.features.cases.proofs.service import ProofService
 from holdfast.features.cases.service import CaseService
 from holdfast.features.workspaces.model import Workspace
 from tests.support.server import TestServer
@@ -99,6 +101,27 @@ async def test_a_client_works_a_case_from_claim_to_done(server: TestServer, era:
         assert word.is_error
         wrong = await client.call_tool("zero_list_cases", {"state_filter": "FINISHED"})
         assert wrong.is_error and "VERIFYING" in wrong.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_strangers_calls_find_nothing_and_name_no_workspace(server: TestServer) -> None:
+    case = await add(server, "Secret")
+    new = NewProof(kind="word", outcome="passed", claim="seen")
+    proof = await server.services[ProofService].add(server.owner, None, case, new)
+    thieves = await server.another_tenant("Thieves")
+    thief = await server.mint(owner=thieves.owner, project_id=thieves.project_id)
+    calls: dict[str, dict[str, Any]] = {
+        "zero_get_case": {"case_id": case},
+        "zero_claim_case": {"case_id": case},
+        "zero_move_case": {"case_id": case, "state": "PLANNING"},
+        "zero_add_proof": {"case_id": case, "kind": "reported", "outcome": "passed"},
+        "zero_run_proof": {"proof_id": proof.proof.id},
+        "zero_run_session": {"case_id": case, "prompt": "Steal it"},
+    }
+    async with connected(server, MODERN, thief.secret) as client:
+        for name, given in calls.items():
+            refused = await client.call_tool(name, given)
+            missing = f"No proof '{proof.proof.id}' here." if "proof_id" in given else f"No case '{case}' here."
+            assert refused.is_error and refused.content[0].text == missing, name  # type: ignore[union-attr]
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")

@@ -1,6 +1,6 @@
 """Owns what every change of a case does: find it, check who still holds it, write it with its history."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,20 +38,32 @@ class CaseBase:
         """The workspace's own id, if the principal may see it."""
         return self._foundation.enter(tx, principal, workspace_id)
 
+    def entered(
+        self,
+        tx: Tx,
+        principal: Principal,
+        workspace_id: str | None,
+        id: str,
+        place: Callable[[Tx, str], str | None],
+        missing: Callable[[str], NotFound],
+    ) -> str:
+        """The workspace that is named, else the one where `place` finds the thing, if the principal may see it."""
+        if workspace_id:
+            return self.enter(tx, principal, workspace_id)
+        found = place(tx, id)
+        if found is None:
+            raise missing(id)
+        try:
+            return self.enter(tx, principal, found)
+        except NotFound:
+            # What is in somebody else's workspace answers like what is not there.
+            raise missing(id) from None
+
     def kept(
         self, tx: Tx, principal: Principal, workspace_id: str | None, id: str, *, for_update: bool = False
     ) -> Case:
         """A case, in whichever workspace that the principal sees where none is named."""
-        place = workspace_id or store.place(tx, id)
-        if place is None:
-            raise CaseNotFound(id)
-        try:
-            workspace = self.enter(tx, principal, place)
-        except NotFound:
-            if workspace_id:
-                raise
-            # A case of somebody else's workspace answers like one that is not there.
-            raise CaseNotFound(id) from None
+        workspace = self.entered(tx, principal, workspace_id, id, store.place, CaseNotFound)
         found = store.get(tx, workspace, id, for_update=for_update)
         if found is None:
             raise CaseNotFound(id)

@@ -54,7 +54,7 @@ class NotProven(Conflict):
 
     def __init__(self, gaps: Sequence[str]) -> None:
         super().__init__(
-            "The case is not proven yet. " + " ".join(f"{gap}." for gap in gaps),
+            "The case is not proven yet. " + " ".join(f"{gap.removesuffix('.')}." for gap in gaps),
             fields=[FieldError("state", gap) for gap in gaps],
         )
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.access import READ
@@ -14,7 +13,7 @@ from holdfast.core.tools.gateway import Gateway
 from holdfast.features.workspaces.model import Workspace
 from holdfast.registry.resources import EVERYWHERE, ResourceRefused, Resources
 from holdfast.surfaces.http.admission import WORKSPACE_HEADER, CallerCheck, WorkspaceFinder
-from holdfast.surfaces.http.asgi import header, send_bytes, send_problem
+from holdfast.surfaces.http.asgi import header, send_json, send_problem
 from holdfast.surfaces.http.site import MethodNotAllowed
 from holdfast.surfaces.mcp.admission import Admitted, McpAdmission, check_origin, origins
 from holdfast.surfaces.mcp.content.resources import contents
@@ -27,7 +26,6 @@ TOOLS = "/mcp/tools"
 MOST_LISTED = 10_000
 _PAGE = 200
 _MOST_WORKSPACES = 500
-_JSON = b"application/json"
 # Who gets in at all; each tool and resource says the rest.
 ENTER = READ
 
@@ -126,8 +124,8 @@ class ZeroSurface:
         else:
             # The path has been decoded: an address that came percent-encoded reads like one that did not.
             answer = await self._found(admitted, path.removeprefix(RESOURCES + "/"))
-        body = b"" if scope["method"] == "HEAD" else orjson.dumps(answer)
-        await send_bytes(send, 200, body, content_type=_JSON, headers=admitted.headers)
+        # The server sends the head alone where that is asked for, with the length that GET has.
+        await send_json(send, 200, answer, admitted.headers)
 
     def _tools(self, principal: Principal) -> dict[str, Any]:
         keys = ("name", "description", "inputSchema")

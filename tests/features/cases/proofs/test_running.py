@@ -108,7 +108,7 @@ async def test_a_bug_is_not_mended_where_base_and_head_are_one_commit(at: ProofS
     seen = await at.stage.proofs.get(at.stage.ada, at.stage.workspace, proof.id)
     assert seen.verdict == "error" and "the same commit" in seen.why
     await at.stage.move(case.id, "REPRODUCING", "PLANNING", "IMPLEMENTING", "VERIFYING")
-    with pytest.raises(NotProven, match="the same commit"):
+    with pytest.raises(NotProven, match=r"the same commit.*[^.]\.$"):
         await at.stage.move(case.id, "DONE")
 
 

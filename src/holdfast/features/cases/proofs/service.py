@@ -237,10 +237,8 @@ class ProofService:
     # Within.
 
     def _kept(self, tx: Tx, principal: Principal, workspace_id: str | None, proof_id: str) -> tuple[Proof, Case]:
-        place = workspace_id or store.place(tx, proof_id)
-        if place is None:
-            raise ProofNotFound(proof_id)
-        proof = store.get(tx, self._base.enter(tx, principal, place), proof_id)
+        workspace = self._base.entered(tx, principal, workspace_id, proof_id, store.place, ProofNotFound)
+        proof = store.get(tx, workspace, proof_id)
         if proof is None:
             raise ProofNotFound(proof_id)
         return proof, self._base.kept(tx, principal, proof.workspace_id, proof.case_id)

@@ -103,12 +103,14 @@ class Claims:
         return await self._base.database.write(work)
 
     async def release(self, principal: Principal, workspace_id: str | None, id: str, fence: int | None) -> Case:
-        """Give it back; a person may take it from whoever holds it by leaving the fence out."""
+        """Give it back; a person frees whoever's it is by leaving the fence out. What nobody holds stays as it is."""
         principal.require("inference")
 
         def work(tx: Tx) -> Case:
             if fence is None and principal.is_person:
                 case = self._base.kept(tx, principal, workspace_id, id, for_update=True)
+                if case.claim(self._base.clock.now()) is None:
+                    return case
             else:
                 case, _ = self._own(tx, principal, workspace_id, id, fence)
             freed = replace(case, last_claim=None, version=case.version + 1, updated_at=self._base.clock.now())

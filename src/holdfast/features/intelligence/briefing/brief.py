@@ -141,7 +141,11 @@ def _decision_item(decision: Decision) -> Item:
 
 
 def _connection_item(tie: Relation, titles: Mapping[Ref, str]) -> Item:
-    said = f"{clip(titles[tie.start], 70)} — {tie.relation} → {clip(titles[tie.end], 70)}"
+    start, end = (clip(titles[each], 70) for each in (tie.start, tie.end))
+    if start == end:
+        # A case that is done and its milestone have one title.
+        start, end = f"{tie.start.type} {start}", f"{tie.end.type} {end}"
+    said = f"{start} — {tie.relation} → {end}"
     return Item(tie.id, "relation", said, clip(tie.note, 120), tie.relation, tie.created_at)
 
 
