@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
@@ -335,6 +336,31 @@ async def test_a_list_that_is_searched_stays_searched_when_somebody_else_saves(
             (await other.post(f"/api/workspaces/{workspace}/documents", files=file)).raise_for_status()
         await expect(found).to_contain_text("is fed at noon")
         await person.check()
+
+
+@pytest.mark.parametrize("path", ["/w/default/memory", "/w/default/documents", "/chat", "/chat/default"])
+async def test_what_was_asked_last_is_shown_however_slow_the_answers_before(
+    server: TestServer, browser: Browser, path: str
+) -> None:
+    asked: list[str] = []
+    is_last = asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        asked.append(parse_qs(urlsplit(route.request.url).query, keep_blank_values=True)["q"][0])
+        if asked[-1] == "third":
+            is_last.set()
+            await route.continue_()
+
+    async with signed_in(browser, server, server.start.owner_id) as person:
+        await person.open(path)
+        await person.page.route(re.compile(r"[?&]q="), slow)
+        form = person.page.locator("form[role=search]:has([name=q][type=search])").first
+        for words in ("first", "second", "third"):
+            await form.evaluate("(form, words) => { form.elements.q.value = words; form.requestSubmit(); }", words)
+        async with asyncio.timeout(20):
+            await is_last.wait()
+        await person.check()
+    assert asked == ["first", "second", "third"], "no answer was waited for, and none was left out"
 
 
 async def test_the_slider_goes_back_to_what_was_known_on_a_day_by_keyboard(

@@ -8,6 +8,7 @@ import { events } from "./chat-wire.js";
 
 const NEAR_END = 80;
 const CHOSEN = "holdfast chat tools";
+const WAY = "holdfast way between branches";
 
 class ChatRoom extends HTMLElement {
   connectedCallback() {
@@ -33,7 +34,7 @@ class ChatRoom extends HTMLElement {
     if (this.form) this.prepare();
     const wanted = location.hash.slice(1) && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (wanted) wanted.scrollIntoView({ block: "center" });
-    else this.toEnd();
+    else if (!this.stayAtBranches()) this.toEnd();
   }
 
   prepare() {
@@ -47,10 +48,24 @@ class ChatRoom extends HTMLElement {
     if (matchMedia("(min-width: 761px)").matches) this.text.focus({ preventScroll: true });
   }
 
+  // Who goes from branch to branch stays where they part, and can go on the same way.
+  stayAtBranches() {
+    const way = sessionStorage.getItem(WAY);
+    sessionStorage.removeItem(WAY);
+    const at = new URLSearchParams(location.search).get("at");
+    const branches = way && at && document.getElementById(at)?.querySelector(".branches");
+    if (!branches) return false;
+    branches.scrollIntoView({ block: "center" });
+    (branches.querySelector(`a:${way}`) ?? branches.querySelector("a")).focus({ preventScroll: true });
+    return true;
+  }
+
   // What the person does.
 
   clicked(event) {
     const message = event.target.closest(".message");
+    const branch = event.target.closest(".branches a");
+    if (branch) sessionStorage.setItem(WAY, branch.matches(":last-child") ? "last-child" : "first-child");
     if (event.target.closest("[hx-target='#manager']")) this.showAside(true);
     if (event.target.closest("[data-stop]")) this.stop();
     else if (event.target.closest("[data-edit]")) this.edit(message);
