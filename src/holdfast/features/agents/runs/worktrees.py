@@ -28,9 +28,9 @@ OUT = "/out"
 PATCH_BYTES = 2_000_000
 PACK_BYTES = 256 * 1024 * 1024
 HISTORY_BYTES = 64 * 1024 * 1024
+"""What is looked through for secrets of what a session committed."""
 _FILES_BYTES = 16 * 1024 * 1024
 _MOST_FILES = 2_000
-"""What is looked through for secrets of what a session committed."""
 _SECONDS = 300.0
 _ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
