@@ -91,7 +91,9 @@ async def test_a_relayed_answer_is_passed_on_and_never_gathered(server: TestServ
     """Without a length nobody knows how much there is; the client's pace is the upstream's."""
     path = await connect(server, water.url(f"/{kind}"))
     taken = 0
-    async with server.client() as client, client.stream("POST", path, json=HELLO, timeout=60) as answer:
+    # Events are relayed to whoever asked for events; anybody else is told the whole, which is bounded.
+    asked = {**HELLO, "stream": kind == "lines"}
+    async with server.client() as client, client.stream("POST", path, json=asked, timeout=60) as answer:
         assert answer.status_code == 200
         async for piece in answer.aiter_raw():
             taken += len(piece)
@@ -103,6 +105,14 @@ async def test_a_relayed_answer_is_passed_on_and_never_gathered(server: TestServ
             await asyncio.sleep(0.2)
         # The machine keeps as much as it likes in its sockets, on both legs; gathering would have no end.
         assert before < taken + 6 * SOCKETS
+
+
+async def test_events_that_nobody_asked_for_are_read_within_bounds(server: TestServer, water: Flood) -> None:
+    path = await connect(server, water.url("/lines"))
+    async with server.client() as client:
+        answer = await client.post(path, json=HELLO, timeout=60)
+    assert answer.status_code == 502
+    assert max(water.sent.values()) < MAX_ANSWER_BYTES + SOCKETS
 
 
 @pytest.mark.slow
